@@ -1,0 +1,50 @@
+# Needs python3 (3.11 or newer) with its venv module, and make. Debian: apt-get install make python3-venv
+PYTHON ?= python3
+BIN := .venv/bin
+# More arguments for the tool behind a target, such as: make test ARGS="-k dequeue --engine postgres18"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format generate verify bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+install: .venv/.stamp-dev ## Set up .venv with everything for the tests (the other targets do it by themselves)
+
+demo: .venv/.stamp ## Run 69,659 real orders through a private PostgreSQL and check the sums
+	@$(BIN)/rowq demo $(ARGS)
+
+test: .venv/.stamp-dev ## Run every test on every PostgreSQL at hand
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/.stamp-dev ## Check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+generate: .venv/.stamp-dev ## Write all generated files anew
+	@$(BIN)/python python_client/generate_sync.py
+
+verify: .venv/.stamp-dev ## Check that generated files are fresh and agree with the contract; needs no database
+	@$(BIN)/python -m pytest tests/static $(ARGS)
+
+bench: .venv/.stamp-bench ## Measure against other queues and draw the results
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+clean: ## Remove .venv, caches and built files
+	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.stamp: EXTRA = demo
+.venv/.stamp-dev: EXTRA = dev
+.venv/.stamp-bench: EXTRA = bench
+.venv/.stamp .venv/.stamp-dev .venv/.stamp-bench: pyproject.toml
+	@echo "Setting up .venv ($(EXTRA))"
+	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRA)]'
+	@touch $@
