@@ -1,0 +1,74 @@
+"""Make the synchronous modules of rowq from the asynchronous ones.
+
+python generate_sync.py           write them
+python generate_sync.py --check   write nothing; exit with 1 when a file is not fresh
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent / "rowq"
+MODULES = {"async_session.py": "session.py", "async_queue.py": "queue.py"}
+
+# Applied in this order, each to the whole text.
+REPLACEMENTS = (
+    (
+        r"(\w+)\.py is made from this .* generate_sync\.py\.",
+        r"Made by generate_sync.py from async-\1.py.",
+    ),
+    (r"AsyncQueue needs an asynchronous", "Queue needs a synchronous"),
+    (r"; Queue takes", "; async-Queue takes"),
+    (r"if not self\.engine\.is_async\(", "if self.engine.is_async("),
+    (r"import Awaitable, ", "import "),
+    (r"Awaitable\[None\]", "None"),
+    (r"import asyncio\n", ""),
+    (r"asyncio\.sleep", "time.sleep"),
+    (r"One task at a time", "One thread at a time"),
+    (r"\basync def ", "def "),
+    (r"\bawait ", ""),
+    (r"\b__a(enter|exit)__", r"__\1__"),
+    (r"\b(connect|call|close)_async\b", r"\1"),
+    (r"\basync_(session|queue)\b", r"\1"),
+    (r"\ban AsyncQueue\b", "a Queue"),
+    (r"\bAsync(Queue|Session|BorrowedSession|OwnedSession)\b", r"\1"),
+    (r"async-Queue", "AsyncQueue"),
+    (r"async-(\w+\.py)", r"async_\1"),
+)
+
+
+def synchronous(source: str) -> str:
+    """Return the synchronous form of an asynchronous module, formatted."""
+    for pattern, replacement in REPLACEMENTS:
+        source = re.sub(pattern, replacement, source)
+    sorted_imports = _ruff(source, "check", "--quiet", "--select", "I", "--fix")
+    return _ruff(sorted_imports, "format")
+
+
+def _ruff(source: str, *arguments: str) -> str:
+    made = str(PACKAGE / "made.py")
+    command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", made, "-"]
+    done = subprocess.run(command, input=source, stdout=subprocess.PIPE, text=True, check=True)
+    return str(done.stdout)
+
+
+def main() -> int:
+    """Write or check every module; return the exit status."""
+    check_only = "--check" in sys.argv
+    stale = []
+    for source, target in MODULES.items():
+        path = PACKAGE / target
+        wanted = synchronous((PACKAGE / source).read_text(encoding="utf-8"))
+        if path.exists() and path.read_text(encoding="utf-8") == wanted:
+            continue
+        stale.append(target)
+        if not check_only:
+            path.write_text(wanted, encoding="utf-8")
+    if stale and check_only:
+        print("not fresh, run make generate:", ", ".join(stale))
+    return int(bool(stale) and check_only)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""rowq: a message queue that lives in your SQL database.
+
+>>> queue = rowq.connect("postgresql://...")  # or rowq.Queue(connection) on your own connection
+>>> queue.enqueue("orders", {"id": 1})
+>>> for message in queue.dequeue_fast("orders", batch_size=10):
+...     print(message.data)
+...     queue.complete("orders", message.claim_id, [message.message_id])
+"""
+
+from rowq.async_queue import AsyncQueue, connect_async
+from rowq.errors import (
+    CannotConnect,
+    ConnectionLost,
+    DriverMissing,
+    EngineUnknown,
+    InvalidArgument,
+    QueueBusy,
+    QueueNotEmpty,
+    QueueNotFound,
+    Refused,
+    RowqError,
+    StaleClaim,
+    WorkerFailed,
+    WrongTransactionState,
+)
+from rowq.messages import (
+    Archived,
+    BatchEnqueued,
+    DeadMessage,
+    Enqueued,
+    HealthCheck,
+    InstalledVersion,
+    Lease,
+    Maintained,
+    Message,
+    MessageDetails,
+    NewMessage,
+    Outcome,
+    PeekedMessage,
+    Promoted,
+    PurgedArchive,
+    PurgedQueue,
+    QueueOutcome,
+    QueueStats,
+    Reaped,
+    RetryOutcome,
+)
+from rowq.queue import Queue, connect
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Archived",
+    "AsyncQueue",
+    "BatchEnqueued",
+    "CannotConnect",
+    "ConnectionLost",
+    "DeadMessage",
+    "DriverMissing",
+    "EngineUnknown",
+    "Enqueued",
+    "HealthCheck",
+    "InstalledVersion",
+    "InvalidArgument",
+    "Lease",
+    "Maintained",
+    "Message",
+    "MessageDetails",
+    "NewMessage",
+    "Outcome",
+    "PeekedMessage",
+    "Promoted",
+    "PurgedArchive",
+    "PurgedQueue",
+    "Queue",
+    "QueueBusy",
+    "QueueNotEmpty",
+    "QueueNotFound",
+    "QueueOutcome",
+    "QueueStats",
+    "Reaped",
+    "Refused",
+    "RetryOutcome",
+    "RowqError",
+    "StaleClaim",
+    "WorkerFailed",
+    "WrongTransactionState",
+    "__version__",
+    "connect",
+    "connect_async",
+]

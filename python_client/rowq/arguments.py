@@ -1,0 +1,86 @@
+"""Checks what a caller gives against the contract's types, before anything is sent."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from operator import index
+from typing import Any, SupportsFloat
+
+from rowq.errors import InvalidArgument
+from rowq.messages import json_text
+
+
+def check_argument(name: str, contract_type: str, value: Any) -> Any:
+    """Return `value` in the one Python form of `contract_type`; None stays None.
+
+    json becomes JSON text, timestamp an aware datetime in UTC, int64s a list.
+    Raises InvalidArgument, naming the parameter, when the value has another type or does not fit.
+    """
+    return None if value is None else _CHECKS[contract_type](name, value)
+
+
+def _boolean(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidArgument(f"{name} must be true or false, got {value!r:.100}")
+    return value
+
+
+def _integer(bits: int) -> Callable[[str, Any], int]:
+    limit = 1 << (bits - 1)
+
+    def check(name: str, value: Any) -> int:
+        try:
+            number = index(value)
+        except TypeError:
+            raise InvalidArgument(f"{name} must be a whole number, got {value!r:.100}") from None
+        if isinstance(value, bool) or not -limit <= number < limit:
+            raise InvalidArgument(
+                f"{name} must be a whole number of {bits} bits, got {value!r:.100}"
+            )
+        return number
+
+    return check
+
+
+def _integers(name: str, value: Any) -> list[int]:
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes):
+        raise InvalidArgument(f"{name} must be a list of whole numbers, got {value!r:.100}")
+    return [_int64(name, item) for item in value]
+
+
+def _float(name: str, value: Any) -> float:
+    if isinstance(value, SupportsFloat) and not isinstance(value, bool):
+        return float(value)
+    raise InvalidArgument(f"{name} must be a number, got {value!r:.100}")
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name} must be text, got {value!r:.100}")
+    return value
+
+
+def _binary(name: str, value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise InvalidArgument(f"{name} must be bytes, got {value!r:.100}")
+    return bytes(value)
+
+
+def _timestamp(name: str, value: Any) -> datetime:
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise InvalidArgument(f"{name} must be a datetime with a time zone, got {value!r:.100}")
+    return value.astimezone(UTC)
+
+
+_int64 = _integer(64)
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "boolean": _boolean,
+    "int32": _integer(32),
+    "int64": _int64,
+    "int64s": _integers,
+    "float": _float,
+    "text": _text,
+    "binary": _binary,
+    "json": json_text,
+    "timestamp": _timestamp,
+}

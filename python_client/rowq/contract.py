@@ -1,0 +1,107 @@
+"""sql/contract.toml as Python values: every routine's parameters and columns, and every error."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from rowq.resources import sql_directory
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A routine's parameter; `default` is the contract's text, None when there is none."""
+
+    name: str
+    type: str
+    default: str | None
+    direction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a routine's result."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """One routine; `kind` is function or procedure."""
+
+    name: str
+    group: str
+    kind: str
+    purpose: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[Column, ...]
+    outcomes: tuple[str, ...]
+    errors: tuple[str, ...]
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorEntry:
+    """One numbered error and the class that stands for it in Python."""
+
+    number: str
+    name: str
+    class_name: str
+    retryable: bool
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The whole contract."""
+
+    version: int
+    types: Mapping[str, Mapping[str, str]]
+    routines: Mapping[str, Routine]
+    errors: Mapping[str, ErrorEntry]
+    promises: Mapping[str, str]
+
+
+@cache
+def load_contract() -> Contract:
+    """Read sql/contract.toml, once per process."""
+    with (sql_directory() / "contract.toml").open("rb") as file:
+        raw = tomllib.load(file)
+    return Contract(
+        version=raw["contract_version"],
+        types=raw["types"],
+        routines={name: _routine(name, entry, raw) for name, entry in raw["routine"].items()},
+        errors={number: _error(number, entry) for number, entry in raw["errors"].items()},
+        promises=raw["promises"],
+    )
+
+
+def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Routine:
+    return Routine(
+        name=name,
+        group=entry["group"],
+        kind=entry.get("kind", "function"),
+        purpose=entry["purpose"],
+        parameters=tuple(_parameter(parameter, raw) for parameter in entry["parameters"]),
+        columns=tuple(
+            Column(column, raw["columns"][column]["type"]) for column in entry["columns"]
+        ),
+        outcomes=tuple(entry.get("outcomes", ())),
+        errors=tuple(entry["errors"]),
+        roles=tuple(entry["roles"]),
+    )
+
+
+def _parameter(entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Parameter:
+    return Parameter(
+        name=entry["name"],
+        type=raw["parameters"][entry["name"]]["type"],
+        default=entry.get("default"),
+        direction=entry.get("direction", "in"),
+    )
+
+
+def _error(number: str, entry: Mapping[str, Any]) -> ErrorEntry:
+    return ErrorEntry(number, entry["name"], entry["class"], entry["retryable"], entry["meaning"])

@@ -1,0 +1,87 @@
+"""What a database engine has to provide; one module in this package per engine."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+from rowq.errors import Refused
+
+Row = tuple[Any, ...]
+"""One row of a result: the contract's columns in order, in the contract's Python types."""
+
+
+class Engine(ABC):
+    """Calls routines through one driver, and knows that driver's connections and errors.
+
+    Python types of the contract: bool, int, float, str, bytes, decoded JSON and aware UTC datetime.
+    """
+
+    name: ClassVar[str]
+    """Name of the engine, and of its directories below sql/ and migrations/."""
+    schemes: ClassVar[tuple[str, ...]]
+    """URL schemes that mean this engine."""
+    driver_package: ClassVar[str]
+    """Top-level package of the driver; a connection whose class lives there is this engine's."""
+
+    @abstractmethod
+    def connect(self, url: str) -> Any:
+        """Open a connection in autocommit; raises CannotConnect."""
+
+    @abstractmethod
+    async def connect_async(self, url: str) -> Any:
+        """As connect, with the driver's asynchronous connection."""
+
+    @abstractmethod
+    def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
+        """Call `routine` with an argument for every parameter; never commits.
+
+        Raises the refusal that the driver's error stands for, InvalidArgument for what cannot be
+        sent, and any other error of the driver as it is.
+        """
+
+    @abstractmethod
+    async def call_async(
+        self, connection: Any, routine: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        """As call, on an asynchronous connection."""
+
+    @abstractmethod
+    def close(self, connection: Any) -> None:
+        """Close a connection; never raises because it is already broken."""
+
+    @abstractmethod
+    async def close_async(self, connection: Any) -> None:
+        """As close, on an asynchronous connection."""
+
+    @abstractmethod
+    def is_async(self, connection: Any) -> bool:
+        """Whether the connection is an asynchronous one."""
+
+    @abstractmethod
+    def is_usable(self, connection: Any) -> bool:
+        """Whether the idle connection is still up, as far as this side can see without asking."""
+
+    @abstractmethod
+    def in_transaction(self, connection: Any) -> bool:
+        """Whether a call made now would be inside a transaction that the caller must end."""
+
+    @abstractmethod
+    def transaction(self, connection: Any) -> AbstractContextManager[Any]:
+        """Commit on leaving, roll back on an exception; inside another one it is a savepoint."""
+
+    @abstractmethod
+    def refusal(self, error: Exception) -> Refused | None:
+        """Return the refusal that a driver's error stands for, or None."""
+
+    @abstractmethod
+    def is_connection_lost(self, error: Exception) -> bool:
+        """Whether the error means that the connection is gone, or could not be made."""
+
+    @abstractmethod
+    def is_passing(self, error: Exception) -> bool:
+        """Whether the same call may succeed in a moment: lost connection, deadlock, full disk..."""
+
+    @abstractmethod
+    def is_permission_denied(self, error: Exception) -> bool:
+        """Whether the role may not execute the routine."""

@@ -1,0 +1,246 @@
+"""PostgreSQL through psycopg 3.
+
+The text of a call is fixed per routine and names every parameter with its type, and values go as
+text of unknown type: so psycopg prepares one statement per routine, whatever is null in a call.
+"""
+
+# ruff: noqa: D102 - the methods are described in base.py
+
+import re
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from rowq.arguments import check_argument
+from rowq.contract import load_contract
+from rowq.engines.base import Engine, Row
+from rowq.errors import (
+    REFUSALS,
+    CannotConnect,
+    DriverMissing,
+    InvalidArgument,
+    Refused,
+    WrongTransactionState,
+)
+
+_DEFAULTS = {
+    "fallback_application_name": "rowq",
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+}
+_COMMITS_INSIDE_TRANSACTION = "2D000"
+_CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}
+_PASSING_CLASSES = {"08", "40", "53", "55", "57", "58"}
+_PERMISSION_DENIED = "42501"
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """How to call one routine."""
+
+    text: str
+    parameters: tuple[tuple[str, str], ...]
+    times: tuple[int, ...]
+
+    def values(self, arguments: Mapping[str, Any]) -> list[str | bytes | None]:
+        return [_spell(name, kind, arguments[name]) for name, kind in self.parameters]
+
+    def rows(self, rows: list[Row]) -> list[Row]:
+        return [self._in_utc(row) for row in rows] if self.times else rows
+
+    def _in_utc(self, row: Row) -> Row:
+        values = list(row)
+        for position in self.times:
+            if values[position] is not None:
+                values[position] = values[position].astimezone(UTC)
+        return tuple(values)
+
+
+class PostgresEngine(Engine):
+    """PostgreSQL 15 and newer."""
+
+    name = "postgres"
+    schemes = ("postgresql", "postgres", "postgresql+psycopg")
+    driver_package = "psycopg"
+
+    def connect(self, url: str) -> Any:
+        psycopg = _driver()
+        parameters = _connection_parameters(url)
+        try:
+            return psycopg.connect(**parameters, autocommit=True)
+        except psycopg.Error as error:
+            raise CannotConnect(f"PostgreSQL: {error}") from error
+
+    async def connect_async(self, url: str) -> Any:
+        psycopg = _driver()
+        parameters = _connection_parameters(url)
+        try:
+            return await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
+        except psycopg.Error as error:
+            raise CannotConnect(f"PostgreSQL: {error}") from error
+
+    def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
+        psycopg = _driver()
+        call = _call_of(routine)
+        values = call.values(arguments)
+        try:
+            with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
+                cursor.execute(call.text, values, binary=True)
+                return call.rows(cursor.fetchall())
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            if refusal := self.refusal(error):
+                raise refusal from error
+            raise
+
+    async def call_async(
+        self, connection: Any, routine: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        psycopg = _driver()
+        call = _call_of(routine)
+        values = call.values(arguments)
+        try:
+            async with psycopg.AsyncCursor(
+                connection, row_factory=psycopg.rows.tuple_row
+            ) as cursor:
+                await cursor.execute(call.text, values, binary=True)
+                return call.rows(await cursor.fetchall())
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            if refusal := self.refusal(error):
+                raise refusal from error
+            raise
+
+    def close(self, connection: Any) -> None:
+        connection.close()
+
+    async def close_async(self, connection: Any) -> None:
+        await connection.close()
+
+    def is_async(self, connection: Any) -> bool:
+        return isinstance(connection, _driver().AsyncConnection)
+
+    def is_usable(self, connection: Any) -> bool:
+        if connection.closed:
+            return False
+        try:
+            # The first reads a farewell of the server, the second the end of the stream behind it.
+            connection.pgconn.consume_input()
+            connection.pgconn.consume_input()
+        except _driver().OperationalError:
+            return False
+        return not connection.closed
+
+    def in_transaction(self, connection: Any) -> bool:
+        if connection.closed:
+            return False
+        idle = _driver().pq.TransactionStatus.IDLE
+        return not connection.autocommit or connection.info.transaction_status != idle
+
+    def transaction(self, connection: Any) -> AbstractContextManager[Any]:
+        context: AbstractContextManager[Any] = connection.transaction()
+        return context
+
+    def refusal(self, error: Exception) -> Refused | None:
+        if isinstance(error, UnicodeEncodeError):
+            return InvalidArgument(f"a text does not fit {error.encoding}: {error.reason}")
+        sqlstate = _sqlstate(error)
+        if sqlstate == _COMMITS_INSIDE_TRANSACTION:
+            return WrongTransactionState("dequeue_wait was called inside a transaction")
+        if refused := REFUSALS.get(sqlstate):
+            return refused(_primary(error))
+        return None
+
+    def is_connection_lost(self, error: Exception) -> bool:
+        if isinstance(error, CannotConnect):
+            return True
+        sqlstate = _sqlstate(error)
+        if not sqlstate:
+            return isinstance(error, _driver().OperationalError)
+        return sqlstate in _CONNECTION_GONE or sqlstate.startswith("08")
+
+    def is_passing(self, error: Exception) -> bool:
+        return self.is_connection_lost(error) or _sqlstate(error)[:2] in _PASSING_CLASSES
+
+    def is_permission_denied(self, error: Exception) -> bool:
+        return _sqlstate(error) == _PERMISSION_DENIED
+
+
+def _driver() -> ModuleType:
+    try:
+        import psycopg
+    except ImportError as error:
+        hint = "PostgreSQL needs psycopg: pip install 'rowq[postgres]'"
+        raise DriverMissing(hint) from error
+    return psycopg
+
+
+def _connection_parameters(url: str) -> dict[str, Any]:
+    """Return the URL's parameters over rowq's; a malformed URL may hold a secret: not shown."""
+    psycopg = _driver()
+    scheme, separator, rest = url.partition("://")
+    try:
+        given = psycopg.conninfo.conninfo_to_dict(
+            f"{scheme.partition('+')[0]}{separator}{rest}",
+        )
+    except psycopg.ProgrammingError:
+        raise CannotConnect("PostgreSQL: the URL is malformed") from None
+    return {**_DEFAULTS, **given, "client_encoding": "utf8"}
+
+
+@cache
+def _call_of(routine: str) -> _Call:
+    contract = load_contract()
+    entry = contract.routines[routine]
+    parameters = [one for one in entry.parameters if one.direction == "in"]
+    given = ", ".join(
+        f"p_{one.name} => %s::{contract.types[one.type]['postgres']}" for one in parameters
+    )
+    columns = ", ".join(column.name for column in entry.columns)
+    text = (
+        f"call rowq.{routine}({given})"
+        if entry.kind == "procedure"
+        else f"select {columns} from rowq.{routine}({given})"  # noqa: S608 - from the contract
+    )
+    times = (place for place, one in enumerate(entry.columns) if one.type == "timestamp")
+    return _Call(text, tuple((one.name, one.type) for one in parameters), tuple(times))
+
+
+def _spell(name: str, kind: str, value: Any) -> str | bytes | None:
+    """Return an argument as PostgreSQL reads it; raises InvalidArgument when it cannot be sent."""
+    checked = check_argument(name, kind, value)
+    match checked:
+        case None | bytes():
+            return checked
+        case str():
+            _refuse_nul(name, kind, checked)
+            return checked
+        case bool():
+            return "true" if checked else "false"
+        case datetime():
+            return checked.isoformat()
+        case list():
+            return "{" + ",".join(map(str, checked)) + "}"
+        case _:
+            return repr(checked)
+
+
+def _refuse_nul(name: str, kind: str, text: str) -> None:
+    if "\0" in text or (kind == "json" and _ESCAPED_NUL.search(text)):
+        raise InvalidArgument(f"{name} holds a NUL character; send such a body as bytes")
+
+
+def _primary(error: Any) -> str:
+    return error.diag.message_primary or str(error)
+
+
+def _sqlstate(error: Exception) -> str:
+    return getattr(error, "sqlstate", None) or ""
+
+
+ENGINE = PostgresEngine()

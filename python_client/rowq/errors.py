@@ -1,0 +1,120 @@
+"""Everything rowq raises itself; a driver's error that rowq does not know passes through untouched.
+
+RowqError
+├── Refused                      a routine said no and changed nothing; it has a number
+│   ├── QueueNotFound            RQ701
+│   ├── QueueNotEmpty            RQ704
+│   ├── QueueBusy                RQ705, retryable
+│   ├── InvalidArgument          RQ711, also raised by the client before it calls
+│   ├── WrongTransactionState    RQ713, also raised by the client before it calls
+│   └── StaleClaim               RQ721
+├── CannotConnect                no connection at the first try
+├── ConnectionLost               the connection broke and the call could not be repeated
+├── EngineUnknown                no engine for this URL or connection
+├── DriverMissing                the engine's driver is not installed
+└── WorkerFailed                 a worker stopped because going on made no sense
+"""
+
+# ruff: noqa: N818 - the contract names its errors by what happened
+
+from typing import ClassVar
+
+
+class RowqError(Exception):
+    """Base of everything that rowq raises."""
+
+    retryable: ClassVar[bool] = False
+
+
+class Refused(RowqError):
+    """A routine refused; `number` and `name` are the contract's, `retryable` says what to do."""
+
+    number: ClassVar[str]
+    name: ClassVar[str]
+
+    def __init__(self, text: str) -> None:
+        """Keep `text`, and see to it that it begins with number and name as the routines' do."""
+        opening = f"{self.number} {self.name}"
+        super().__init__(text if text.startswith(opening) else f"{opening}: {text}")
+
+
+class QueueNotFound(Refused):
+    """No queue has this name. Names are case-sensitive; create_queue makes one."""
+
+    number = "RQ701"
+    name = "queue_not_found"
+
+
+class QueueNotEmpty(Refused):
+    """drop_queue without force found messages."""
+
+    number = "RQ704"
+    name = "queue_not_empty"
+
+
+class QueueBusy(Refused):
+    """Open transactions did not end in time; try again."""
+
+    number = "RQ705"
+    name = "queue_busy"
+    retryable = True
+
+
+class InvalidArgument(Refused):
+    """An argument is missing, malformed or out of range; nothing was changed."""
+
+    number = "RQ711"
+    name = "invalid_argument"
+
+
+class WrongTransactionState(Refused):
+    """The routine must commit while it works and was called inside an open transaction."""
+
+    number = "RQ713"
+    name = "wrong_transaction_state"
+
+
+class StaleClaim(Refused):
+    """The claim is gone: finished, released, or its lease ran out and others have the messages."""
+
+    number = "RQ721"
+    name = "stale_claim"
+
+
+class CannotConnect(RowqError):
+    """The database could not be reached, or did not let us in."""
+
+
+class ConnectionLost(RowqError):
+    """The connection broke; the text says whether the call's effect is known."""
+
+
+class EngineUnknown(RowqError):
+    """No engine of rowq serves this URL or this kind of connection."""
+
+
+class DriverMissing(RowqError):
+    """The engine's Python driver is not installed; the text says how to install it."""
+
+
+class WorkerFailed(RowqError):
+    """A worker stopped because going on made no sense; the text says why."""
+
+
+REFUSALS: dict[str, type[Refused]] = {
+    refusal.number: refusal
+    for refusal in (
+        QueueNotFound,
+        QueueNotEmpty,
+        QueueBusy,
+        InvalidArgument,
+        WrongTransactionState,
+        StaleClaim,
+    )
+}
+
+
+def refusal_from_text(text: str) -> Refused | None:
+    """Return the refusal whose number `text` begins with, or None when it begins with none."""
+    refusal = REFUSALS.get(text[:5])
+    return refusal(text) if refusal else None

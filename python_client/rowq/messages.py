@@ -1,0 +1,317 @@
+"""What goes in and what comes out: one frozen dataclass per shape of result.
+
+The fields of a result are the columns of its routine in the contract, in their order; what each
+means stands in sql/CONTRACT.md. All times are aware and in UTC.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rowq.errors import InvalidArgument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessage:
+    """One message for enqueue_batch; `data` is any JSON value, or bytes, `text` a text body."""
+
+    data: Any = None
+    text: str | None = None
+    message_type: str | None = None
+    headers: Mapping[str, Any] | None = None
+    priority: int = 5
+    delay_seconds: float | None = None
+    run_at: datetime | None = None
+    dedup_key: str | None = None
+    max_attempts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOutcome:
+    """What an admin routine did to a queue."""
+
+    queue_name: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class PurgedQueue:
+    """What purge_queue removed."""
+
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """The message that enqueue made, or found under the same dedup key."""
+
+    message_id: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEnqueued:
+    """As Enqueued; `position` counts the given messages from 1."""
+
+    position: int
+    message_id: int
+    outcome: str
+
+
+class _Body:
+    """A message's body as Python data."""
+
+    __slots__ = ()
+    body: str | None
+    body_binary: bytes | None
+
+    @property
+    def data(self) -> Any:
+        """Bytes of a binary body, else the text body's JSON value, else None.
+
+        Raises json.JSONDecodeError when the text body is not JSON: read `body` then.
+        """
+        if self.body_binary is not None:
+            return self.body_binary
+        return None if self.body is None else json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Message(_Body):
+    """A message leased to the claim `claim_id` until `lease_until`."""
+
+    claim_id: int
+    message_id: int
+    attempt: int
+    message_type: str | None
+    headers: dict[str, Any] | None
+    body: str | None
+    body_binary: bytes | None
+    enqueued_at: datetime
+    lease_until: datetime
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PeekedMessage(_Body):
+    """A ready message that nobody holds."""
+
+    message_id: int
+    priority: int
+    attempt: int
+    message_type: str | None
+    headers: dict[str, Any] | None
+    body: str | None
+    body_binary: bytes | None
+    enqueued_at: datetime
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was done with one message."""
+
+    message_id: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetryOutcome:
+    """What retry_later did with one message, and when it is due again."""
+
+    message_id: int
+    outcome: str
+    due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A claim's lease after extend_lease."""
+
+    claim_id: int
+    lease_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """What maintain did for one queue."""
+
+    queue_name: str
+    elected: bool
+    promoted: int
+    reaped: int
+    died: int
+    archived: int
+    purged: int
+    partitions_dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """Messages taken back from expired claims; `died` of them had no attempt left."""
+
+    reaped: int
+    died: int
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """Delayed messages made ready."""
+
+    promoted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """Finished messages moved to the archive."""
+
+    archived: int
+
+
+@dataclass(frozen=True, slots=True)
+class PurgedArchive:
+    """Archived messages deleted, and partitions dropped whole."""
+
+    purged: int
+    partitions_dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """Counts, age and settings of a queue."""
+
+    queue_name: str
+    is_paused: bool
+    ready: int
+    delayed: int
+    leased: int
+    dead: int
+    oldest_ready_seconds: float | None
+    lease_seconds: int
+    max_attempts: int
+    backoff_base_seconds: float
+    backoff_factor: float
+    backoff_cap_seconds: float
+    backoff_jitter: float
+    archive_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDetails(_Body):
+    """Where a message is, and everything about it."""
+
+    message_id: int
+    state: str
+    priority: int
+    attempt: int
+    max_attempts: int
+    message_type: str | None
+    headers: dict[str, Any] | None
+    body: str | None
+    body_binary: bytes | None
+    dedup_key: str | None
+    enqueued_at: datetime
+    due_at: datetime | None
+    claim_id: int | None
+    worker_name: str | None
+    lease_until: datetime | None
+    finished_at: datetime | None
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadMessage:
+    """A message that failed for good."""
+
+    message_id: int
+    priority: int
+    attempt: int
+    message_type: str | None
+    enqueued_at: datetime
+    died_at: datetime
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """One finding of health; `status` is ok, warning or critical."""
+
+    check_name: str
+    queue_name: str | None
+    status: str
+    value: float | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledVersion:
+    """What is installed in the database."""
+
+    rowq_version: str
+    schema_version: int
+    engine: str
+
+
+def bodies(data: Any, text: str | None) -> tuple[str | None, bytes | None]:
+    """Return `data` or `text` as (body, body_binary).
+
+    Raises InvalidArgument when both are given, or when `data` is no JSON value.
+    """
+    if text is not None:
+        if data is not None:
+            raise InvalidArgument("give data or text, not both")
+        return text, None
+    if data is None:
+        return None, None
+    if isinstance(data, bytes | bytearray | memoryview):
+        return None, bytes(data)
+    return json_text("data", data), None
+
+
+def json_text(name: str, value: Any) -> str:
+    """Return `value` as compact JSON; raises InvalidArgument when it has no such form."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(f"{name} is not a JSON value: {error}") from error
+
+
+def batch_entry(message: NewMessage) -> dict[str, Any]:
+    """Return `message` as one object of enqueue_batch's JSON array, without what is left out."""
+    body, body_binary = bodies(message.data, message.text)
+    entry = {
+        "body": body,
+        "body_base64": None if body_binary is None else base64.b64encode(body_binary).decode(),
+        "message_type": message.message_type,
+        "headers": message.headers,
+        "priority": message.priority,
+        "delay_seconds": message.delay_seconds,
+        "run_at": None if message.run_at is None else message.run_at.isoformat(),
+        "dedup_key": message.dedup_key,
+        "max_attempts": message.max_attempts,
+    }
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def message_from_json(entry: Mapping[str, Any]) -> Message:
+    """Return one object of dequeue_wait's JSON array as a Message."""
+    encoded = entry["body_binary"]
+    return Message(
+        claim_id=entry["claim_id"],
+        message_id=entry["message_id"],
+        attempt=entry["attempt"],
+        message_type=entry["message_type"],
+        headers=entry["headers"],
+        body=entry["body"],
+        body_binary=None if encoded is None else base64.b64decode(encoded),
+        enqueued_at=_utc(entry["enqueued_at"]),
+        lease_until=_utc(entry["lease_until"]),
+        last_error=entry["last_error"],
+    )
+
+
+def _utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)

@@ -1,0 +1,430 @@
+"""Queue: one method per routine, with the routine's name and parameters.
+
+Made by generate_sync.py from async_queue.py.
+
+Every method does one call and nothing else. What parameters and columns mean stands in
+sql/CONTRACT.md; in short: seconds are seconds, priority 0 goes first, and None means the queue's
+setting, or nothing. Every method raises InvalidArgument for what is out of range and QueueNotFound
+for a queue that does not exist; further errors are named where they can happen.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from rowq.engines.base import Row
+from rowq.errors import WrongTransactionState
+from rowq.messages import (
+    Archived,
+    BatchEnqueued,
+    DeadMessage,
+    Enqueued,
+    HealthCheck,
+    InstalledVersion,
+    Lease,
+    Maintained,
+    Message,
+    MessageDetails,
+    NewMessage,
+    Outcome,
+    PeekedMessage,
+    Promoted,
+    PurgedArchive,
+    PurgedQueue,
+    QueueOutcome,
+    QueueStats,
+    Reaped,
+    RetryOutcome,
+    batch_entry,
+    bodies,
+    message_from_json,
+)
+from rowq.session import BorrowedSession, OwnedSession, Session
+
+
+def connect(url: str, *, reconnect_seconds: float = 60.0) -> "Queue":
+    """Return a Queue with a connection of its own, in autocommit.
+
+    When the connection breaks, it is made again with back-off for up to `reconnect_seconds`, and
+    the call repeated if that can do no harm; else ConnectionLost says that its effect is unknown.
+    One thread at a time may use it. Raises CannotConnect when the first connection fails.
+    """
+    session = OwnedSession(url, reconnect_seconds=reconnect_seconds)
+    session.open()
+    return Queue(session)
+
+
+class Queue:
+    """The routines of rowq as methods.
+
+    On the caller's own connection it never connects, commits, repeats or closes: what is enqueued
+    exists if and only if the caller's transaction commits.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        """Use a driver's `connection`, or a session of rowq's; raises EngineUnknown."""
+        own = isinstance(connection, Session)
+        self._session: Session = connection if own else BorrowedSession(connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection if it is this queue's own; the caller's stays open."""
+        self._session.close()
+
+    # admin
+
+    def create_queue(
+        self,
+        queue_name: str,
+        *,
+        lease_seconds: int | None = None,
+        max_attempts: int | None = None,
+        backoff_base_seconds: float | None = None,
+        backoff_factor: float | None = None,
+        backoff_cap_seconds: float | None = None,
+        backoff_jitter: float | None = None,
+        archive_days: int | None = None,
+    ) -> QueueOutcome:
+        """Create a queue; an existing queue of that name is left as it is ("exists")."""
+        row = self._row(
+            "create_queue",
+            queue_name=queue_name,
+            lease_seconds=lease_seconds,
+            max_attempts=max_attempts,
+            backoff_base_seconds=backoff_base_seconds,
+            backoff_factor=backoff_factor,
+            backoff_cap_seconds=backoff_cap_seconds,
+            backoff_jitter=backoff_jitter,
+            archive_days=archive_days,
+        )
+        return QueueOutcome(*row)
+
+    def alter_queue(
+        self,
+        queue_name: str,
+        *,
+        lease_seconds: int | None = None,
+        max_attempts: int | None = None,
+        backoff_base_seconds: float | None = None,
+        backoff_factor: float | None = None,
+        backoff_cap_seconds: float | None = None,
+        backoff_jitter: float | None = None,
+        archive_days: int | None = None,
+    ) -> QueueOutcome:
+        """Change settings of a queue; None leaves a setting as it is."""
+        row = self._row(
+            "alter_queue",
+            queue_name=queue_name,
+            lease_seconds=lease_seconds,
+            max_attempts=max_attempts,
+            backoff_base_seconds=backoff_base_seconds,
+            backoff_factor=backoff_factor,
+            backoff_cap_seconds=backoff_cap_seconds,
+            backoff_jitter=backoff_jitter,
+            archive_days=archive_days,
+        )
+        return QueueOutcome(*row)
+
+    def drop_queue(self, queue_name: str, *, force: bool = False) -> QueueOutcome:
+        """Remove an empty queue, or with `force` a queue and everything in it, archive included.
+
+        Raises QueueNotEmpty without force, QueueBusy when open transactions do not end in time.
+        """
+        return QueueOutcome(*self._row("drop_queue", queue_name=queue_name, force=force))
+
+    def pause_queue(self, queue_name: str) -> QueueOutcome:
+        """Stop delivery; enqueue and the finishing methods go on."""
+        return QueueOutcome(*self._row("pause_queue", queue_name=queue_name))
+
+    def resume_queue(self, queue_name: str) -> QueueOutcome:
+        """Start delivery again."""
+        return QueueOutcome(*self._row("resume_queue", queue_name=queue_name))
+
+    def purge_queue(
+        self, queue_name: str, *, include_dead: bool = False, max_messages: int | None = None
+    ) -> PurgedQueue:
+        """Delete waiting messages, ready and delayed; leased ones stay with their workers."""
+        row = self._row(
+            "purge_queue",
+            queue_name=queue_name,
+            include_dead=include_dead,
+            max_messages=max_messages,
+        )
+        return PurgedQueue(*row)
+
+    # produce
+
+    def enqueue(
+        self,
+        queue_name: str,
+        data: Any = None,
+        *,
+        text: str | None = None,
+        message_type: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        priority: int = 5,
+        delay_seconds: float | None = None,
+        run_at: datetime | None = None,
+        dedup_key: str | None = None,
+        max_attempts: int | None = None,
+    ) -> Enqueued:
+        """Hand over one message.
+
+        `data` is any JSON value, or bytes; `text` is a text body sent as it is. The outcome is
+        "duplicate" when an unfinished message has the same `dedup_key`; its id is returned.
+        """
+        body, body_binary = bodies(data, text)
+        row = self._row(
+            "enqueue",
+            queue_name=queue_name,
+            body=body,
+            body_binary=body_binary,
+            message_type=message_type,
+            headers=headers,
+            priority=priority,
+            delay_seconds=delay_seconds,
+            run_at=run_at,
+            dedup_key=dedup_key,
+            max_attempts=max_attempts,
+        )
+        return Enqueued(*row)
+
+    def enqueue_batch(self, queue_name: str, messages: Iterable[NewMessage]) -> list[BatchEnqueued]:
+        """Hand over up to 10000 messages in one call: all of them or, on an error, none."""
+        entries = [batch_entry(message) for message in messages]
+        rows = self._rows("enqueue_batch", queue_name=queue_name, messages=entries)
+        return [BatchEnqueued(*row) for row in rows]
+
+    # consume
+
+    def dequeue_fast(
+        self,
+        queue_name: str,
+        batch_size: int = 1,
+        *,
+        worker_name: str | None = None,
+        lease_seconds: int | None = None,
+    ) -> list[Message]:
+        """Lease up to `batch_size` ready messages, passing over rows another session holds."""
+        rows = self._rows(
+            "dequeue_fast",
+            queue_name=queue_name,
+            batch_size=batch_size,
+            worker_name=worker_name,
+            lease_seconds=lease_seconds,
+        )
+        return [Message(*row) for row in rows]
+
+    def dequeue_wait(
+        self,
+        queue_name: str,
+        batch_size: int = 1,
+        *,
+        worker_name: str | None = None,
+        lease_seconds: int | None = None,
+        wait_seconds: float = 20,
+    ) -> list[Message]:
+        """As dequeue_fast, but wait until something is ready; an empty list when the time is up.
+
+        Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
+        """
+        connection = self._session.connection()
+        if self._session.engine.in_transaction(connection):
+            raise WrongTransactionState(
+                "dequeue_wait commits while it waits: set the connection to autocommit and call it"
+                " outside a transaction, or use dequeue_fast"
+            )
+        row = self._row(
+            "dequeue_wait",
+            queue_name=queue_name,
+            batch_size=batch_size,
+            worker_name=worker_name,
+            lease_seconds=lease_seconds,
+            wait_seconds=wait_seconds,
+        )
+        return [message_from_json(entry) for entry in row[0] or ()]
+
+    def peek(self, queue_name: str, batch_size: int = 1) -> list[PeekedMessage]:
+        """Show the next ready messages without leasing them."""
+        rows = self._rows("peek", queue_name=queue_name, batch_size=batch_size)
+        return [PeekedMessage(*row) for row in rows]
+
+    # finish: message_ids None means every message the claim still holds,
+    # and raises StaleClaim when there is no such claim any more
+
+    def complete(
+        self, queue_name: str, claim_id: int, message_ids: Sequence[int] | None = None
+    ) -> list[Outcome]:
+        """Finish messages: never delivered again. Outcomes: "completed", "stale"."""
+        rows = self._rows(
+            "complete", queue_name=queue_name, claim_id=claim_id, message_ids=message_ids
+        )
+        return [Outcome(*row) for row in rows]
+
+    def retry_later(
+        self,
+        queue_name: str,
+        claim_id: int,
+        message_ids: Sequence[int] | None = None,
+        *,
+        delay_seconds: float | None = None,
+        error: str | None = None,
+    ) -> list[RetryOutcome]:
+        """Give messages back for another attempt after `delay_seconds`, else the queue's backoff.
+
+        Outcomes: "retrying", "dead" when no attempt is left, "stale".
+        """
+        rows = self._rows(
+            "retry_later",
+            queue_name=queue_name,
+            claim_id=claim_id,
+            message_ids=message_ids,
+            delay_seconds=delay_seconds,
+            error=error,
+        )
+        return [RetryOutcome(*row) for row in rows]
+
+    def fail_now(
+        self,
+        queue_name: str,
+        claim_id: int,
+        message_ids: Sequence[int] | None = None,
+        *,
+        error: str | None = None,
+    ) -> list[Outcome]:
+        """Declare messages dead without another attempt. Outcomes: "dead", "stale"."""
+        rows = self._rows(
+            "fail_now",
+            queue_name=queue_name,
+            claim_id=claim_id,
+            message_ids=message_ids,
+            error=error,
+        )
+        return [Outcome(*row) for row in rows]
+
+    def release(
+        self, queue_name: str, claim_id: int, message_ids: Sequence[int] | None = None
+    ) -> list[Outcome]:
+        """Give messages back to the front of their priority without spending the attempt.
+
+        Outcomes: "released", "stale".
+        """
+        rows = self._rows(
+            "release", queue_name=queue_name, claim_id=claim_id, message_ids=message_ids
+        )
+        return [Outcome(*row) for row in rows]
+
+    def extend_lease(
+        self, queue_name: str, claim_id: int, *, lease_seconds: int | None = None
+    ) -> Lease:
+        """Hold all messages of a claim for `lease_seconds` from now; never shortens the lease.
+
+        Raises StaleClaim when the claim is gone.
+        """
+        row = self._row(
+            "extend_lease",
+            queue_name=queue_name,
+            claim_id=claim_id,
+            lease_seconds=lease_seconds,
+        )
+        return Lease(*row)
+
+    def cancel(self, queue_name: str, message_ids: Sequence[int]) -> list[Outcome]:
+        """Withdraw messages that no worker holds. Outcomes: "cancelled", "leased", "not_found"."""
+        rows = self._rows("cancel", queue_name=queue_name, message_ids=message_ids)
+        return [Outcome(*row) for row in rows]
+
+    def reset(
+        self,
+        queue_name: str,
+        message_ids: Sequence[int] | None = None,
+        *,
+        max_messages: int = 1000,
+    ) -> list[Outcome]:
+        """Make dead messages ready again with fresh attempts; None takes the oldest.
+
+        Outcomes: "reset", "duplicate", "not_found".
+        """
+        rows = self._rows(
+            "reset", queue_name=queue_name, message_ids=message_ids, max_messages=max_messages
+        )
+        return [Outcome(*row) for row in rows]
+
+    # keep house
+
+    def maintain(self, queue_name: str | None = None, batch_size: int = 1000) -> list[Maintained]:
+        """Do all housekeeping of one queue, or of every queue; call it about once a second.
+
+        Call it in autocommit: one session at a time is elected until its transaction ends.
+        """
+        rows = self._rows("maintain", queue_name=queue_name, batch_size=batch_size)
+        return [Maintained(*row) for row in rows]
+
+    def reap(self, queue_name: str, batch_size: int = 1000) -> Reaped:
+        """Take unfinished messages back from claims whose lease ran out."""
+        return Reaped(*self._row("reap", queue_name=queue_name, batch_size=batch_size))
+
+    def promote(self, queue_name: str, batch_size: int = 1000) -> Promoted:
+        """Make delayed messages ready whose time has come."""
+        return Promoted(*self._row("promote", queue_name=queue_name, batch_size=batch_size))
+
+    def archive(self, queue_name: str, batch_size: int = 1000) -> Archived:
+        """Move finished messages of a queue with archive_days above 0 to the archive."""
+        return Archived(*self._row("archive", queue_name=queue_name, batch_size=batch_size))
+
+    def purge_archive(self, queue_name: str, batch_size: int = 1000) -> PurgedArchive:
+        """Delete what the archive has kept for archive_days; drop partitions nobody needs."""
+        row = self._row("purge_archive", queue_name=queue_name, batch_size=batch_size)
+        return PurgedArchive(*row)
+
+    # look
+
+    def queue_stats(
+        self, queue_name: str | None = None, *, max_count: int = 100000
+    ) -> list[QueueStats]:
+        """Return counts, age and settings of one queue or all; counting stops at `max_count`."""
+        rows = self._rows("queue_stats", queue_name=queue_name, max_count=max_count)
+        return [QueueStats(*row) for row in rows]
+
+    def get_message(self, queue_name: str, message_id: int) -> MessageDetails | None:
+        """Return where a message is and everything about it; None when rowq does not know it."""
+        rows = self._rows("get_message", queue_name=queue_name, message_id=message_id)
+        return MessageDetails(*rows[0]) if rows else None
+
+    def list_dead(
+        self, queue_name: str, *, after_message_id: int = 0, max_messages: int = 100
+    ) -> list[DeadMessage]:
+        """Return dead messages, without their bodies, in the order of their ids."""
+        rows = self._rows(
+            "list_dead",
+            queue_name=queue_name,
+            after_message_id=after_message_id,
+            max_messages=max_messages,
+        )
+        return [DeadMessage(*row) for row in rows]
+
+    def health(self) -> list[HealthCheck]:
+        """Return what hurts: overdue messages, expired leases, who holds back clean-up..."""
+        return [HealthCheck(*row) for row in self._rows("health")]
+
+    def version(self) -> InstalledVersion:
+        """Return what is installed."""
+        return InstalledVersion(*self._row("version"))
+
+    def _rows(self, routine: str, **arguments: Any) -> list[Row]:
+        return self._session.call(routine, arguments)
+
+    def _row(self, routine: str, **arguments: Any) -> Row:
+        rows = self._session.call(routine, arguments)
+        return rows[0]
