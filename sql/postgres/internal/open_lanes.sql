@@ -16,7 +16,7 @@ begin
     insert into rowq.floor (
         part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
     )
-    select p_part_id, l.lane, nextval('rowq.message_seq'), 0, 0, 0, '0',
+    select p_part_id, l.lane, nextval('rowq.claim_seq'), 0, 0, 0, '0',
            clock_timestamp(), clock_timestamp() + interval '1 minute'
     from (select distinct u.lane from unnest(p_lanes) u (lane)) l
     where not exists (
