@@ -1,0 +1,127 @@
+create or replace function rowq.internal_advance_floor(
+    p_part_id integer,
+    p_lane    smallint,
+    p_rescan  boolean,
+    p_force   boolean default false
+)
+returns void
+language plpgsql
+as $$
+-- routine   internal_advance_floor
+-- version   1
+-- purpose   Add a ledger row for a lane when its floor has moved far enough to be worth one.
+-- promise   P13 P14
+-- locks     advisory lock of the part's floors, tried; floor rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   only engines whose readers walk dead rows need it
+#variable_conflict use_column
+declare
+    c_worth_a_row constant bigint := 1000;
+    c_duty        constant integer := 50;
+    v_started     constant timestamp with time zone := clock_timestamp();
+    v_frontier    bigint;
+    v_snapshot    pg_snapshot;
+    v_floor       rowq.floor;
+    v_first       bigint;
+    v_seq         bigint;
+    v_jumped      boolean;
+    v_sweep       boolean;
+    v_rescan      boolean;
+    v_took        interval;
+begin
+    -- The frontier must be older than the snapshot that is compared with it: only read committed
+    -- takes a new snapshot for each statement.
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        return;
+    end if;
+    if not pg_try_advisory_xact_lock(1919907697, p_part_id * 2 + 1) then
+        return;
+    end if;
+
+    v_frontier := rowq.internal_floor_frontier(p_lane);
+    select pg_current_snapshot() into v_snapshot;
+
+    select f.part_id, f.lane, f.generation, f.seq, f.safe, f.frontier, f.writers,
+           f.rescan_at, f.sweep_at
+    into v_floor
+    from rowq.floor f
+    where f.part_id = p_part_id
+      and f.lane = p_lane
+    order by f.part_id, f.lane, f.generation
+    limit 1;
+
+    if not found then
+        v_floor := row(p_part_id, p_lane, 0, 0, 0, 0, '0', v_started, v_started);
+    end if;
+
+    -- Numbers ran backwards (restored, failed over, set by hand; for delayed: the clock): trust nothing.
+    v_jumped := v_frontier < v_floor.frontier or v_frontier < v_floor.seq - 1;
+    v_sweep := v_jumped or v_started >= v_floor.sweep_at;
+    v_rescan := v_sweep or (p_rescan and v_started >= v_floor.rescan_at);
+
+    v_first := rowq.internal_first_key(
+        p_part_id,
+        p_lane,
+        case
+            when v_sweep then 0
+            when v_rescan then v_floor.safe
+            else v_floor.seq
+        end
+    );
+    -- Never beyond what has been given out: for delayed, rows due earlier may still be added.
+    v_seq := least(v_first, v_frontier + 1);
+
+    if v_jumped then
+        v_floor.safe := 0;
+        v_floor.frontier := v_frontier;
+        v_floor.writers := pg_snapshot_xmax(v_snapshot);
+    elsif v_rescan and v_floor.writers <= pg_snapshot_xmin(v_snapshot) then
+        -- Every writer that could hold a number up to frontier has ended before the scan above.
+        p_force := p_force or least(v_seq, v_floor.frontier + 1) - v_floor.safe > c_worth_a_row;
+        v_floor.safe := greatest(v_floor.safe, least(v_seq, v_floor.frontier + 1));
+        v_floor.frontier := v_frontier;
+        v_floor.writers := pg_snapshot_xmax(v_snapshot);
+    end if;
+    if v_first < v_floor.safe then
+        v_floor.safe := v_first;
+    end if;
+
+    v_took := clock_timestamp() - v_started;
+    if not (p_force
+            or v_sweep
+            or v_seq < v_floor.seq
+            or (p_lane <> -2 and v_seq - v_floor.seq > c_worth_a_row)
+            or v_took > interval '20 milliseconds') then
+        return;
+    end if;
+
+    -- A walk over many dead rows is repeated only after fifty times its own length.
+    if v_rescan then
+        v_floor.rescan_at := clock_timestamp() + v_took * c_duty;
+    end if;
+    if v_sweep then
+        v_floor.sweep_at := clock_timestamp() + greatest(interval '1 minute', v_took * c_duty);
+    end if;
+
+    insert into rowq.floor (
+        part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
+    )
+    values (
+        p_part_id, p_lane, least(v_floor.generation, 0) - 1, v_seq, v_floor.safe,
+        v_floor.frontier, v_floor.writers, v_floor.rescan_at, v_floor.sweep_at
+    );
+
+    -- The window is bounded: beyond it may lie many dead rows. Seeds go with a sweep.
+    delete from rowq.floor f
+    where f.part_id = p_part_id
+      and f.lane = p_lane
+      and f.generation between least(v_floor.generation, 0) and least(v_floor.generation, 0) + 50;
+    if v_sweep then
+        delete from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane = p_lane
+          and f.generation > 0;
+    end if;
+end;
+$$;

@@ -1,0 +1,53 @@
+create or replace function rowq.internal_archive(p_part_id integer, p_limit integer)
+returns integer
+language plpgsql
+as $$
+-- routine   internal_archive
+-- version   1
+-- purpose   Move finished messages to the archive, batch by batch, until p_limit is passed.
+-- promise   P19
+-- locks     finished rows, passing over locked ones; message rows; new archive rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+declare
+    v_batch    record;
+    v_archived integer := 0;
+begin
+    for v_batch in
+        select f.finish_id, f.finished_at, f.message_ids, f.lanes, f.attempts, f.state
+        from rowq.finished f
+        where f.part_id = p_part_id
+          and f.finish_id >= rowq.internal_floor_of(p_part_id, -3::smallint)
+        order by f.part_id, f.finish_id
+        limit p_limit
+        for update skip locked
+    loop
+        exit when v_archived >= p_limit;
+        perform rowq.internal_open_partition(v_batch.finished_at);
+
+        with gone as (
+            delete from rowq.message m
+            where m.part_id = p_part_id
+              and m.message_id = any (v_batch.message_ids)
+            returning m.message_id, m.enqueued_at, m.message_type, m.dedup_key, m.headers, m.body,
+                      m.body_binary
+        )
+        insert into rowq.archive (
+            part_id, lane, attempt, message_id, enqueued_at, finished_at, state, message_type,
+            dedup_key, headers, body, body_binary
+        )
+        select p_part_id, u.lane, u.attempt, g.message_id, g.enqueued_at, v_batch.finished_at,
+               v_batch.state, g.message_type, g.dedup_key, g.headers, g.body, g.body_binary
+        from gone g
+        join unnest(v_batch.message_ids, v_batch.lanes, v_batch.attempts)
+            u (message_id, lane, attempt) on u.message_id = g.message_id;
+
+        delete from rowq.finished f
+        where f.part_id = p_part_id
+          and f.finish_id = v_batch.finish_id;
+        v_archived := v_archived + cardinality(v_batch.message_ids);
+    end loop;
+    return v_archived;
+end;
+$$;

@@ -1,0 +1,53 @@
+create or replace function rowq.internal_check_message(
+    p_body          text,
+    p_body_binary   bytea,
+    p_message_type  text,
+    p_headers       jsonb,
+    p_priority      integer,
+    p_delay_seconds double precision,
+    p_run_at        timestamp with time zone,
+    p_dedup_key     text,
+    p_max_attempts  integer,
+    p_position      integer default null
+)
+returns void
+language plpgsql
+as $$
+-- routine   internal_check_message
+-- version   1
+-- purpose   Refuse a message that breaks a rule of enqueue's parameters.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+declare
+    v_fault text;
+begin
+    v_fault := case
+        when p_priority is null or p_priority not between 0 and 9
+            then format('priority must be between 0 and 9, got %s', coalesce(p_priority::text, 'null'))
+        when p_body is not null and p_body_binary is not null
+            then 'body and body_binary exclude each other'
+        when char_length(p_message_type) > 200
+            then 'message_type is longer than 200 characters'
+        when jsonb_typeof(p_headers) <> 'object'
+            then 'headers must be a JSON object'
+        when p_delay_seconds is not null and p_run_at is not null
+            then 'delay_seconds and run_at exclude each other'
+        when p_delay_seconds not between 0 and 315360000
+            then format('delay_seconds must be between 0 and 315360000, got %s', p_delay_seconds)
+        when p_run_at > clock_timestamp() + interval '3650 days' or not isfinite(p_run_at)
+            then 'run_at must be a moment within the next ten years'
+        when char_length(p_dedup_key) not between 1 and 200
+            then 'dedup_key must be 1 to 200 characters'
+        when p_max_attempts not between 1 and 10000
+            then format('max_attempts must be between 1 and 10000, got %s', p_max_attempts)
+    end;
+    if v_fault is not null then
+        raise exception 'RQ711 invalid_argument: %',
+            v_fault || coalesce(format(' (message %s)', p_position), '')
+            using errcode = 'RQ711';
+    end if;
+end;
+$$;

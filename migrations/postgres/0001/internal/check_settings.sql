@@ -1,0 +1,38 @@
+create or replace function rowq.internal_check_settings(
+    p_queue_name           text,
+    p_lease_seconds        integer,
+    p_max_attempts         integer,
+    p_backoff_base_seconds double precision,
+    p_backoff_factor       double precision,
+    p_backoff_cap_seconds  double precision,
+    p_backoff_jitter       double precision,
+    p_archive_days         integer
+)
+returns void
+language plpgsql
+as $$
+-- routine   internal_check_settings
+-- version   1
+-- purpose   Refuse a bad queue name or a setting out of range; null passes for settings.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+begin
+    if p_queue_name is null
+       or char_length(p_queue_name) not between 1 and 100
+       or p_queue_name ~ '[[:cntrl:]]' then
+        raise exception
+            'RQ711 invalid_argument: queue_name must be 1 to 100 characters without control characters'
+            using errcode = 'RQ711';
+    end if;
+    perform rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
+    perform rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
+    perform rowq.internal_check_range('backoff_base_seconds', p_backoff_base_seconds, 0, 86400);
+    perform rowq.internal_check_range('backoff_factor', p_backoff_factor, 1, 10);
+    perform rowq.internal_check_range('backoff_cap_seconds', p_backoff_cap_seconds, 0, 31536000);
+    perform rowq.internal_check_range('backoff_jitter', p_backoff_jitter, 0, 1);
+    perform rowq.internal_check_range('archive_days', p_archive_days, 0, 36500);
+end;
+$$;

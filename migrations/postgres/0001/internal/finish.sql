@@ -1,0 +1,47 @@
+create or replace function rowq.internal_finish(
+    p_part_id      integer,
+    p_archive_days integer,
+    p_message_ids  bigint[],
+    p_lanes        smallint[],
+    p_attempts     smallint[],
+    p_state        text
+)
+returns void
+language plpgsql
+as $$
+-- routine   internal_finish
+-- version   1
+-- purpose   Remove finished messages, or note them for the archive.
+-- promise   P04 P12
+-- locks     message rows; dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+declare
+    v_keys text[];
+begin
+    if p_archive_days > 0 then
+        insert into rowq.finished (part_id, finished_at, message_ids, lanes, attempts, state)
+        values (p_part_id, clock_timestamp(), p_message_ids, p_lanes, p_attempts, p_state);
+        perform rowq.internal_free_keys(p_part_id, p_message_ids);
+        return;
+    end if;
+
+    with gone as (
+        delete from rowq.message m
+        where m.part_id = p_part_id
+          and m.message_id = any (p_message_ids)
+        returning m.dedup_key
+    )
+    select array_agg(g.dedup_key order by g.dedup_key) into v_keys
+    from gone g
+    where g.dedup_key is not null;
+
+    if v_keys is not null then
+        delete from rowq.dedup d
+        where d.part_id = p_part_id
+          and d.dedup_key = any (v_keys)
+          and d.message_id = any (p_message_ids);
+    end if;
+end;
+$$;

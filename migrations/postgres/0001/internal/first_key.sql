@@ -1,0 +1,52 @@
+create or replace function rowq.internal_first_key(
+    p_part_id integer,
+    p_lane    smallint,
+    p_from    bigint
+)
+returns bigint
+language plpgsql
+as $$
+-- routine   internal_first_key
+-- version   1
+-- purpose   The lowest key of a lane at or above p_from that this statement can see, or null.
+-- promise   P14
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   only engines whose readers walk dead rows need it
+declare
+    v_key bigint;
+begin
+    if p_lane >= 0 then
+        select r.seq into v_key
+        from rowq.ready r
+        where r.part_id = p_part_id
+          and r.lane = p_lane
+          and r.seq >= p_from
+        order by r.part_id, r.lane, r.seq
+        limit 1;
+    elsif p_lane = -1 then
+        select c.claim_id into v_key
+        from rowq.claim c
+        where c.part_id = p_part_id
+          and c.claim_id >= p_from
+        order by c.part_id, c.claim_id
+        limit 1;
+    elsif p_lane = -2 then
+        select extract(epoch from d.due_at) * 1000000 into v_key
+        from rowq.delayed d
+        where d.part_id = p_part_id
+          and d.due_at >= rowq.internal_from_microseconds(p_from)
+        order by d.part_id, d.due_at, d.message_id
+        limit 1;
+    else
+        select f.finish_id into v_key
+        from rowq.finished f
+        where f.part_id = p_part_id
+          and f.finish_id >= p_from
+        order by f.part_id, f.finish_id
+        limit 1;
+    end if;
+    return v_key;
+end;
+$$;

@@ -1,0 +1,70 @@
+create or replace function rowq.internal_health_queues()
+returns table (
+    check_name text,
+    queue_name text,
+    value      double precision,
+    warning    double precision,
+    critical   double precision,
+    detail     text
+)
+language plpgsql
+as $$
+-- routine   internal_health_queues
+-- version   1
+-- purpose   Checks of each queue.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+#variable_conflict use_column
+begin
+    return query
+    select 'oldest_ready', q.queue_name, coalesce(s.oldest_ready_seconds, 0),
+           300::double precision, 3600::double precision,
+           'seconds that the oldest ready message has waited'
+           || case when s.is_paused then '; the queue is paused' else '' end
+    from rowq.queue q
+    cross join lateral rowq.queue_stats(q.queue_name, 1) s;
+
+    return query
+    select 'dead_messages', q.queue_name, s.dead::double precision, 1::double precision,
+           1000::double precision, 'dead messages, counted up to 1000; see list_dead and reset'
+    from rowq.queue q
+    cross join lateral (
+        select count(*) as dead
+        from (select 1 from rowq.dead d where d.part_id = q.part_id limit 1000) x
+    ) s;
+
+    return query
+    select 'overdue_delayed', q.queue_name,
+           coalesce(extract(epoch from clock_timestamp() - w.due_at), 0)::double precision,
+           30::double precision, 300::double precision,
+           'seconds that the oldest due message has not been promoted; call maintain every second'
+    from rowq.queue q
+    left join lateral (
+        select d.due_at
+        from rowq.delayed d
+        where d.part_id = q.part_id
+          and d.due_at <= clock_timestamp()
+          and d.due_at >= rowq.internal_from_microseconds(
+              rowq.internal_floor_of(q.part_id, -2::smallint)
+          )
+        order by d.part_id, d.due_at
+        limit 1
+    ) w on true;
+
+    return query
+    select 'expired_leases', q.queue_name,
+           coalesce(extract(epoch from clock_timestamp() - c.lease_until), 0)::double precision,
+           30::double precision, 300::double precision,
+           'seconds that the oldest expired lease has not been reaped; call maintain every second'
+    from rowq.queue q
+    cross join lateral (
+        select min(k.lease_until) filter (where k.lease_until <= clock_timestamp()) as lease_until
+        from rowq.claim k
+        where k.part_id = q.part_id
+          and k.claim_id >= rowq.internal_floor_of(q.part_id, -1::smallint)
+    ) c;
+end;
+$$;

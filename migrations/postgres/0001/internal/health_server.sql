@@ -1,0 +1,82 @@
+create or replace function rowq.internal_health_server()
+returns table (
+    check_name text,
+    queue_name text,
+    value      double precision,
+    warning    double precision,
+    critical   double precision,
+    detail     text
+)
+language plpgsql
+as $$
+-- routine   internal_health_server
+-- version   1
+-- purpose   Checks that concern the whole server: old snapshots and sequences.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   this engine's own
+#variable_conflict use_column
+begin
+    -- The oldest holder of the clean-up horizon, in seconds where known.
+    return query
+    select 'clean_up_horizon', null::text, coalesce(max(h.age), 0), 300::double precision,
+           3600::double precision,
+           coalesce(
+               (array_agg(h.holder order by h.age desc))[1]
+               || ' keeps dead rows from being cleaned up; rowq stays fast, other tables grow',
+               'no transaction is older than a second'
+           )
+    from (
+        select extract(epoch from clock_timestamp() - a.xact_start)::double precision as age,
+               format('session %s of %s (%s)', a.pid, a.usename, a.state) as holder
+        from pg_catalog.pg_stat_activity a
+        where a.datname = current_database()
+          and a.pid <> pg_backend_pid()
+          and coalesce(a.backend_xmin, a.backend_xid) is not null
+          and a.xact_start < clock_timestamp() - interval '1 second'
+        union all
+        select extract(epoch from clock_timestamp() - p.prepared)::double precision,
+               format('prepared transaction %s', quote_literal(p.gid))
+        from pg_catalog.pg_prepared_xacts p
+        where p.database = current_database()
+          and p.prepared < clock_timestamp() - interval '1 second'
+    ) h;
+
+    -- Slots have an age in transactions, not in seconds.
+    return query
+    select 'replication_slot_horizon', null::text,
+           coalesce(max(greatest(age(s.xmin), age(s.catalog_xmin))), 0)::double precision,
+           10000000::double precision, 100000000::double precision,
+           coalesce('slot ' || (array_agg(
+               s.slot_name::text order by greatest(age(s.xmin), age(s.catalog_xmin)) desc
+           ))[1] || ' holds the horizon for so many transactions', 'no slot holds the horizon')
+    from pg_catalog.pg_replication_slots s
+    where coalesce(s.xmin, s.catalog_xmin) is not null;
+
+    return query
+    select 'sequence_behind', null::text,
+           greatest(coalesce(max(n.newest), 0) - max(s.last_value), 0)::double precision,
+           1::double precision, 1::double precision,
+           case
+               when coalesce(max(n.newest), 0) > max(s.last_value) then format(
+                   'rowq.message_seq is behind the data: select setval(''rowq.message_seq'', %s)',
+                   max(n.newest)
+               )
+               else 'rowq.message_seq is ahead of every message'
+           end
+    from rowq.message_seq s
+    left join lateral (
+        select max(x.newest) as newest
+        from rowq.queue q
+        cross join lateral (
+            select m.message_id as newest
+            from rowq.message m
+            where m.part_id = q.part_id
+            order by m.part_id desc, m.message_id desc
+            limit 1
+        ) x
+    ) n on true;
+end;
+$$;

@@ -1,0 +1,71 @@
+create or replace function rowq.internal_maintain(
+    p_queue      rowq.queue,
+    p_batch_size integer,
+    out o_elected            boolean,
+    out o_promoted           integer,
+    out o_reaped             integer,
+    out o_died               integer,
+    out o_archived           integer,
+    out o_purged             integer,
+    out o_partitions_dropped integer
+)
+language plpgsql
+as $$
+-- routine   internal_maintain
+-- version   1
+-- purpose   Housekeeping of one queue by the one session that is elected for it.
+-- promise   P09 P11 P13 P14 P19
+-- locks     advisory lock of the queue, tried
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+declare
+    v_lane      smallint := -1;
+    v_rescan_at timestamp with time zone;
+begin
+    o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id * 2);
+    o_promoted := 0;
+    o_reaped := 0;
+    o_died := 0;
+    o_archived := 0;
+    o_purged := 0;
+    o_partitions_dropped := 0;
+    if not o_elected then
+        return;
+    end if;
+
+    o_promoted := rowq.internal_promote(p_queue.part_id, p_batch_size);
+
+    -- As with floors: a walk over many dead claims is repeated only after fifty times its length.
+    select f.rescan_at into v_rescan_at
+    from rowq.floor f
+    where f.part_id = p_queue.part_id
+      and f.lane = -1
+    order by f.part_id, f.lane, f.generation
+    limit 1;
+    if v_rescan_at is null or v_rescan_at <= clock_timestamp() then
+        select r.o_reaped, r.o_died into o_reaped, o_died
+        from rowq.internal_reap(p_queue.part_id, p_queue.max_attempts, p_batch_size) r;
+    end if;
+
+    if p_queue.archive_days > 0 then
+        o_archived := rowq.internal_archive(p_queue.part_id, p_batch_size);
+        select a.o_purged, a.o_partitions_dropped into o_purged, o_partitions_dropped
+        from rowq.internal_purge_archive(p_queue.part_id, p_queue.archive_days, p_batch_size) a;
+    end if;
+
+    perform rowq.internal_advance_floor(p_queue.part_id, -1::smallint, true);
+    perform rowq.internal_advance_floor(p_queue.part_id, -2::smallint, true, o_promoted > 0);
+    perform rowq.internal_advance_floor(p_queue.part_id, -3::smallint, true);
+    loop
+        select f.lane into v_lane
+        from rowq.floor f
+        where f.part_id = p_queue.part_id
+          and f.lane > v_lane
+        order by f.part_id, f.lane, f.generation
+        limit 1;
+        exit when not found;
+        perform rowq.internal_advance_floor(p_queue.part_id, v_lane, true);
+    end loop;
+end;
+$$;

@@ -1,0 +1,30 @@
+create or replace function rowq.internal_open_lanes(p_part_id integer, p_lanes smallint[])
+returns void
+language plpgsql
+as $$
+-- routine   internal_open_lanes
+-- version   1
+-- purpose   Make lanes known to dequeue before the first row is put into them.
+-- promise   P02
+-- locks     none that another producer could wait for
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   only engines whose readers walk dead rows need it
+begin
+    -- Each producer that does not see the lane adds a row of its own, under a number of its own:
+    -- nobody waits for an open transaction, and a rollback takes nobody else's row away.
+    insert into rowq.floor (
+        part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
+    )
+    select p_part_id, l.lane, nextval('rowq.message_seq'), 0, 0, 0, '0',
+           clock_timestamp(), clock_timestamp() + interval '1 minute'
+    from (select distinct u.lane from unnest(p_lanes) u (lane)) l
+    where not exists (
+        select 1
+        from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane = l.lane
+    )
+    on conflict do nothing;
+end;
+$$;

@@ -1,0 +1,32 @@
+create or replace function rowq.internal_open_partition(p_finished_at timestamp with time zone)
+returns void
+language plpgsql
+as $$
+-- routine   internal_open_partition
+-- version   1
+-- purpose   Make sure that the archive has a partition for the day of p_finished_at.
+-- promise   P19
+-- locks     advisory lock of the archive's shape; share update exclusive on archive
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+declare
+    v_from constant timestamp := date_trunc('day', p_finished_at at time zone 'UTC');
+    v_name constant text := 'archive_' || to_char(v_from, 'YYYYMMDD');
+begin
+    if to_regclass(format('rowq.%I', v_name)) is not null then
+        return;
+    end if;
+    perform pg_advisory_xact_lock(1919907697, -1);
+    if to_regclass(format('rowq.%I', v_name)) is not null then
+        return;
+    end if;
+
+    -- Attached, not created as a partition: that would lock readers and writers of the whole archive.
+    execute format('create table rowq.%I (like rowq.archive including defaults)', v_name);
+    execute format(
+        'alter table rowq.archive attach partition rowq.%I for values from (%L) to (%L)',
+        v_name, v_from at time zone 'UTC', (v_from + interval '1 day') at time zone 'UTC'
+    );
+end;
+$$;

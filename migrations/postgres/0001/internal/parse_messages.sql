@@ -1,0 +1,94 @@
+create or replace function rowq.internal_parse_messages(p_messages jsonb)
+returns table (
+    place         integer,
+    body          text,
+    body_binary   bytea,
+    message_type  text,
+    headers       jsonb,
+    priority      integer,
+    delay_seconds double precision,
+    run_at        timestamp with time zone,
+    dedup_key     text,
+    max_attempts  integer
+)
+language plpgsql
+as $$
+-- routine   internal_parse_messages
+-- version   1
+-- purpose   Read and check the messages of enqueue_batch.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_place integer;
+    v_key   text;
+begin
+    if p_messages is null
+       or jsonb_typeof(p_messages) <> 'array'
+       or jsonb_array_length(p_messages) > 10000 then
+        raise exception
+            'RQ711 invalid_argument: messages must be a JSON array of at most 10000 objects'
+            using errcode = 'RQ711';
+    end if;
+
+    select e.place into v_place
+    from jsonb_array_elements(p_messages) with ordinality e (message, place)
+    where jsonb_typeof(e.message) <> 'object'
+    limit 1;
+    if found then
+        raise exception 'RQ711 invalid_argument: a message must be a JSON object (message %)', v_place
+            using errcode = 'RQ711';
+    end if;
+
+    select e.place, k.key into v_place, v_key
+    from jsonb_array_elements(p_messages) with ordinality e (message, place)
+    cross join lateral jsonb_object_keys(e.message) k (key)
+    where k.key not in (
+        'body', 'body_base64', 'message_type', 'headers', 'priority', 'delay_seconds',
+        'run_at', 'dedup_key', 'max_attempts'
+    )
+    limit 1;
+    if found then
+        raise exception 'RQ711 invalid_argument: unknown key % (message %)',
+            quote_ident(left(v_key, 100)), v_place
+            using errcode = 'RQ711';
+    end if;
+
+    begin
+        return query
+        select e.place::integer,
+               case when e.body <> 'null' then e.body #>> '{}' end,
+               decode(e.body_base64, 'base64'),
+               e.message_type,
+               nullif(e.headers, 'null'),
+               coalesce(e.priority, 5),
+               e.delay_seconds,
+               e.run_at,
+               e.dedup_key,
+               e.max_attempts
+        from rows from (
+            jsonb_to_recordset(p_messages) as (
+                body          jsonb,
+                body_base64   text,
+                message_type  text,
+                headers       jsonb,
+                priority      integer,
+                delay_seconds double precision,
+                run_at        timestamp with time zone,
+                dedup_key     text,
+                max_attempts  integer
+            )
+        ) with ordinality e (
+            body, body_base64, message_type, headers, priority, delay_seconds, run_at,
+            dedup_key, max_attempts, place
+        );
+    exception
+        when data_exception then
+            raise exception 'RQ711 invalid_argument: messages: %', sqlerrm
+                using errcode = 'RQ711';
+    end;
+end;
+$$;

@@ -1,0 +1,44 @@
+create or replace function rowq.internal_promote(p_part_id integer, p_limit integer)
+returns integer
+language plpgsql
+as $$
+-- routine   internal_promote
+-- version   1
+-- purpose   Move up to p_limit due messages to the tails of their lanes, earliest first.
+-- promise   P11
+-- locks     delayed rows, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+declare
+    v_message_ids bigint[];
+    v_lanes       smallint[];
+    v_attempts    smallint[];
+    v_errors      text[];
+begin
+    select array_agg(h.message_id), array_agg(h.lane), array_agg(h.attempt), array_agg(h.last_error)
+    into v_message_ids, v_lanes, v_attempts, v_errors
+    from (
+        select d.message_id, d.lane, d.attempt, d.last_error
+        from rowq.delayed d
+        where d.part_id = p_part_id
+          and d.due_at >= rowq.internal_from_microseconds(
+              rowq.internal_floor_of(p_part_id, -2::smallint)
+          )
+          and d.due_at <= clock_timestamp()
+        order by d.part_id, d.due_at, d.message_id
+        limit p_limit
+        for update skip locked
+    ) h;
+
+    if v_message_ids is null then
+        return 0;
+    end if;
+
+    delete from rowq.delayed d
+    where d.part_id = p_part_id
+      and d.message_id = any (v_message_ids);
+    perform rowq.internal_to_ready(p_part_id, v_lanes, v_message_ids, v_attempts, v_errors);
+    return cardinality(v_message_ids);
+end;
+$$;

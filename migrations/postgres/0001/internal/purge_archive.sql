@@ -1,0 +1,65 @@
+create or replace function rowq.internal_purge_archive(
+    p_part_id      integer,
+    p_archive_days integer,
+    p_limit        integer,
+    out o_purged             integer,
+    out o_partitions_dropped integer
+)
+language plpgsql
+set lock_timeout = '200ms'
+as $$
+-- routine   internal_purge_archive
+-- version   1
+-- purpose   Delete a queue's archived messages that are too old; drop partitions too old for every queue.
+-- promise   P19
+-- locks     archive rows; a partition that is dropped, tried for 200 milliseconds
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+declare
+    v_cutoff    timestamp with time zone;
+    v_keep_from timestamp with time zone;
+    v_partition record;
+    v_rows      integer;
+begin
+    o_purged := 0;
+    o_partitions_dropped := 0;
+    v_cutoff := clock_timestamp() - make_interval(days => p_archive_days);
+    select clock_timestamp() - make_interval(days => max(q.archive_days)) into v_keep_from
+    from rowq.queue q;
+
+    for v_partition in
+        select c.relname::text as partition_name,
+               to_date(right(c.relname::text, 8), 'YYYYMMDD')::timestamp at time zone 'UTC' as from_day
+        from pg_catalog.pg_inherits i
+        join pg_catalog.pg_class c on c.oid = i.inhrelid
+        where i.inhparent = 'rowq.archive'::regclass
+          and c.relname <= 'archive_' || to_char(v_cutoff at time zone 'UTC', 'YYYYMMDD')
+        order by c.relname
+    loop
+        begin
+            if v_partition.from_day + interval '1 day' <= v_keep_from then
+                execute format('drop table rowq.%I', v_partition.partition_name);
+                o_partitions_dropped := o_partitions_dropped + 1;
+                continue;
+            end if;
+
+            execute format(
+                'delete from rowq.%I where part_id = $1 and (finished_at, message_id) in ('
+                'select finished_at, message_id from rowq.%1$I '
+                'where part_id = $1 and finished_at < $2 order by part_id, finished_at, message_id '
+                'limit $3)',
+                v_partition.partition_name
+            )
+            using p_part_id, v_cutoff, p_limit - o_purged;
+            get diagnostics v_rows = row_count;
+            o_purged := o_purged + v_rows;
+            exit when o_purged >= p_limit;
+        exception
+            when lock_not_available then
+                -- A long reader has it: the next call tries again.
+                null;
+        end;
+    end loop;
+end;
+$$;

@@ -1,0 +1,21 @@
+create or replace procedure rowq.internal_require_autocommit()
+language plpgsql
+as $$
+-- routine   internal_require_autocommit
+-- version   1
+-- purpose   Fail before anything is leased when the caller has a transaction open.
+-- promise   P17
+-- locks     none
+-- commits   yes; that is what it tries out
+-- errors    RQ713
+-- differs   PostgreSQL gives no way to ask; where the open transaction has written nothing yet, the
+--           error is its own 2D000 "invalid transaction termination", with this procedure's name
+begin
+    if pg_current_xact_id_if_assigned() is not null then
+        raise exception
+            'RQ713 wrong_transaction_state: dequeue_wait commits while it waits; call it in autocommit'
+            using errcode = 'RQ713';
+    end if;
+    commit;
+end;
+$$;

@@ -1,0 +1,29 @@
+create or replace function rowq.internal_require_queue(p_queue_name text)
+returns rowq.queue
+language plpgsql
+as $$
+-- routine   internal_require_queue
+-- version   1
+-- purpose   The settings of a queue, or the error that there is none.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701
+-- differs   nothing
+declare
+    v_queue rowq.queue;
+begin
+    select q.part_id, q.queue_name, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
+           q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
+           q.paused_at, q.created_at
+    into v_queue
+    from rowq.queue q
+    where q.queue_name = p_queue_name;
+
+    if not found then
+        raise exception 'RQ701 queue_not_found: %', left(p_queue_name, 100)
+            using errcode = 'RQ701';
+    end if;
+    return v_queue;
+end;
+$$;

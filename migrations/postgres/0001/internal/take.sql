@@ -1,0 +1,65 @@
+create or replace function rowq.internal_take(
+    p_part_id     integer,
+    p_claim_id    bigint,
+    p_message_ids bigint[],
+    out o_message_ids bigint[],
+    out o_lanes       smallint[],
+    out o_attempts    smallint[]
+)
+language plpgsql
+as $$
+-- routine   internal_take
+-- version   1
+-- purpose   Take messages out of a claim: those asked for that it still holds, or all of them.
+-- promise   P08
+-- locks     the claim row, first of all
+-- commits   never; the caller owns the transaction
+-- errors    RQ711 RQ721
+-- differs   elsewhere a claim's messages are rows of a table
+declare
+    v_kept_ids      bigint[];
+    v_kept_lanes    smallint[];
+    v_kept_attempts smallint[];
+begin
+    perform rowq.internal_check_message_ids(p_message_ids);
+
+    delete from rowq.claim c
+    where c.part_id = p_part_id
+      and c.claim_id = p_claim_id
+      and (p_message_ids is null or c.message_ids <@ p_message_ids)
+    returning c.message_ids, c.lanes, c.attempts
+    into o_message_ids, o_lanes, o_attempts;
+    if found then
+        return;
+    end if;
+
+    select c.message_ids, c.lanes, c.attempts
+    into v_kept_ids, v_kept_lanes, v_kept_attempts
+    from rowq.claim c
+    where c.part_id = p_part_id
+      and c.claim_id = p_claim_id
+    for update;
+    if not found and p_message_ids is null then
+        raise exception 'RQ721 stale_claim: claim % holds nothing any more', p_claim_id
+            using errcode = 'RQ721';
+    end if;
+
+    select coalesce(array_agg(u.message_id) filter (where u.message_id = any (p_message_ids)), '{}'),
+           coalesce(array_agg(u.lane) filter (where u.message_id = any (p_message_ids)), '{}'),
+           coalesce(array_agg(u.attempt) filter (where u.message_id = any (p_message_ids)), '{}'),
+           array_agg(u.message_id) filter (where u.message_id <> all (p_message_ids)),
+           array_agg(u.lane) filter (where u.message_id <> all (p_message_ids)),
+           array_agg(u.attempt) filter (where u.message_id <> all (p_message_ids))
+    into o_message_ids, o_lanes, o_attempts, v_kept_ids, v_kept_lanes, v_kept_attempts
+    from unnest(v_kept_ids, v_kept_lanes, v_kept_attempts) u (message_id, lane, attempt);
+
+    if o_message_ids <> '{}' then
+        update rowq.claim c
+        set message_ids = v_kept_ids,
+            lanes       = v_kept_lanes,
+            attempts    = v_kept_attempts
+        where c.part_id = p_part_id
+          and c.claim_id = p_claim_id;
+    end if;
+end;
+$$;

@@ -1,0 +1,69 @@
+create or replace function rowq.internal_take_ready(
+    p_part_id  integer,
+    p_limit    integer,
+    out o_message_ids bigint[],
+    out o_lanes       smallint[],
+    out o_attempts    smallint[],
+    out o_errors      text[]
+)
+language plpgsql
+as $$
+-- routine   internal_take_ready
+-- version   1
+-- purpose   Take up to p_limit messages from the lanes, best lane first; nulls when there is none.
+-- promise   P05 P06 P13
+-- locks     ready rows, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+declare
+    c_far_behind constant integer := 1000;
+    v_lane       smallint := -1;
+    v_floor      bigint;
+    v_seqs       bigint[];
+    v_ids        bigint[];
+    v_attempts   smallint[];
+    v_errors     text[];
+begin
+    while coalesce(cardinality(o_message_ids), 0) < p_limit loop
+        -- The next lane that was ever used, and its newest floor, in one step.
+        select f.lane, f.seq into v_lane, v_floor
+        from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane > v_lane
+        order by f.part_id, f.lane, f.generation
+        limit 1;
+        exit when not found;
+
+        select array_agg(h.seq), array_agg(h.message_id),
+               array_agg((h.attempt + 1)::smallint), array_agg(h.last_error)
+        into v_seqs, v_ids, v_attempts, v_errors
+        from (
+            select r.seq, r.message_id, r.attempt, r.last_error
+            from rowq.ready r
+            where r.part_id = p_part_id
+              and r.lane = v_lane
+              and r.seq >= v_floor
+            order by r.part_id, r.lane, r.seq
+            limit p_limit - coalesce(cardinality(o_message_ids), 0)
+            for update skip locked
+        ) h;
+        continue when v_seqs is null;
+
+        -- By key, not by ctid: a plan made while the table was small stays right when it grows.
+        delete from rowq.ready r
+        where r.part_id = p_part_id
+          and r.lane = v_lane
+          and r.seq = any (v_seqs);
+
+        o_message_ids := o_message_ids || v_ids;
+        o_lanes := o_lanes || array_fill(v_lane, array[cardinality(v_ids)]);
+        o_attempts := o_attempts || v_attempts;
+        o_errors := o_errors || v_errors;
+
+        if v_seqs[1] - v_floor > c_far_behind then
+            perform rowq.internal_advance_floor(p_part_id, v_lane, false);
+        end if;
+    end loop;
+end;
+$$;

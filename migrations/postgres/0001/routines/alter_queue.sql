@@ -1,0 +1,44 @@
+create or replace function rowq.alter_queue(
+    p_queue_name           text,
+    p_lease_seconds        integer default null,
+    p_max_attempts         integer default null,
+    p_backoff_base_seconds double precision default null,
+    p_backoff_factor       double precision default null,
+    p_backoff_cap_seconds  double precision default null,
+    p_backoff_jitter       double precision default null,
+    p_archive_days         integer default null
+)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = ''
+as $$
+-- routine   alter_queue
+-- version   1
+-- purpose   Change settings of a queue; null leaves a setting as it is.
+-- promise   P15
+-- locks     the queue row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+begin
+    perform rowq.internal_check_settings(
+        p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
+        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+    );
+    perform rowq.internal_require_queue(p_queue_name);
+
+    update rowq.queue q
+    set lease_seconds        = coalesce(p_lease_seconds, q.lease_seconds),
+        max_attempts         = coalesce(p_max_attempts, q.max_attempts),
+        backoff_base_seconds = coalesce(p_backoff_base_seconds, q.backoff_base_seconds),
+        backoff_factor       = coalesce(p_backoff_factor, q.backoff_factor),
+        backoff_cap_seconds  = coalesce(p_backoff_cap_seconds, q.backoff_cap_seconds),
+        backoff_jitter       = coalesce(p_backoff_jitter, q.backoff_jitter),
+        archive_days         = coalesce(p_archive_days, q.archive_days)
+    where q.queue_name = p_queue_name;
+
+    return query select p_queue_name, 'altered';
+end;
+$$;

@@ -1,0 +1,72 @@
+create or replace function rowq.cancel(p_queue_name text, p_message_ids bigint[])
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   cancel
+-- version   1
+-- purpose   Withdraw messages that no worker holds, dead ones too.
+-- promise   P15
+-- locks     delayed, ready and dead rows, passing over locked ones; message and dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+#variable_conflict use_column
+declare
+    v_queue    rowq.queue;
+    v_ids      bigint[];
+    v_lanes    smallint[];
+    v_attempts smallint[];
+    v_unknown  bigint[];
+begin
+    if p_message_ids is null then
+        raise exception 'RQ711 invalid_argument: message_ids is missing'
+            using errcode = 'RQ711';
+    end if;
+    perform rowq.internal_check_message_ids(p_message_ids);
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    select t.o_message_ids, t.o_lanes, t.o_attempts
+    into v_ids, v_lanes, v_attempts
+    from rowq.internal_withdraw(v_queue.part_id, p_message_ids) t;
+
+    if v_ids <> '{}' then
+        perform rowq.internal_finish(
+            v_queue.part_id, v_queue.archive_days, v_ids, v_lanes, v_attempts, 'cancelled'
+        );
+    end if;
+
+    -- What is left and still has a body is in a worker's hands, or finished and not yet archived.
+    select coalesce(array_agg(u.message_id), '{}') into v_unknown
+    from unnest(p_message_ids) u (message_id)
+    where u.message_id <> all (v_ids)
+      and (
+          not exists (
+              select 1
+              from rowq.message m
+              where m.part_id = v_queue.part_id
+                and m.message_id = u.message_id
+          )
+          or exists (
+              select 1
+              from rowq.finished f
+              where f.part_id = v_queue.part_id
+                and f.finish_id >= rowq.internal_floor_of(v_queue.part_id, -3::smallint)
+                and u.message_id = any (f.message_ids)
+          )
+      );
+
+    return query
+    select u.message_id,
+           case
+               when u.message_id = any (v_ids) then 'cancelled'
+               when u.message_id = any (v_unknown) then 'not_found'
+               else 'leased'
+           end
+    from unnest(p_message_ids) u (message_id);
+end;
+$$;

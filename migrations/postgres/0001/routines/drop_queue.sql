@@ -1,0 +1,54 @@
+create or replace function rowq.drop_queue(p_queue_name text, p_force boolean default false)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = ''
+set lock_timeout = '500ms'
+as $$
+-- routine   drop_queue
+-- version   1
+-- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
+-- promise   P02 P15
+-- locks     the message tables of all queues against writers, for as long as the caller's transaction
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ704 RQ705
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue rowq.queue;
+begin
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    -- An enqueue that has not committed must not be overlooked. The time-out is shorter than
+    -- deadlock_timeout, so that it is never a producer or a worker that has to give way.
+    begin
+        lock table rowq.message, rowq.ready, rowq.delayed, rowq.claim in share row exclusive mode;
+    exception
+        when lock_not_available then
+            raise exception 'RQ705 queue_busy: open transactions hold the message tables; try again'
+                using errcode = 'RQ705';
+    end;
+
+    if not coalesce(p_force, false) and (
+        exists (select 1 from rowq.message m where m.part_id = v_queue.part_id)
+        or exists (select 1 from rowq.archive a where a.part_id = v_queue.part_id)
+    ) then
+        raise exception 'RQ704 queue_not_empty: % has messages or an archive; force drops them too',
+            p_queue_name
+            using errcode = 'RQ704';
+    end if;
+
+    delete from rowq.ready r where r.part_id = v_queue.part_id;
+    delete from rowq.delayed d where d.part_id = v_queue.part_id;
+    delete from rowq.claim c where c.part_id = v_queue.part_id;
+    delete from rowq.dead d where d.part_id = v_queue.part_id;
+    delete from rowq.dedup d where d.part_id = v_queue.part_id;
+    delete from rowq.finished f where f.part_id = v_queue.part_id;
+    delete from rowq.message m where m.part_id = v_queue.part_id;
+    delete from rowq.archive a where a.part_id = v_queue.part_id;
+    delete from rowq.floor f where f.part_id = v_queue.part_id;
+    delete from rowq.queue q where q.part_id = v_queue.part_id;
+
+    return query select p_queue_name, 'dropped';
+end;
+$$;

@@ -1,0 +1,99 @@
+create or replace function rowq.enqueue(
+    p_queue_name    text,
+    p_body          text default null,
+    p_body_binary   bytea default null,
+    p_message_type  text default null,
+    p_headers       jsonb default null,
+    p_priority      integer default 5,
+    p_delay_seconds double precision default null,
+    p_run_at        timestamp with time zone default null,
+    p_dedup_key     text default null,
+    p_max_attempts  integer default null
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   enqueue
+-- version   1
+-- purpose   Hand over one message.
+-- promise   P01 P05 P11 P12 P15 P20
+-- locks     new rows only; with a dedup key, waits for another open enqueue of that key
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_lane       constant smallint := p_priority * 2 + 1;
+    v_part_id    integer;
+    v_message_id bigint;
+    v_existing   bigint;
+    v_now        timestamp with time zone;
+    v_due_at     timestamp with time zone;
+begin
+    perform rowq.internal_check_message(
+        p_body, p_body_binary, p_message_type, p_headers, p_priority,
+        p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts
+    );
+    select q.part_id into v_part_id
+    from rowq.queue q
+    where q.queue_name = p_queue_name;
+    if not found then
+        raise exception 'RQ701 queue_not_found: %', left(p_queue_name, 100)
+            using errcode = 'RQ701';
+    end if;
+
+    -- First the transaction's id, then the number, then the clock: see internal_advance_floor.
+    perform pg_current_xact_id();
+    v_message_id := nextval('rowq.message_seq');
+    v_now := clock_timestamp();
+
+    while p_dedup_key is not null loop
+        insert into rowq.dedup (part_id, message_id, dedup_key)
+        values (v_part_id, v_message_id, p_dedup_key)
+        on conflict (part_id, dedup_key) do nothing;
+        exit when found;
+
+        select d.message_id into v_existing
+        from rowq.dedup d
+        where d.part_id = v_part_id
+          and d.dedup_key = p_dedup_key;
+        if found then
+            return query select v_existing, 'duplicate';
+            return;
+        end if;
+        -- The other message was finished in between: the key is free now.
+    end loop;
+
+    insert into rowq.message (
+        part_id, message_id, enqueued_at, max_attempts, message_type, dedup_key,
+        headers, body, body_binary
+    )
+    values (
+        v_part_id, v_message_id, v_now, p_max_attempts, p_message_type, p_dedup_key,
+        p_headers, p_body, p_body_binary
+    );
+
+    v_due_at := coalesce(p_run_at, v_now + make_interval(secs => p_delay_seconds));
+    if v_due_at > v_now then
+        insert into rowq.delayed (part_id, lane, message_id, due_at)
+        values (v_part_id, v_lane, v_message_id, v_due_at);
+    else
+        if not exists (
+            select 1
+            from rowq.floor f
+            where f.part_id = v_part_id
+              and f.lane = v_lane
+        ) then
+            perform rowq.internal_open_lanes(v_part_id, array[v_lane]);
+        end if;
+        insert into rowq.ready (part_id, lane, seq, message_id)
+        values (v_part_id, v_lane, v_message_id, v_message_id);
+    end if;
+
+    return query select v_message_id, 'enqueued';
+end;
+$$;

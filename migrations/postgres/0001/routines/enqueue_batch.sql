@@ -1,0 +1,98 @@
+create or replace function rowq.enqueue_batch(p_queue_name text, p_messages jsonb)
+returns table ("position" integer, message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = ''
+set timezone = 'UTC'
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   enqueue_batch
+-- version   1
+-- purpose   Hand over many messages in one call: all of them or, on an error, none.
+-- promise   P01 P05 P11 P12 P15 P20
+-- locks     new rows only; with dedup keys, waits for other open enqueues of them, in key order
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_part_id  integer;
+    v_now      timestamp with time zone;
+    v_messages rowq.message[];
+    v_lanes    smallint[];
+    v_due_ats  timestamp with time zone[];
+    v_kept_ids bigint[];
+begin
+    select q.part_id into v_part_id
+    from rowq.queue q
+    where q.queue_name = p_queue_name;
+    if not found then
+        raise exception 'RQ701 queue_not_found: %', left(p_queue_name, 100)
+            using errcode = 'RQ701';
+    end if;
+
+    perform rowq.internal_check_message(
+        p.body, p.body_binary, p.message_type, p.headers, p.priority,
+        p.delay_seconds, p.run_at, p.dedup_key, p.max_attempts, p.place
+    )
+    from rowq.internal_parse_messages(p_messages) p;
+
+    -- First the transaction's id, then the clock: see internal_advance_floor.
+    perform pg_current_xact_id();
+    v_now := clock_timestamp();
+
+    select array_agg(row(
+               v_part_id, p.max_attempts, nextval('rowq.message_seq'), v_now, p.message_type,
+               p.dedup_key, p.headers, p.body, p.body_binary
+           )::rowq.message),
+           array_agg((p.priority * 2 + 1)::smallint),
+           array_agg(coalesce(p.run_at, v_now + make_interval(secs => p.delay_seconds)))
+    into v_messages, v_lanes, v_due_ats
+    from rowq.internal_parse_messages(p_messages) p;
+    if v_messages is null then
+        return;
+    end if;
+
+    v_kept_ids := rowq.internal_hold_keys(v_part_id, v_messages);
+
+    insert into rowq.message (
+        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+        headers, body, body_binary
+    )
+    select m.part_id, m.max_attempts, m.message_id, m.enqueued_at, m.message_type, m.dedup_key,
+           m.headers, m.body, m.body_binary
+    from unnest(v_messages, v_kept_ids) m (
+        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+        headers, body, body_binary, kept_id
+    )
+    where m.message_id = m.kept_id;
+
+    insert into rowq.delayed (part_id, lane, message_id, due_at)
+    select m.part_id, m.lane, m.message_id, m.due_at
+    from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
+        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+        headers, body, body_binary, kept_id, lane, due_at
+    )
+    where m.message_id = m.kept_id
+      and m.due_at > v_now;
+
+    perform rowq.internal_open_lanes(v_part_id, v_lanes);
+    insert into rowq.ready (part_id, lane, seq, message_id)
+    select m.part_id, m.lane, m.message_id, m.message_id
+    from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
+        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+        headers, body, body_binary, kept_id, lane, due_at
+    )
+    where m.message_id = m.kept_id
+      and (m.due_at <= v_now or m.due_at is null);
+
+    return query
+    select m.place::integer, m.kept_id,
+           case when m.message_id = m.kept_id then 'enqueued' else 'duplicate' end
+    from unnest(v_messages, v_kept_ids) with ordinality m (
+        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+        headers, body, body_binary, kept_id, place
+    );
+end;
+$$;

@@ -1,0 +1,52 @@
+create or replace function rowq.extend_lease(
+    p_queue_name    text,
+    p_claim_id      bigint,
+    p_lease_seconds integer default null
+)
+returns table (claim_id bigint, lease_until timestamp with time zone)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   extend_lease
+-- version   1
+-- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
+-- promise   P08
+-- locks     the claim row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_part_id       integer;
+    v_lease_seconds integer;
+begin
+    perform rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
+    select q.part_id, coalesce(p_lease_seconds, q.lease_seconds)
+    into v_part_id, v_lease_seconds
+    from rowq.queue q
+    where q.queue_name = p_queue_name;
+    if not found then
+        raise exception 'RQ701 queue_not_found: %', left(p_queue_name, 100)
+            using errcode = 'RQ701';
+    end if;
+
+    return query
+    update rowq.claim c
+    set lease_until = greatest(
+            c.lease_until,
+            clock_timestamp() + make_interval(secs => v_lease_seconds)
+        )
+    where c.part_id = v_part_id
+      and c.claim_id = p_claim_id
+    returning c.claim_id, c.lease_until;
+
+    if not found then
+        raise exception 'RQ721 stale_claim: claim % holds nothing any more', p_claim_id
+            using errcode = 'RQ721';
+    end if;
+end;
+$$;

@@ -1,0 +1,44 @@
+create or replace function rowq.fail_now(
+    p_queue_name  text,
+    p_claim_id    bigint,
+    p_message_ids bigint[] default null,
+    p_error       text default null
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   fail_now
+-- version   1
+-- purpose   Declare messages dead without another attempt.
+-- promise   P08 P10
+-- locks     the claim row first; then new dead rows and dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue rowq.queue;
+    v_taken record;
+begin
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    select t.o_message_ids, t.o_lanes, t.o_attempts into v_taken
+    from rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids) t;
+
+    if v_taken.o_message_ids <> '{}' then
+        perform rowq.internal_to_dead(
+            v_queue.part_id, v_taken.o_lanes, v_taken.o_message_ids, v_taken.o_attempts, p_error
+        );
+    end if;
+
+    return query
+    select u.message_id,
+           case when u.message_id = any (v_taken.o_message_ids) then 'dead' else 'stale' end
+    from unnest(coalesce(p_message_ids, v_taken.o_message_ids)) u (message_id);
+end;
+$$;

@@ -1,0 +1,67 @@
+create or replace function rowq.get_message(p_queue_name text, p_message_id bigint)
+returns table (
+    message_id   bigint,
+    state        text,
+    priority     integer,
+    attempt      integer,
+    max_attempts integer,
+    message_type text,
+    headers      jsonb,
+    body         text,
+    body_binary  bytea,
+    dedup_key    text,
+    enqueued_at  timestamp with time zone,
+    due_at       timestamp with time zone,
+    claim_id     bigint,
+    worker_name  text,
+    lease_until  timestamp with time zone,
+    finished_at  timestamp with time zone,
+    last_error   text
+)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+-- routine   get_message
+-- version   1
+-- purpose   Where a message is and everything about it; no row when rowq does not know it.
+-- promise   P20
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue rowq.queue;
+begin
+    if p_message_id is null then
+        raise exception 'RQ711 invalid_argument: message_id is missing'
+            using errcode = 'RQ711';
+    end if;
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    return query
+    select m.message_id, p.state, p.lane / 2, p.attempt::integer,
+           coalesce(m.max_attempts, v_queue.max_attempts)::integer, m.message_type, m.headers,
+           m.body, m.body_binary, m.dedup_key, m.enqueued_at, p.due_at, p.claim_id,
+           p.worker_name, p.lease_until, p.finished_at, p.last_error
+    from rowq.message m
+    cross join lateral rowq.internal_find(v_queue.part_id, p_message_id) p
+    where m.part_id = v_queue.part_id
+      and m.message_id = p_message_id;
+    if found then
+        return;
+    end if;
+
+    return query
+    select a.message_id, a.state, a.lane / 2, a.attempt::integer, null::integer, a.message_type,
+           a.headers, a.body, a.body_binary, a.dedup_key, a.enqueued_at,
+           null::timestamp with time zone, null::bigint, null::text,
+           null::timestamp with time zone, a.finished_at, null::text
+    from rowq.archive a
+    where a.part_id = v_queue.part_id
+      and a.message_id = p_message_id;
+end;
+$$;

@@ -1,0 +1,42 @@
+create or replace function rowq.health()
+returns table (
+    check_name text,
+    queue_name text,
+    status     text,
+    value      double precision,
+    detail     text
+)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+-- routine   health
+-- version   1
+-- purpose   What hurts: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   the horizon and sequence checks are this engine's
+#variable_conflict use_column
+begin
+    return query
+    select h.check_name, h.queue_name,
+           case
+               when h.value >= h.critical then 'critical'
+               when h.value >= h.warning then 'warning'
+               else 'ok'
+           end,
+           h.value, h.detail
+    from (
+        select t.check_name, t.queue_name, t.value, t.warning, t.critical, t.detail
+        from rowq.internal_health_server() t
+        union all
+        select t.check_name, t.queue_name, t.value, t.warning, t.critical, t.detail
+        from rowq.internal_health_queues() t
+    ) h
+    order by h.check_name, h.queue_name nulls first;
+end;
+$$;

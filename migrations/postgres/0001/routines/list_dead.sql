@@ -1,0 +1,50 @@
+create or replace function rowq.list_dead(
+    p_queue_name       text,
+    p_after_message_id bigint default 0,
+    p_max_messages     integer default 100
+)
+returns table (
+    message_id   bigint,
+    priority     integer,
+    attempt      integer,
+    message_type text,
+    enqueued_at  timestamp with time zone,
+    died_at      timestamp with time zone,
+    last_error   text
+)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+-- routine   list_dead
+-- version   1
+-- purpose   Dead messages, without their bodies, in the order of their ids.
+-- promise   P10
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue rowq.queue;
+begin
+    if p_max_messages is null or p_max_messages not between 1 and 10000 then
+        raise exception 'RQ711 invalid_argument: max_messages must be between 1 and 10000, got %',
+            p_max_messages
+            using errcode = 'RQ711';
+    end if;
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    return query
+    select d.message_id, d.lane / 2, d.attempt::integer, m.message_type, m.enqueued_at, d.died_at,
+           d.last_error
+    from rowq.dead d
+    join rowq.message m on m.part_id = d.part_id and m.message_id = d.message_id
+    where d.part_id = v_queue.part_id
+      and d.message_id > coalesce(p_after_message_id, 0)
+    order by d.part_id, d.message_id
+    limit p_max_messages;
+end;
+$$;

@@ -1,0 +1,25 @@
+create or replace function rowq.pause_queue(p_queue_name text)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = ''
+as $$
+-- routine   pause_queue
+-- version   1
+-- purpose   Stop delivery; enqueue and the finishing routines go on.
+-- promise   P18
+-- locks     the queue row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701
+-- differs   nothing
+#variable_conflict use_column
+begin
+    perform rowq.internal_require_queue(p_queue_name);
+
+    update rowq.queue q
+    set paused_at = coalesce(q.paused_at, clock_timestamp())
+    where q.queue_name = p_queue_name;
+
+    return query select p_queue_name, 'paused';
+end;
+$$;

@@ -1,0 +1,27 @@
+create or replace function rowq.promote(p_queue_name text, p_batch_size integer default 1000)
+returns table (promoted integer)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   promote
+-- version   1
+-- purpose   Make delayed messages ready whose time has come.
+-- promise   P11
+-- locks     delayed rows, passing over locked ones; new ready rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue rowq.queue;
+begin
+    perform rowq.internal_check_batch_size(p_batch_size);
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    return query select rowq.internal_promote(v_queue.part_id, p_batch_size);
+end;
+$$;

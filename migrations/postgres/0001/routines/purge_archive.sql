@@ -1,0 +1,26 @@
+create or replace function rowq.purge_archive(p_queue_name text, p_batch_size integer default 1000)
+returns table (purged integer, partitions_dropped integer)
+language plpgsql
+security definer
+set search_path = ''
+as $$
+-- routine   purge_archive
+-- version   1
+-- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
+-- promise   P19
+-- locks     archive rows; a partition that is dropped, for at most 200 milliseconds of waiting
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue rowq.queue;
+begin
+    perform rowq.internal_check_batch_size(p_batch_size);
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    return query
+    select a.o_purged, a.o_partitions_dropped
+    from rowq.internal_purge_archive(v_queue.part_id, v_queue.archive_days, p_batch_size) a;
+end;
+$$;

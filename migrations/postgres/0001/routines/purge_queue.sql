@@ -1,0 +1,103 @@
+create or replace function rowq.purge_queue(
+    p_queue_name   text,
+    p_include_dead boolean default false,
+    p_max_messages integer default null
+)
+returns table (removed bigint)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   purge_queue
+-- version   1
+-- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
+-- promise   P15
+-- locks     ready, delayed and dead rows, passing over locked ones; message and dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    c_step    constant integer := 10000;
+    v_queue   rowq.queue;
+    v_removed bigint := 0;
+    v_wanted  integer;
+    v_lane    smallint := -1;
+    v_seq     bigint := 0;
+    v_ids     bigint[];
+    v_seqs    bigint[];
+    v_lanes   smallint[];
+begin
+    if p_max_messages not between 1 and 10000 then
+        raise exception 'RQ711 invalid_argument: max_messages must be between 1 and 10000, got %',
+            p_max_messages
+            using errcode = 'RQ711';
+    end if;
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    loop
+        v_wanted := least(c_step, p_max_messages - v_removed);
+        exit when v_wanted <= 0;
+
+        -- Onward from the last row, not from the start: the rows deleted so far are still there, dead.
+        select array_agg(h.message_id), array_agg(h.lane), array_agg(h.seq)
+        into v_ids, v_lanes, v_seqs
+        from (
+            select r.message_id, r.lane, r.seq
+            from rowq.ready r
+            where r.part_id = v_queue.part_id
+              and (r.lane, r.seq) > (v_lane, v_seq)
+            order by r.part_id, r.lane, r.seq
+            limit v_wanted
+            for update skip locked
+        ) h;
+        exit when v_ids is null;
+
+        v_lane := v_lanes[cardinality(v_lanes)];
+        v_seq := v_seqs[cardinality(v_seqs)];
+        delete from rowq.ready r
+        where r.part_id = v_queue.part_id
+          and r.lane = any (v_lanes)
+          and r.seq = any (v_seqs);
+        perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled');
+        v_removed := v_removed + cardinality(v_ids);
+    end loop;
+
+    select array_agg(h.message_id) into v_ids
+    from (
+        select d.message_id
+        from rowq.delayed d
+        where d.part_id = v_queue.part_id
+        order by d.part_id, d.message_id
+        limit p_max_messages - v_removed
+        for update skip locked
+    ) h;
+    delete from rowq.delayed d
+    where d.part_id = v_queue.part_id
+      and d.message_id = any (v_ids);
+    perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled');
+    v_removed := v_removed + coalesce(cardinality(v_ids), 0);
+
+    if p_include_dead then
+        select array_agg(h.message_id) into v_ids
+        from (
+            select d.message_id
+            from rowq.dead d
+            where d.part_id = v_queue.part_id
+            order by d.part_id, d.message_id
+            limit p_max_messages - v_removed
+            for update skip locked
+        ) h;
+        delete from rowq.dead d
+        where d.part_id = v_queue.part_id
+          and d.message_id = any (v_ids);
+        perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled');
+        v_removed := v_removed + coalesce(cardinality(v_ids), 0);
+    end if;
+
+    return query select v_removed;
+end;
+$$;

@@ -1,0 +1,29 @@
+create or replace function rowq.reap(p_queue_name text, p_batch_size integer default 1000)
+returns table (reaped integer, died integer)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   reap
+-- version   1
+-- purpose   Take unfinished messages back from claims whose lease ran out.
+-- promise   P03 P09
+-- locks     expired claim rows, passing over locked ones; new ready or dead rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue rowq.queue;
+begin
+    perform rowq.internal_check_batch_size(p_batch_size);
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    return query
+    select r.o_reaped, r.o_died
+    from rowq.internal_reap(v_queue.part_id, v_queue.max_attempts, p_batch_size) r;
+end;
+$$;

@@ -1,0 +1,51 @@
+create or replace function rowq.release(
+    p_queue_name  text,
+    p_claim_id    bigint,
+    p_message_ids bigint[] default null
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   release
+-- version   1
+-- purpose   Give messages back to the front of their priority without spending the attempt.
+-- promise   P08
+-- locks     the claim row first; then new ready rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue    rowq.queue;
+    v_taken    record;
+    v_lanes    smallint[];
+    v_attempts smallint[];
+begin
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    select t.o_message_ids, t.o_lanes, t.o_attempts into v_taken
+    from rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids) t;
+
+    if v_taken.o_message_ids <> '{}' then
+        select array_agg((u.lane / 2 * 2)::smallint order by u.place),
+               array_agg((u.attempt - 1)::smallint order by u.place)
+        into v_lanes, v_attempts
+        from unnest(v_taken.o_lanes, v_taken.o_attempts) with ordinality u (lane, attempt, place);
+
+        perform rowq.internal_to_ready(
+            v_queue.part_id, v_lanes, v_taken.o_message_ids, v_attempts,
+            array_fill(null::text, array[cardinality(v_lanes)])
+        );
+    end if;
+
+    return query
+    select u.message_id,
+           case when u.message_id = any (v_taken.o_message_ids) then 'released' else 'stale' end
+    from unnest(coalesce(p_message_ids, v_taken.o_message_ids)) u (message_id);
+end;
+$$;

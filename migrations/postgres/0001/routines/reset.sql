@@ -1,0 +1,99 @@
+create or replace function rowq.reset(
+    p_queue_name   text,
+    p_message_ids  bigint[] default null,
+    p_max_messages integer default 1000
+)
+returns table (message_id bigint, outcome text)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   reset
+-- version   1
+-- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
+-- promise   P10 P12
+-- locks     dead rows, passing over locked ones; dedup rows; new ready rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue rowq.queue;
+    v_ids   bigint[];
+    v_reset record;
+    v_taken bigint[];
+begin
+    perform rowq.internal_check_message_ids(p_message_ids);
+    if p_max_messages is null or p_max_messages not between 1 and 10000 then
+        raise exception 'RQ711 invalid_argument: max_messages must be between 1 and 10000, got %',
+            p_max_messages
+            using errcode = 'RQ711';
+    end if;
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    select array_agg(h.message_id) into v_ids
+    from (
+        select d.message_id
+        from rowq.dead d
+        where d.part_id = v_queue.part_id
+          and (p_message_ids is null or d.message_id = any (p_message_ids))
+        order by d.part_id, d.message_id
+        limit case when p_message_ids is null then p_max_messages else 10000 end
+        for update skip locked
+    ) h;
+
+    -- A key that a newer message holds keeps the dead one dead.
+    insert into rowq.dedup (part_id, message_id, dedup_key)
+    select m.part_id, m.message_id, m.dedup_key
+    from rowq.message m
+    where m.part_id = v_queue.part_id
+      and m.message_id = any (v_ids)
+      and m.dedup_key is not null
+    order by m.dedup_key, m.message_id
+    on conflict (part_id, dedup_key) do nothing;
+
+    select coalesce(array_agg(m.message_id), '{}') into v_taken
+    from rowq.message m
+    where m.part_id = v_queue.part_id
+      and m.message_id = any (v_ids)
+      and m.dedup_key is not null
+      and not exists (
+          select 1
+          from rowq.dedup d
+          where d.part_id = m.part_id
+            and d.dedup_key = m.dedup_key
+            and d.message_id = m.message_id
+      );
+
+    with risen as (
+        delete from rowq.dead d
+        where d.part_id = v_queue.part_id
+          and d.message_id = any (v_ids)
+          and d.message_id <> all (v_taken)
+        returning d.message_id, d.lane, d.last_error
+    )
+    select coalesce(array_agg(r.message_id order by r.message_id), '{}') ids,
+           array_agg((r.lane / 2 * 2 + 1)::smallint order by r.message_id) lanes,
+           array_agg(0::smallint) attempts,
+           array_agg(r.last_error order by r.message_id) errors
+    into v_reset
+    from risen r;
+
+    if v_reset.ids <> '{}' then
+        perform rowq.internal_to_ready(
+            v_queue.part_id, v_reset.lanes, v_reset.ids, v_reset.attempts, v_reset.errors
+        );
+    end if;
+
+    return query
+    select u.message_id,
+           case
+               when u.message_id = any (v_reset.ids) then 'reset'
+               when u.message_id = any (v_taken) then 'duplicate'
+               else 'not_found'
+           end
+    from unnest(coalesce(p_message_ids, v_ids)) u (message_id);
+end;
+$$;

@@ -1,0 +1,88 @@
+create or replace function rowq.retry_later(
+    p_queue_name    text,
+    p_claim_id      bigint,
+    p_message_ids   bigint[] default null,
+    p_delay_seconds double precision default null,
+    p_error         text default null
+)
+returns table (message_id bigint, outcome text, due_at timestamp with time zone)
+language plpgsql
+security definer
+set search_path = ''
+set enable_seqscan = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+-- routine   retry_later
+-- version   1
+-- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
+-- promise   P08 P10
+-- locks     the claim row first; then new delayed, ready or dead rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+#variable_conflict use_column
+declare
+    v_queue    rowq.queue;
+    v_taken    record;
+    v_now      timestamp with time zone;
+    v_lanes    smallint[];
+    v_ids      bigint[];
+    v_attempts smallint[];
+    v_due_ats  timestamp with time zone[];
+    v_dead     record;
+begin
+    perform rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    select t.o_message_ids, t.o_lanes, t.o_attempts into v_taken
+    from rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids) t;
+
+    -- After the claim row was taken: a delayed row is due later than its writer's transaction began.
+    v_now := clock_timestamp();
+    select array_agg((u.lane / 2 * 2 + 1)::smallint),
+           array_agg(u.message_id),
+           array_agg(u.attempt),
+           array_agg(v_now + make_interval(secs => coalesce(
+               p_delay_seconds,
+               least(
+                   v_queue.backoff_cap_seconds,
+                   v_queue.backoff_base_seconds
+                   * power(v_queue.backoff_factor, least(u.attempt - 1, 60))
+               ) * (1 - v_queue.backoff_jitter * random())
+           )))
+    into v_lanes, v_ids, v_attempts, v_due_ats
+    from rowq.internal_with_allowed(
+        v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
+        v_queue.max_attempts
+    ) u
+    where u.attempt < u.allowed;
+
+    select array_agg(u.lane) lanes, array_agg(u.message_id) ids, array_agg(u.attempt) attempts
+    into v_dead
+    from unnest(v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts)
+        u (message_id, lane, attempt)
+    where u.message_id <> all (coalesce(v_ids, '{}'));
+
+    if v_ids is not null then
+        perform rowq.internal_to_delayed(
+            v_queue.part_id, v_lanes, v_ids, v_attempts, v_due_ats, v_now, left(p_error, 2000)
+        );
+    end if;
+    if v_dead.ids is not null then
+        perform rowq.internal_to_dead(
+            v_queue.part_id, v_dead.lanes, v_dead.ids, v_dead.attempts, p_error
+        );
+    end if;
+
+    return query
+    select u.message_id,
+           case
+               when u.message_id = any (v_ids) then 'retrying'
+               when u.message_id = any (v_dead.ids) then 'dead'
+               else 'stale'
+           end,
+           v_due_ats[array_position(v_ids, u.message_id)]
+    from unnest(coalesce(p_message_ids, v_taken.o_message_ids)) u (message_id);
+end;
+$$;

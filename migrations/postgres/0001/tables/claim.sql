@@ -1,0 +1,18 @@
+-- One row per successful dequeue: the messages of the batch as parallel arrays under one lease.
+-- A heartbeat updates lease_until in place: it is in no index, and fillfactor leaves it room.
+create table if not exists rowq.claim (
+    part_id     integer not null,
+    claim_id    bigint not null default nextval('rowq.claim_seq'),
+    lease_until timestamp with time zone not null,
+    message_ids bigint[] not null,
+    lanes       smallint[] not null,
+    attempts    smallint[] not null,
+    worker_name text,
+    constraint claim_pk primary key (part_id, claim_id)
+) with (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0,
+    vacuum_truncate = off
+);

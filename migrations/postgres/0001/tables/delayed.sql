@@ -1,0 +1,17 @@
+-- Messages that wait for their time, out of the way of dequeue.
+create table if not exists rowq.delayed (
+    part_id    integer not null,
+    lane       smallint not null,
+    attempt    smallint not null default 0,
+    message_id bigint not null,
+    due_at     timestamp with time zone not null,
+    last_error text,
+    constraint delayed_pk primary key (part_id, message_id)
+) with (
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 0,
+    vacuum_truncate = off
+);
+
+create index if not exists delayed_due_ix on rowq.delayed (part_id, due_at, message_id);

@@ -1,0 +1,31 @@
+-- Where the live rows of a lane begin, so that no reader walks the dead ones before it, however long
+-- an old snapshot keeps them from being cleaned up. A ledger: rows are only added and deleted, never
+-- updated, and generation counts down, so that the newest row of a lane is the first in the key and
+-- is found in one step. Lanes below 0 stand for the other tables that are read from their low end:
+-- -1 claim (by claim_id), -2 delayed (by due_at, in microseconds), -3 finished (by finish_id).
+-- A lane that has never been maintained has rows with positive generations, written by producers.
+create table if not exists rowq.floor (
+    part_id    integer not null,
+    lane       smallint not null,
+    generation bigint not null,
+    seq        bigint not null,
+    safe       bigint not null,
+    frontier   bigint not null,
+    writers    xid8 not null,
+    rescan_at  timestamp with time zone not null,
+    sweep_at   timestamp with time zone not null,
+    constraint floor_pk primary key (part_id, lane, generation)
+) with (
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 500,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+comment on column rowq.floor.seq is
+    'dequeue starts here; may have overtaken a writer that has not committed yet';
+comment on column rowq.floor.safe is
+    'nothing can appear below this any more; maintain looks from here for late rows';
+comment on column rowq.floor.frontier is
+    'newest number given out when this row''s pending mark was taken';
+comment on column rowq.floor.writers is
+    'once every transaction older than this has ended, safe may move up to frontier';

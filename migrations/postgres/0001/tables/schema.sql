@@ -1,0 +1,10 @@
+create schema if not exists rowq;
+
+comment on schema rowq is 'rowq message queue';
+
+-- One number for a message and for its place in a lane. Cache 1: the floor of a lane relies on
+-- numbers being given out in order (internal/advance_floor.sql).
+create sequence if not exists rowq.message_seq as bigint cache 1;
+
+-- Claims and finished batches.
+create sequence if not exists rowq.claim_seq as bigint cache 1;

@@ -1,0 +1,116 @@
+"""Write sql/CONTRACT.md from sql/contract.toml: make generate."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+SQL = Path(__file__).resolve().parent.parent / "sql"
+SOURCE = SQL / "contract.toml"
+TARGET = SQL / "CONTRACT.md"
+
+_HEAD = """\
+<!-- Generated from contract.toml by `make generate`. Change that file, not this one. -->
+
+# The routines of rowq
+
+The same on every engine: [contract.toml](contract.toml) is the source, and tests hold every engine
+and the Python client to it. A parameter without a default is required; the default `null` means
+the queue's setting, or none. Every engine spells the types in its own way (last table).
+"""
+
+
+def contract_md(contract: Mapping[str, Any]) -> str:
+    """Return the whole text of CONTRACT.md for a parsed contract.toml."""
+    parts = [_HEAD, _summary(contract)]
+    parts += [_routine(name, entry, contract) for name, entry in contract["routine"].items()]
+    parts += [_errors(contract), _promises(contract), _types(contract)]
+    return "\n".join(parts)
+
+
+def _table(*rows: tuple[str, ...]) -> str:
+    """Return a Markdown table; the first row is its head."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    lines.insert(1, "|" + " --- |" * len(rows[0]))
+    return "\n".join(lines) + "\n"
+
+
+def _summary(contract: Mapping[str, Any]) -> str:
+    rows = [
+        (entry["group"], f"[{name}](#{name})", entry["purpose"])
+        for name, entry in contract["routine"].items()
+    ]
+    return _table(("Group", "Routine", "What it does"), *rows)
+
+
+def _routine(name: str, entry: Mapping[str, Any], contract: Mapping[str, Any]) -> str:
+    return "\n".join([f"## {name}\n\n{entry['purpose']}\n", *_details(entry, contract)])
+
+
+def _details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[str]:
+    if entry["parameters"]:
+        yield _table(
+            ("Parameter", "Type", "Default", "Meaning"),
+            *(_parameter(given, contract["parameters"]) for given in entry["parameters"]),
+        )
+    columns = contract["columns"]
+    yield _table(
+        ("Column", "Type", "Meaning"),
+        *(
+            (f"`{name}`", columns[name]["type"], columns[name]["meaning"])
+            for name in entry["columns"]
+        ),
+    )
+    if outcomes := entry.get("outcomes"):
+        yield f"- Outcomes: {', '.join(outcomes)}"
+    errors = [f"{number} {contract['errors'][number]['name']}" for number in entry["errors"]]
+    yield f"- Errors: {', '.join(errors) or 'none'}"
+    yield f"- Promises: {', '.join(entry['promises']) or 'none'}"
+    yield f"- Roles: {', '.join(entry['roles'])}\n"
+
+
+def _parameter(given: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[str, ...]:
+    meaning = known[given["name"]]
+    default = f"`{given['default']}`" if "default" in given else "required"
+    kind = f"{meaning['type']}, in and out" if "direction" in given else meaning["type"]
+    return f"`{given['name']}`", kind, default, meaning["meaning"]
+
+
+def _errors(contract: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            number,
+            entry["name"],
+            entry["class"],
+            "yes" if entry["retryable"] else "no",
+            entry["meaning"],
+        )
+        for number, entry in contract["errors"].items()
+    ]
+    return "## Errors\n\n" + _table(("Number", "Name", "Python", "Try again", "Meaning"), *rows)
+
+
+def _promises(contract: Mapping[str, Any]) -> str:
+    rows = [f"- **{number}** {text}" for number, text in contract["promises"].items()]
+    return (
+        "## Promises\n\nEach is held by at least one test that names it.\n\n"
+        + "\n".join(rows)
+        + "\n"
+    )
+
+
+def _types(contract: Mapping[str, Any]) -> str:
+    types = contract["types"]
+    engines = list(dict.fromkeys(engine for spelled in types.values() for engine in spelled))
+    rows = [(name, *(types[name].get(engine, "") for engine in engines)) for name in types]
+    return "## Types\n\n" + _table(("Type", *engines), *rows)
+
+
+def main() -> None:
+    """Write the file."""
+    contract = tomllib.loads(SOURCE.read_text(encoding="utf-8"))
+    TARGET.write_text(contract_md(contract), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

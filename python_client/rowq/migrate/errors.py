@@ -1,0 +1,81 @@
+"""Why an install, an upgrade or a rollback was refused. A refusal has changed nothing.
+
+RowqError
+└── MigrationError
+    ├── ServerTooOld        RQ801   the server is older than rowq supports
+    ├── ForeignSchema       RQ802   a schema named rowq exists and is not ours
+    ├── MissingPrivilege    RQ803   `remedy` is the statement a DBA must run
+    ├── SchemaNewer         RQ804   installed by a newer rowq than this one
+    ├── MessagesUnfinished  RQ805   a rollback would throw messages away
+    ├── MigrationBusy       RQ806   locks did not become free in time; simply try again
+    └── UnknownMigration    RQ807   there is no migration of this number to go to
+"""
+
+# ruff: noqa: N818 - errors are named by what happened
+
+from typing import ClassVar
+
+from rowq.errors import RowqError
+
+
+class MigrationError(RowqError):
+    """Base of all refusals.
+
+    Attributes:
+        number: the error's number, such as RQ802; PostgreSQL raises it as SQLSTATE.
+        remedy: a statement or command that helps, or None.
+    """
+
+    number: ClassVar[str]
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message if remedy is None else f"{message}\n{remedy}")
+        self.remedy = remedy
+
+
+class ServerTooOld(MigrationError):
+    """The server is older than rowq supports."""
+
+    number = "RQ801"
+
+
+class ForeignSchema(MigrationError):
+    """A schema named rowq exists and was not made by rowq; it is left alone."""
+
+    number = "RQ802"
+
+
+class MissingPrivilege(MigrationError):
+    """The user may not do this; `remedy` is the statement a DBA must run."""
+
+    number = "RQ803"
+
+
+class SchemaNewer(MigrationError):
+    """The database was installed or upgraded by a newer rowq than this one."""
+
+    number = "RQ804"
+
+
+class MessagesUnfinished(MigrationError):
+    """Rolling back would throw away messages that are not finished."""
+
+    number = "RQ805"
+
+
+class MigrationBusy(MigrationError):
+    """Another migration or long transactions held locks for too long; try again."""
+
+    number = "RQ806"
+    retryable = True
+
+
+class UnknownMigration(MigrationError):
+    """There is no migration of this number to go to."""
+
+    number = "RQ807"
+
+
+BY_NUMBER: dict[str, type[MigrationError]] = {
+    refusal.number: refusal for refusal in MigrationError.__subclasses__()
+}

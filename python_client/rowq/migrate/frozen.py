@@ -1,0 +1,60 @@
+"""Frozen copies: the SQL files as they were when a migration was written.
+
+A migration pg-0002-slug.py has its copies in the folder 0002 beside it, under the paths that they
+have in sql/<engine>, and 0002/order.txt lists them in the order of installation. Every file is
+idempotent and is run as a whole. What a migration does not copy stays as the newest earlier one
+left it.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ORDER = "order.txt"
+GRANTS = "grants.sql"
+
+_CREATED = re.compile(
+    r"^create (?:or replace )?(table|sequence|function|procedure|view|type)"
+    r" (?:if not exists )?rowq\.(\w+)",
+    re.MULTILINE,
+)
+_DROP = {"function": "routine", "procedure": "routine"}
+
+
+def order(folder: Path) -> list[str]:
+    """Return the relative paths of a migration's copies, in the order of installation."""
+    listed = folder / ORDER
+    return listed.read_text(encoding="utf-8").split() if listed.exists() else []
+
+
+def folders(root: Path, newest: int) -> list[Path]:
+    """Return the folders of copies below `root` with numbers up to `newest`, in their order."""
+    found = (path for path in root.glob("[0-9][0-9][0-9][0-9]") if path.is_dir())
+    return sorted(path for path in found if int(path.name) <= newest)
+
+
+def newest_copies(root: Path, newest: int) -> dict[str, Path]:
+    """Return for every relative path its newest copy in the migrations up to `newest`."""
+    copies: dict[str, Path] = {}
+    for folder in folders(root, newest):
+        copies.update((relative, folder / relative) for relative in order(folder))
+    return copies
+
+
+def read(path: Path) -> str:
+    """Return a file's text with plain line ends, whatever git made of them."""
+    return path.read_text(encoding="utf-8")
+
+
+def created(text: str) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of everything that the text of a file creates."""
+    for match in _CREATED.finditer(text):
+        yield match.group(1), match.group(2)
+
+
+def drops(text: str) -> str:
+    """Return the statements that remove what the text of a file creates, last one first."""
+    statements = [
+        f"drop {_DROP.get(kind, kind)} if exists rowq.{name};" for kind, name in created(text)
+    ]
+    return "\n".join(reversed(statements))

@@ -1,0 +1,186 @@
+"""yoyo's PostgreSQL backend, with everything of ours inside the schema rowq.
+
+What differs from yoyo's own, and why:
+- the bookkeeping tables are rowq.migration and rowq.migration_log: an application that uses yoyo
+  itself has tables of yoyo's names in its own schema;
+- a migration and its bookkeeping are one transaction on one connection: it is there or it is not;
+- an advisory lock of that transaction instead of a row that outlives a crash;
+- nothing is created to find out what the server can do.
+"""
+
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable
+from yoyo.backends.core.postgresql import PostgresqlPsycopgBackend
+
+from rowq.engines import engine_for_url
+from rowq.migrate.errors import (
+    BY_NUMBER,
+    MessagesUnfinished,
+    MigrationBusy,
+    MigrationError,
+    MissingPrivilege,
+)
+from rowq.migrate.frozen import GRANTS
+from rowq.migrate.postgres.sql import HAS_MESSAGES, version_text
+from rowq.migrate.release import Numbered, Release
+
+
+class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
+    """Installs and removes the migrations of a release, one transaction for each.
+
+    Args:
+        url: the database's URL.
+        release: the migrations to work with.
+    """
+
+    migration_table_quoted = "rowq.migration"
+    log_table_quoted = "rowq.migration_log"
+    has_transactional_ddl = True
+
+    def __init__(self, url: str, release: Release) -> None:
+        self.notices: list[str] = []
+        self.release = release
+        super().__init__(url, "migration")
+
+    def connect(self, url: str) -> Any:
+        """Connect in autocommit, as yoyo expects; raises CannotConnect."""
+        connection = engine_for_url(url).connect(url)
+        connection.add_notice_handler(self._keep_notice)
+        return connection
+
+    def init_database(self) -> None:
+        """Do nothing: yoyo would make its lock table and try out DDL here."""
+
+    def ensure_internal_schema_updated(self) -> None:
+        """Do nothing: bookkeeping.sql makes the tables."""
+
+    def rollback(self) -> None:
+        """Roll back, unless the connection is gone: then the server does it."""
+        if self.connection.closed:
+            self._in_transaction = False
+        else:
+            super().rollback()
+
+    @contextmanager
+    def lock(self, timeout: float = 0) -> Iterator[None]:  # noqa: ARG002 - the time is in preflight
+        """Hold migrations to one at a time until the transaction ends; refuse what would fail."""
+        self.connection.execute(self.release.text("preflight.sql"))
+        yield
+
+    def get_log_data(self, migration: Any = None, operation: str = "apply") -> dict[str, Any]:
+        """Return the log's row; yoyo's needs a passwd entry and asks the name service."""
+        return {
+            "id": str(uuid.uuid4()),
+            "migration_id": migration.id,
+            "migration_hash": migration.hash,
+            "username": self.connection.execute("select session_user").fetchone()[0],
+            "hostname": socket.gethostname(),
+            "created_at_utc": datetime.now(UTC).replace(tzinfo=None),
+            "operation": operation,
+        }
+
+    def installed_ids(self) -> list[str]:
+        """Return the ids of the installed migrations; none where there is no bookkeeping."""
+        if self.connection.execute("select to_regclass('rowq.migration')").fetchone()[0] is None:
+            return []
+        rows = self.connection.execute("select migration_id from rowq.migration").fetchall()
+        return [str(row[0]) for row in rows]
+
+    def step_up(self, target: int) -> int | None:
+        """Install the next migration and return its number.
+
+        When `target` is reached already: see to roles and rights once more, and return None.
+        """
+        with self._refusals(), self.transaction(), self.lock():
+            installed = self.release.installed(self.installed_ids())
+            if installed >= target:
+                self._grant(installed)
+                return None
+            numbered = self.release.get(installed + 1)
+            self.connection.execute(self.release.text("bookkeeping.sql"))
+            numbered.migration.process_steps(self, "apply")
+            self._settle(numbered)
+            self.log_migration(numbered.migration, "apply")
+            self.mark_one(numbered.migration, log=False)
+            return numbered.number
+
+    def step_down(self, target: int | None, *, force: bool) -> tuple[int | None, int | None]:
+        """Remove the newest migration.
+
+        Args:
+            target: the number to stop at; None: one below the newest.
+            force: also when messages are thrown away.
+
+        Returns:
+            The number removed (None: nothing was above the target), and the target.
+        """
+        with self._refusals(), self.transaction(), self.lock():
+            installed = self.release.installed(self.installed_ids())
+            target = max(installed - 1, 0) if target is None else target
+            if installed <= target:
+                return None, target
+            numbered = self.release.get(installed)
+            if numbered.loses_messages and not force:
+                self._require_no_messages()
+            numbered.migration.process_steps(self, "rollback")
+            self.unmark_one(numbered.migration, log=False)
+            if installed == 1:
+                self.connection.execute(self.release.text("remove.sql"))
+            else:
+                self._settle(self.release.get(installed - 1))
+                self.log_migration(numbered.migration, "rollback")
+            return installed, target
+
+    def _settle(self, numbered: Numbered) -> None:
+        """Note what is installed now, and see to the rights of everything that is new."""
+        self.connection.execute(version_text(numbered))
+        self._grant(numbered.number)
+
+    def _grant(self, number: int) -> None:
+        if text := self.release.copies(number).get(GRANTS):
+            self.connection.execute(text)
+
+    def _require_no_messages(self) -> None:
+        self.connection.execute("lock table rowq.message in access exclusive mode")
+        if self.connection.execute(HAS_MESSAGES).fetchone()[0]:
+            raise MessagesUnfinished(
+                f"{MessagesUnfinished.number} messages_unfinished: queues hold unfinished messages,"
+                " and this rollback would throw them away",
+                "Finish, cancel or purge them first, or use force.",
+            )
+
+    def _keep_notice(self, notice: psycopg.errors.Diagnostic) -> None:
+        text = notice.message_primary or ""
+        if notice.severity_nonlocalized == "WARNING" and text not in self.notices:
+            self.notices.append(text)
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Turn the errors that mean a refusal into refusals; others pass through untouched."""
+        try:
+            yield
+        except psycopg.Error as error:
+            if refusal := _refusal(error):
+                raise refusal from error
+            raise
+
+
+def _refusal(error: psycopg.Error) -> MigrationError | None:
+    text = error.diag.message_primary or str(error)
+    if kind := BY_NUMBER.get(error.sqlstate or ""):
+        return kind(text, error.diag.message_hint)
+    if isinstance(error, InsufficientPrivilege):
+        return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
+    if isinstance(error, LockNotAvailable):
+        return MigrationBusy(
+            f"{MigrationBusy.number} migration_busy: a table was in use for too long",
+            "Try again; rowq health names long transactions.",
+        )
+    return None

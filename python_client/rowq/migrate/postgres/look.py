@@ -1,0 +1,109 @@
+"""Look at a PostgreSQL database and change nothing."""
+
+import re
+from typing import Any
+
+from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.release import Release
+
+ROLES = ("rowq_owner", "rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
+
+_SCHEMA = """
+    select
+        pg_get_userbyid(n.nspowner),
+        coalesce(obj_description(n.oid, 'pg_namespace'), '') like 'rowq message queue%'
+            or (
+                select count(*) = 3
+                from pg_class c
+                where c.relnamespace = n.oid
+                  and c.relkind = 'r'
+                  and c.relname in ('migration', 'migration_log', 'meta')
+            ),
+        coalesce(has_table_privilege(to_regclass('rowq.migration'), 'select'), true)
+    from pg_namespace n
+    where n.nspname = 'rowq'
+"""
+
+_ROUTINES = """
+    select p.proname, p.prosrc
+    from pg_proc p
+    where p.pronamespace = to_regnamespace('rowq')
+"""
+
+_BODY = re.compile(
+    r"^create or replace (?:function|procedure) rowq\.(\w+)\(.*?^as \$\$(.*)^\$\$;",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Look:
+    """What there is to see through one connection."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def server(self) -> str:
+        """Return the server's name and version."""
+        return f"PostgreSQL {self._value('show server_version')}"
+
+    def owner(self) -> str | None:
+        """Return the schema's owner, None where there is none.
+
+        Raises:
+            ForeignSchema: the schema is not ours.
+            MissingPrivilege: this user may not see what is installed.
+        """
+        row = self._connection.execute(_SCHEMA).fetchone()
+        if row is None:
+            return None
+        owner, is_ours, may_look = row
+        if not is_ours:
+            raise ForeignSchema(
+                f"{ForeignSchema.number} foreign_schema: the database has a schema rowq that rowq"
+                " did not make"
+            )
+        if not may_look:
+            raise MissingPrivilege(
+                f"{MissingPrivilege.number} missing_privilege: the schema rowq belongs to {owner}",
+                f"Connect as {owner} or as a member of it.",
+            )
+        return str(owner)
+
+    def installed_ids(self) -> list[str]:
+        """Return the ids of the installed migrations."""
+        if self._value("select to_regclass('rowq.migration')") is None:
+            return []
+        rows = self._connection.execute("select migration_id from rowq.migration").fetchall()
+        return [row[0] for row in rows]
+
+    def roles(self) -> dict[str, bool]:
+        """Return for each of rowq's roles whether the server has it."""
+        rows = self._connection.execute(
+            "select rolname from pg_roles where rolname = any(%s)", (list(ROLES),)
+        ).fetchall()
+        present = {row[0] for row in rows}
+        return {role: role in present for role in ROLES}
+
+    def routines(self) -> dict[str, str]:
+        """Return name and body of every routine in the schema."""
+        return dict(self._connection.execute(_ROUTINES).fetchall())
+
+    def _value(self, query: str) -> Any:
+        return self._connection.execute(query).fetchone()[0]
+
+
+def shipped_routines(release: Release, number: int) -> dict[str, str]:
+    """Return name and body of every routine as it is after the migration of this number."""
+    found: dict[str, str] = {}
+    for text in release.copies(number).values():
+        found.update((match.group(1), match.group(2)) for match in _BODY.finditer(text))
+    return found
+
+
+def missing_roles(roles: dict[str, bool]) -> tuple[str, ...]:
+    """Say what to do about missing roles; only a superuser's installation needs rowq_owner."""
+    return tuple(
+        f'role {role} is missing: a DBA can run "create role {role} nologin;", then migrate again'
+        for role, present in roles.items()
+        if not present and role != "rowq_owner"
+    )

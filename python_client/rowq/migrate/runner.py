@@ -1,0 +1,112 @@
+"""Install, upgrade and roll back: the same for every engine."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rowq.engines import engine_for_url
+from rowq.migrate.engines import module_for, release_for
+from rowq.migrate.errors import UnknownMigration
+from rowq.migrate.release import Release
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What a migrate or rollback did.
+
+    Attributes:
+        applied: numbers installed, in order.
+        rolled_back: numbers removed, in order.
+        installed: the number that the database has now, 0 for none.
+        notices: what was left out, and what to do about it.
+    """
+
+    applied: tuple[int, ...]
+    rolled_back: tuple[int, ...]
+    installed: int
+    notices: tuple[str, ...]
+
+
+def migrate(url: str, to: int | None = None) -> Migrated:
+    """Install rowq in a database, or upgrade it; harmless when there is nothing to do.
+
+    Any number of callers may do this at once. A crash at any moment leaves the database as it was
+    before the migration that was running; run it again.
+
+    Args:
+        url: the database's URL.
+        to: the highest migration to install; all by default.
+
+    Raises:
+        UnknownMigration: there is no migration `to`, or the database is already beyond it.
+        MigrationError: any other refusal; nothing was changed. See rowq.migrate.errors.
+        CannotConnect: the database could not be reached.
+    """
+    release = release_for(engine_for_url(url).name)
+    target = release.newest if to is None else release.get(to).number
+    applied: list[int] = []
+    with _backend(url, release) as backend:
+        while (number := backend.step_up(target)) is not None:
+            applied.append(number)
+        installed = release.installed(backend.installed_ids())
+        if to is not None and installed > to:
+            raise UnknownMigration(
+                f"{UnknownMigration.number} unknown_migration: migration {installed} is installed"
+                f" already, which is beyond {to}",
+                f"To go back: rowq rollback --to {to}",
+            )
+        return Migrated(tuple(applied), (), installed, tuple(backend.notices))
+
+
+def rollback(url: str, to: int | None = None, *, force: bool = False) -> Migrated:
+    """Go back to an earlier migration; 0 removes rowq with everything in it. The roles stay.
+
+    Args:
+        url: the database's URL.
+        to: the number to go back to; one less than what is installed by default.
+        force: also when messages that are not finished are thrown away.
+
+    Raises:
+        MessagesUnfinished: queues hold messages, and the rollback would throw them away.
+        UnknownMigration: there is no migration `to`.
+        MigrationError, CannotConnect: as migrate.
+    """
+    release = release_for(engine_for_url(url).name)
+    target = to if to in (None, 0) else release.get(to or 0).number
+    removed: list[int] = []
+    with _backend(url, release) as backend:
+        while True:
+            number, target = backend.step_down(target, force=force)
+            removed += [] if number is None else [number]
+            if number is None or number - 1 == target:
+                break
+        installed = release.installed(backend.installed_ids())
+        return Migrated((), tuple(removed), installed, tuple(backend.notices))
+
+
+def script(engine: str, from_number: int = 0) -> str:
+    """Return what migrate does as a complete script for the engine's own client.
+
+    Args:
+        engine: name of the engine, such as postgres.
+        from_number: what the database has already; only what comes after it is printed.
+
+    Raises:
+        UnknownMigration: there is no migration of that number, or nothing comes after it.
+        EngineUnknown: rowq has no engine of this name.
+    """
+    release = release_for(engine)
+    if not 0 <= from_number < release.newest:
+        raise UnknownMigration(
+            f"{UnknownMigration.number} unknown_migration: there is nothing to print after"
+            f" {from_number}; this rowq has migrations 1 to {release.newest}"
+        )
+    return str(module_for(engine, "script").script(release, from_number))
+
+
+@contextmanager
+def _backend(url: str, release: Release) -> Iterator[Any]:
+    """Open the engine's backend, and close it again."""
+    with module_for(engine_for_url(url).name, "backend").Backend(url, release) as backend:
+        yield backend
