@@ -1,0 +1,3 @@
+"""Fixtures for all tests; see README.md in this directory."""
+
+pytest_plugins = ["tests.engines.plugin"]

@@ -1,0 +1,93 @@
+"""What the tests ask of a database server; one module in this directory per engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+Connection = Any
+"""A connection of the engine's own driver."""
+
+
+class Unavailable(Exception):  # noqa: N818 - it reads as what it says
+    """A server cannot be had in this way; the message says why."""
+
+
+class Server(Protocol):
+    """One running server of one engine and version.
+
+    name: such as "postgres18". engine: such as "postgres". how: how it runs, for people to read.
+    capabilities: what tests marked with `requires` may rely on:
+        restart      the server can be killed and started again
+    """
+
+    name: str
+    engine: str
+    how: str
+    capabilities: frozenset[str]
+
+    def fresh_database(self) -> str:
+        """Make an empty database and return its URL."""
+
+    def drop_database(self, url: str) -> None:
+        """Drop a database made by fresh_database, whoever is connected to it."""
+
+    def connect(self, url: str, *, autocommit: bool = True) -> Connection:
+        """Open a session."""
+
+    def session_id(self, connection: Connection) -> int:
+        """Return the number by which the server knows a session."""
+
+    def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
+        """Return the sessions that wait for a lock at this moment, and whom each waits for."""
+
+    def kill_session(self, session: int) -> None:
+        """End a session from outside, and wait until the server has forgotten it."""
+
+    def crash(self) -> None:
+        """End the server as a power failure would; needs the capability `restart`."""
+
+    def restart(self) -> None:
+        """Stop the server if it runs, and start it again under the same URLs."""
+
+    def close(self) -> None:
+        """Drop what was made, and stop the server if it was started here."""
+
+
+class EngineProvider(Protocol):
+    """The ways to a server of one engine. A way that is closed raises Unavailable."""
+
+    engine: str
+    versions: tuple[int, ...]
+
+    def outlook(self) -> list[str]:
+        """Say cheaply what the ways look like, one line each, for the head of a report."""
+
+    def from_url(self, url: str) -> Server:
+        """Use a server that runs already; one database after the other is made in it."""
+
+    def from_docker(self, version: int) -> Server:
+        """Start the engine's official image."""
+
+    def from_local(self, version: int) -> Server:
+        """Start programs that are installed here."""
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 10) -> None:
+    """Poll until a condition is true; raise AssertionError naming what did not happen."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} seconds: {what}")
+        time.sleep(0.01)
+
+
+def wait_until_blocked(server: Server, session: int, by: int | None = None) -> None:
+    """Wait until a session waits for a lock, of one other session if that is named."""
+
+    def blocked() -> bool:
+        blockers = server.waiting_sessions().get(session)
+        return blockers is not None and (by is None or by in blockers)
+
+    wait_until(blocked, f"session {session} waits for a lock")

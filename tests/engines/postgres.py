@@ -1,0 +1,235 @@
+"""PostgreSQL 15 to 18 for the tests: a given URL, a container, or a private server."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import shutil
+import socket
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from docker.errors import DockerException
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+from testcontainers.community.postgres import PostgresContainer
+from testcontainers.core.docker_client import DockerClient
+
+from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
+from rowq.demo.postgres_binaries import choose_binaries
+from tests.engines.base import Unavailable, wait_until
+
+# Processes are killed in the tests, machines are not: what was written survives without fsync.
+# A time zone off by a quarter of an hour finds every place that forgets about time zones.
+SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "timezone": "Asia/Kathmandu",
+}
+
+
+class PostgresServer:
+    """A PostgreSQL server, however it runs.
+
+    url: of a superuser, or of a role that may create databases and roles.
+    stop, crash, restart: how to do that, None where it cannot be done.
+    """
+
+    engine = "postgres"
+
+    def __init__(
+        self,
+        url: str,
+        how: str,
+        *,
+        stop: Callable[[], None] | None = None,
+        crash: Callable[[], None] | None = None,
+        restart: Callable[[], None] | None = None,
+    ) -> None:
+        self._url = url
+        self._stop = stop
+        self._crash = crash
+        self._restart = restart
+        self._databases: list[str] = []
+        with self._admin() as connection:
+            self.version = str(connection.info.parameter_status("server_version")).split()[0]
+        self.name = f"{self.engine}{self.version.partition('.')[0]}"
+        self.how = f"{how} {self.version}"
+        self.capabilities = frozenset(["restart"] if restart else [])
+
+    def fresh_database(self) -> str:
+        """Make an empty database and return its URL."""
+        name = f"rowq_test_{uuid.uuid4().hex[:12]}"
+        with self._admin() as connection:
+            create = sql.SQL("create database {} template template0 encoding 'UTF8'")
+            connection.execute(create.format(sql.Identifier(name)))
+        self._databases.append(name)
+        return with_database(self._url, name)
+
+    def drop_database(self, url: str) -> None:
+        """Drop a database made by fresh_database, whoever is connected to it."""
+        name = str(conninfo_to_dict(url)["dbname"])
+        with self._admin() as connection:
+            drop = sql.SQL("drop database if exists {} with (force)")
+            connection.execute(drop.format(sql.Identifier(name)))
+        self._databases.remove(name)
+
+    def connect(self, url: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
+        """Open a session."""
+        return psycopg.connect(url, autocommit=autocommit)
+
+    def session_id(self, connection: psycopg.Connection[Any]) -> int:
+        """Return the backend's pid."""
+        return connection.info.backend_pid
+
+    def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
+        """Return the sessions that wait for a lock at this moment, and whom each waits for."""
+        query = """
+            select pid, pg_blocking_pids(pid) from pg_stat_activity
+            where wait_event_type = 'Lock' and pid <> pg_backend_pid()
+            """
+        with self._admin() as connection:
+            return {pid: frozenset(blockers) for pid, blockers in connection.execute(query)}
+
+    def kill_session(self, session: int) -> None:
+        """End a session from outside, and wait until the server has forgotten it."""
+        with self._admin() as connection:
+            connection.execute("select pg_terminate_backend(%s)", [session])
+
+            def gone() -> bool:
+                query = "select from pg_stat_activity where pid = %s"
+                return connection.execute(query, [session]).fetchone() is None
+
+            wait_until(gone, f"session {session} ends")
+
+    def crash(self) -> None:
+        """End the server as a power failure would."""
+        if self._crash is None:
+            raise Unavailable(f"{self.name} ({self.how}) cannot be killed from here")
+        self._crash()
+
+    def restart(self) -> None:
+        """Stop the server if it runs, and start it again under the same URLs."""
+        if self._restart is None:
+            raise Unavailable(f"{self.name} ({self.how}) cannot be restarted from here")
+        self._restart()
+
+    def close(self) -> None:
+        """Drop what was made, and stop the server if it was started here."""
+        if self._stop is not None:
+            self._stop()
+            return
+        for name in list(self._databases):
+            self.drop_database(with_database(self._url, name))
+
+    @contextlib.contextmanager
+    def _admin(self) -> Iterator[psycopg.Connection[Any]]:
+        with psycopg.connect(self._url, autocommit=True, connect_timeout=10) as connection:
+            yield connection
+
+
+def with_database(url: str, name: str) -> str:
+    """Return the URL of another database on the same server."""
+    before, mark, options = url.partition("?")
+    scheme, _, rest = before.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}/{name}{mark}{options}"
+
+
+class PostgresProvider:
+    """The ways to a PostgreSQL server."""
+
+    engine = "postgres"
+    versions: tuple[int, ...] = (15, 16, 17, 18)
+
+    def outlook(self) -> list[str]:
+        """Say what is here: a Docker daemon or not, and which programs."""
+        images = ", ".join(f"postgres:{version}" for version in self.versions)
+        docker = f"tried first, {images}" if _docker_answers() else "skipped: no Docker daemon"
+        lines = [f"postgres (docker): {docker}"]
+        for version in reversed(self.versions):
+            try:
+                found = f"local binaries {choose_binaries(version)}"
+            except LocalPostgresError:
+                found = f"no local binaries; apt-get install postgresql-{version}"
+            lines.append(f"postgres{version}: {found}")
+        return lines
+
+    def from_url(self, url: str) -> PostgresServer:
+        """Use a server that runs already."""
+        try:
+            return PostgresServer(url, "given URL,")
+        except psycopg.Error as error:
+            raise Unavailable(str(error)) from None
+
+    def from_docker(self, version: int) -> PostgresServer:
+        """Start the image postgres:<version> on a port that stays the same when it restarts."""
+        if not _docker_answers():
+            raise Unavailable("no Docker daemon")
+        image = f"postgres:{version}"
+        words = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        container = PostgresContainer(image, driver=None, command=words)
+        container.with_bind_ports(5432, _free_port())
+        try:
+            container.start()
+        except (DockerException, TimeoutError) as error:
+            container.stop()
+            raise Unavailable(f"image {image} did not start: {_first_line(error)}") from None
+        wrapped = container.get_wrapped_container()
+        url = container.get_connection_url()
+
+        def restart() -> None:
+            wrapped.restart()
+            wait_until(lambda: _accepts(url), f"{image} is back", seconds=60)
+
+        how = f"docker image {image},"
+        return PostgresServer(url, how, stop=container.stop, crash=wrapped.kill, restart=restart)
+
+    def from_local(self, version: int) -> PostgresServer:
+        """Start programs from a wheel or a package in a directory of their own."""
+        home = Path(tempfile.mkdtemp(prefix="rowq-test-"))
+        local = LocalPostgres(home, version, SETTINGS)
+        try:
+            local.__enter__()
+        except LocalPostgresError as error:
+            shutil.rmtree(home)
+            raise Unavailable(_first_line(error)) from None
+
+        def stop() -> None:
+            local.__exit__(None, None, None)
+            shutil.rmtree(home)
+
+        how = f"local binaries {local.origin}"
+        return PostgresServer(local.url, how, stop=stop, crash=local.kill, restart=local.restart)
+
+
+@functools.cache
+def _docker_answers() -> bool:
+    """Return whether there is a Docker daemon to start containers."""
+    try:
+        return bool(DockerClient().client.ping())
+    except DockerException:
+        return False
+
+
+def _accepts(url: str) -> bool:
+    """Return whether the server takes a session."""
+    try:
+        psycopg.connect(url, connect_timeout=5).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]
