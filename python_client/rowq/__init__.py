@@ -46,6 +46,7 @@ from rowq.messages import (
     RetryOutcome,
 )
 from rowq.queue import Queue, connect
+from rowq.worker import Fail, Retry, Worker, WorkerStats
 
 __version__ = "0.1.0"
 
@@ -59,6 +60,7 @@ __all__ = [
     "DriverMissing",
     "EngineUnknown",
     "Enqueued",
+    "Fail",
     "HealthCheck",
     "InstalledVersion",
     "InvalidArgument",
@@ -80,10 +82,13 @@ __all__ = [
     "QueueStats",
     "Reaped",
     "Refused",
+    "Retry",
     "RetryOutcome",
     "RowqError",
     "StaleClaim",
+    "Worker",
     "WorkerFailed",
+    "WorkerStats",
     "WrongTransactionState",
     "__version__",
     "connect",

@@ -1,12 +1,12 @@
 """Checks what a caller gives against the contract's types, before anything is sent."""
 
+import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from operator import index
 from typing import Any, SupportsFloat
 
 from rowq.errors import InvalidArgument
-from rowq.messages import json_text
 
 
 def check_argument(name: str, contract_type: str, value: Any) -> Any:
@@ -16,6 +16,14 @@ def check_argument(name: str, contract_type: str, value: Any) -> Any:
     Raises InvalidArgument, naming the parameter, when the value has another type or does not fit.
     """
     return None if value is None else _CHECKS[contract_type](name, value)
+
+
+def json_text(name: str, value: Any) -> str:
+    """Return `value` as compact JSON; raises InvalidArgument when it has no such form."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(f"{name} is not a JSON value: {error}") from error
 
 
 def _boolean(name: str, value: Any) -> bool:

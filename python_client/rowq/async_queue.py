@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rowq.async_session import AsyncBorrowedSession, AsyncOwnedSession, AsyncSession
+from rowq.bodies import batch_entry, bodies, message_from_json
 from rowq.engines.base import Row
 from rowq.errors import WrongTransactionState
 from rowq.messages import (
@@ -37,9 +38,6 @@ from rowq.messages import (
     QueueStats,
     Reaped,
     RetryOutcome,
-    batch_entry,
-    bodies,
-    message_from_json,
 )
 
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
+from rowq.bodies import batch_entry, bodies, message_from_json
 from rowq.engines.base import Row
 from rowq.errors import WrongTransactionState
 from rowq.messages import (
@@ -36,9 +37,6 @@ from rowq.messages import (
     QueueStats,
     Reaped,
     RetryOutcome,
-    batch_entry,
-    bodies,
-    message_from_json,
 )
 from rowq.session import BorrowedSession, OwnedSession, Session
 

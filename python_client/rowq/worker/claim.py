@@ -1,0 +1,137 @@
+"""One claim in a worker's hands: its lease, and the verdicts not yet handed in."""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+
+from rowq.errors import QueueNotFound, StaleClaim
+from rowq.messages import Message
+from rowq.queue import Queue
+from rowq.worker.context import Context
+from rowq.worker.handlers import Verdict
+from rowq.worker.log import log
+from rowq.worker.stats import WorkerStats
+from rowq.worker.verdicts import apply_verdicts, count
+
+_FLUSH_SECONDS = 0.5
+# The heartbeat's longest interval when the lease is the queue's and its length can only be
+# estimated from this machine's clock.
+_LONGEST_GUESS_SECONDS = 10.0
+
+
+class HeldMessage(Message):
+    """A message in a worker's hands."""
+
+    __slots__ = ("_claim",)
+    _claim: "LiveClaim"
+
+    @classmethod
+    def of(cls, message: Message, claim: "LiveClaim") -> "HeldMessage":
+        """Return `message` as one that knows its claim."""
+        held = cls(*(getattr(message, field.name) for field in fields(Message)))
+        object.__setattr__(held, "_claim", claim)
+        return held
+
+    @property
+    def lost(self) -> bool:
+        """Whether the lease was lost meanwhile: then what the handler decides has no effect."""
+        return self._claim.lost
+
+
+class LiveClaim:
+    """A claim and its messages; `lock` is held while its state in the database is changed."""
+
+    def __init__(self, context: Context, messages: list[Message], asked_at: float) -> None:
+        """Take over what dequeue returned; `asked_at` is the monotonic time before that call."""
+        self._context = context
+        self._name = context.settings.queue_name
+        self.lock = threading.RLock()
+        self.claim_id = messages[0].claim_id
+        self.messages = [HeldMessage.of(message, self) for message in messages]
+        self.lost = False
+        self._open = {message.message_id for message in messages}
+        self._verdicts: dict[int, Verdict] = {}
+        self._flush_at = float("inf")
+        self._set_lease(messages[0].lease_until, asked_at)
+
+    @property
+    def heartbeat_due(self) -> bool:
+        """Whether a third of the lease has passed since it was last extended."""
+        return not self.lost and bool(self._open) and time.monotonic() >= self._extend_at
+
+    @property
+    def flush_due(self) -> bool:
+        """Whether a verdict has waited long enough."""
+        return time.monotonic() >= self._flush_at
+
+    def decide(self, verdicts: Mapping[int, Verdict]) -> None:
+        """Note verdicts; they are handed in by the next flush."""
+        with self.lock:
+            self._verdicts.update(verdicts)
+            self._flush_at = min(self._flush_at, time.monotonic() + _FLUSH_SECONDS)
+
+    def flush(self, queue: Queue) -> None:
+        """Hand in the verdicts so far; of a lost claim they are only counted."""
+        with self.lock:
+            verdicts, self._verdicts = self._verdicts, {}
+            self._flush_at = float("inf")
+            if not verdicts:
+                return
+            if self.lost:
+                self._context.counter.add(WorkerStats(stale=len(verdicts)))
+                return
+            told = apply_verdicts(queue, self._name, self.claim_id, verdicts, self._context.persist)
+            self.settled(verdicts, told)
+            if told.stale and self._open:
+                self.extend(queue)
+
+    def settled(self, verdicts: Mapping[int, Verdict], told: WorkerStats) -> None:
+        """Note that `verdicts` were handed in with the outcomes `told`."""
+        self._open.difference_update(verdicts)
+        self._context.counter.add(told)
+
+    def extend(self, queue: Queue) -> None:
+        """Extend the lease, or learn that the claim is lost."""
+        lease_seconds = self._context.settings.lease_seconds
+        with self.lock:
+            asked_at = time.monotonic()
+            try:
+                lease = self._context.persist(
+                    lambda: queue.extend_lease(
+                        self._name, self.claim_id, lease_seconds=lease_seconds
+                    )
+                )
+            except (StaleClaim, QueueNotFound) as error:
+                self.lost = True
+                log.warning("claim %d is lost: %s", self.claim_id, error)
+            else:
+                self._set_lease(lease.lease_until, asked_at)
+
+    def is_held(self, queue: Queue) -> bool:
+        """Whether the claim is still ours; asks the database when the lease may have run out."""
+        if not self.lost and time.monotonic() >= self._expires_at:
+            self.extend(queue)
+        return not self.lost
+
+    def release_rest(self, queue: Queue) -> None:
+        """Give back every message that nothing was decided about."""
+        with self.lock:
+            rest = sorted(self._open)
+            self._open.clear()
+            if rest and self.lost:
+                self._context.counter.add(WorkerStats(stale=len(rest)))
+            elif rest:
+                told = self._context.persist(lambda: queue.release(self._name, self.claim_id, rest))
+                self._context.counter.add(count(told))
+
+    def _set_lease(self, lease_until: datetime, asked_at: float) -> None:
+        given = self._context.settings.lease_seconds
+        if given is not None:
+            length, beat = float(given), given / 3
+        else:
+            length = max(1.0, (lease_until - datetime.now(UTC)).total_seconds())
+            beat = min(length / 3, _LONGEST_GUESS_SECONDS)
+        self._extend_at = asked_at + beat
+        self._expires_at = asked_at + length

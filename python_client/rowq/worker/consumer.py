@@ -1,0 +1,100 @@
+"""One thread's loop: take a claim, work on it, wait when there is nothing."""
+
+import time
+from contextlib import ExitStack
+
+from rowq.backoff import Backoff
+from rowq.messages import QueueStats
+from rowq.queue import Queue
+from rowq.worker.claim import LiveClaim
+from rowq.worker.context import Context
+from rowq.worker.handlers import Handler
+from rowq.worker.keeper import Keeper
+from rowq.worker.log import log
+from rowq.worker.plain import PlainWork
+from rowq.worker.transactional import TransactionalWork
+
+
+class Consumer:
+    """Runs in a thread of its own, with its own connection, until stopped or drained."""
+
+    def __init__(self, context: Context, handler: Handler, keeper: Keeper, number: int) -> None:
+        """Prepare thread `number`, counted from 1."""
+        self._context = context
+        self._handler = handler
+        self._keeper = keeper
+        self._worker_name = context.settings.name_of_thread(number)
+        self._may_see_stats = True
+
+    def run(self) -> None:
+        """Work until stopped or, with drain, until nothing is left."""
+        settings = self._context.settings
+        idle = Backoff(settings.idle_min_seconds, settings.idle_max_seconds)
+        with ExitStack() as stack:
+            session = self._context.session()
+            session.open()
+            self._queue = stack.enter_context(Queue(session))
+            work = self._work(stack)
+            while not self._context.stopping.is_set():
+                if claim := self._take():
+                    idle.reset()
+                    with self._keeper.watching(claim):
+                        work.do(claim)
+                elif settings.drain and self._is_drained():
+                    return
+                else:
+                    self._context.stopping.wait(idle.next())
+
+    def _work(self, stack: ExitStack) -> PlainWork | TransactionalWork:
+        if not self._context.settings.transactional:
+            return PlainWork(self._context, self._handler, self._queue)
+        session = self._context.session()
+        stack.callback(session.close)
+        return TransactionalWork(self._context, self._handler, self._queue, session)
+
+    def _take(self) -> LiveClaim | None:
+        settings = self._context.settings
+        asked_at = time.monotonic()
+        messages = self._context.persist(
+            lambda: self._queue.dequeue_fast(
+                settings.queue_name,
+                settings.batch_size,
+                worker_name=self._worker_name,
+                lease_seconds=settings.lease_seconds,
+            )
+        )
+        return LiveClaim(self._context, messages, asked_at) if messages else None
+
+    def _is_drained(self) -> bool:
+        """Whether nothing is ready, due or in any worker's hands, after a round of maintain.
+
+        Messages delayed to a later moment do not count.
+        """
+        name = self._context.settings.queue_name
+        for done in self._context.persist(lambda: self._queue.maintain(name)):
+            if not done.elected or done.promoted or done.reaped:
+                return False
+        stats = self._stats()
+        if stats is None:
+            return not self._context.persist(lambda: self._queue.peek(name))
+        if stats.is_paused and not stats.leased:
+            log.warning("the queue is paused: draining ends with what is ready left in it")
+            return True
+        return not (stats.ready or stats.leased)
+
+    def _stats(self) -> QueueStats | None:
+        """Return the queue's stats, or None where the role may not see them.
+
+        The consumer role may not: then peek has to do, and what other workers hold is not seen.
+        """
+        if not self._may_see_stats:
+            return None
+        name = self._context.settings.queue_name
+        try:
+            return self._context.persist(lambda: self._queue.queue_stats(name, max_count=1))[0]
+        except Exception as error:
+            if not self._context.engine.is_permission_denied(error):
+                raise
+            self._may_see_stats = False
+            log.warning("queue_stats is not permitted: drain will not wait for other workers")
+            return None

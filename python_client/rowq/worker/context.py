@@ -1,0 +1,76 @@
+"""What all threads of one worker share: settings, counts, and when to stop."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from rowq.backoff import Backoff
+from rowq.engines import engine_for_url
+from rowq.errors import ConnectionLost, RowqError
+from rowq.session import OwnedSession
+from rowq.worker.log import log
+from rowq.worker.settings import Settings
+from rowq.worker.stats import Counter
+
+_T = TypeVar("_T")
+
+# How long a stopping worker goes on trying to hand in its results when the database is away.
+_GRACE_SECONDS = 10.0
+
+
+class Context:
+    """The shared state of a worker's threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Nothing is opened yet."""
+        self.settings = settings
+        self.engine = engine_for_url(settings.url)
+        self.counter = Counter()
+        self.stopping = threading.Event()
+        self.failure: BaseException | None = None
+        self._give_up_at = float("inf")
+
+    def stop(self) -> None:
+        """Tell every thread to finish its message and end."""
+        if not self.stopping.is_set():
+            self._give_up_at = time.monotonic() + _GRACE_SECONDS
+            self.stopping.set()
+
+    def fail(self, error: BaseException) -> None:
+        """Stop because of `error`; the first one counts."""
+        if self.failure is None:
+            self.failure = error
+        self.stop()
+
+    def session(self) -> OwnedSession:
+        """Return a session, not yet open, that reconnects for as long as this worker lives."""
+        return OwnedSession(
+            self.settings.url, reconnect_seconds=float("inf"), sleep=self.sleep_or_give_up
+        )
+
+    def sleep_or_give_up(self, seconds: float) -> None:
+        """Wait, shorter when stopping; raises ConnectionLost when stopping takes too long."""
+        if not self.stopping.wait(seconds):
+            return
+        if time.monotonic() >= self._give_up_at:
+            raise ConnectionLost("the worker stops without the database; leases will run out")
+        time.sleep(min(seconds, 0.5))
+
+    def persist(self, call: Callable[[], _T]) -> _T:
+        """Make a call that is safe to repeat until it succeeds or its error is no passing one."""
+        backoff = Backoff(first=0.1, cap=5.0)
+        while True:
+            try:
+                return call()
+            except Exception as error:
+                if not self._is_passing(error):
+                    raise
+                delay = backoff.next()
+                log.warning("trying again in %.1f s: %s", delay, error)
+            self.sleep_or_give_up(delay)
+
+    def _is_passing(self, error: Exception) -> bool:
+        if isinstance(error, ConnectionLost):
+            return False
+        return (isinstance(error, RowqError) and error.retryable) or self.engine.is_passing(error)

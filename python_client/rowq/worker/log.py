@@ -1,0 +1,5 @@
+"""The worker's logger: rowq.worker."""
+
+import logging
+
+log = logging.getLogger("rowq.worker")

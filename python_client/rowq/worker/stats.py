@@ -1,0 +1,53 @@
+"""What a worker has done so far."""
+
+import threading
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStats:
+    """Messages by what became of them; `failed` are dead, `stale` had gone to others meanwhile.
+
+    After a lost connection `stale` can also be a message whose completion did take effect.
+    """
+
+    started_at: datetime = field(default_factory=_now)
+    processed: int = 0
+    retried: int = 0
+    failed: int = 0
+    released: int = 0
+    stale: int = 0
+
+    def plus(self, other: "WorkerStats") -> "WorkerStats":
+        """Return the sum of both, since this one's start."""
+        return replace(
+            self,
+            **{
+                one.name: getattr(self, one.name) + getattr(other, one.name)
+                for one in fields(self)
+                if one.name != "started_at"
+            },
+        )
+
+
+class Counter:
+    """WorkerStats that several threads add to."""
+
+    def __init__(self) -> None:
+        """Start from nothing, now."""
+        self._lock = threading.Lock()
+        self._stats = WorkerStats()
+
+    def add(self, more: WorkerStats) -> None:
+        """Add the counts of `more`."""
+        with self._lock:
+            self._stats = self._stats.plus(more)
+
+    def snapshot(self) -> WorkerStats:
+        """Return the counts so far."""
+        return self._stats

@@ -1,0 +1,108 @@
+"""Worker: the front door."""
+
+from typing import Literal
+
+from rowq.worker.context import Context
+from rowq.worker.handlers import Handler
+from rowq.worker.pool import Pool
+from rowq.worker.settings import Settings
+from rowq.worker.signals import StopSignals
+from rowq.worker.stats import WorkerStats
+from rowq.worker.team import OnProgress, Team
+
+
+class Worker:
+    """Takes messages of one queue and gives them to a handler, until stopped or drained.
+
+    A handler that returns completes its message; one that raises rowq.Retry or rowq.Fail decides
+    otherwise; any other exception means another attempt after the queue's backoff, with the end of
+    the traceback as the message's error. A message may come again after a crash (at least once);
+    with `transactional` what the handler writes through its connection happens exactly once.
+
+    The handler is called as
+
+    - handler(message), or handler(message, connection) with `transactional`;
+    - handler(messages), or handler(messages, connection), with per="batch": for a whole claim; it
+      may return {message_id: Retry or Fail} for those that are not done.
+
+    `message.lost` tells a slow handler that its lease is gone and its work will not count.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        queue_name: str,
+        handler: Handler | str,
+        *,
+        per: Literal["message", "batch"] = "message",
+        batch_size: int = 10,
+        lease_seconds: int | None = None,
+        threads: int = 1,
+        processes: int = 0,
+        transactional: bool = False,
+        drain: bool = False,
+        worker_name: str | None = None,
+        idle_min_seconds: float = 0.05,
+        idle_max_seconds: float = 2.0,
+        maintain_seconds: float = 1.0,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        """Prepare a worker; nothing is connected before `run`.
+
+        handler             a callable, or "module:function"; with processes it must be importable
+        batch_size          most messages per claim
+        lease_seconds       length of the lease, extended while handlers run; None: the queue's
+        threads             handlers at a time in this process, each thread with its own connection
+        processes           0: work here; else so many child processes, restarted when they die
+        transactional       handler and completion share one transaction per claim
+        drain               end when nothing is ready, due or in any worker's hands
+        worker_name         shown with the claims; None: host and process id
+        idle_min_seconds    first pause when there is nothing; doubles up to idle_max_seconds
+        maintain_seconds    how often housekeeping is called; 0: never
+        on_progress         called several times a second with the WorkerStats so far
+
+        Raises InvalidArgument for what cannot work, EngineUnknown for the URL.
+        """
+        self._on_progress = on_progress
+        settings = Settings(
+            url=url,
+            queue_name=queue_name,
+            handler=handler,
+            per=per,
+            batch_size=batch_size,
+            lease_seconds=lease_seconds,
+            threads=threads,
+            processes=processes,
+            transactional=transactional,
+            drain=drain,
+            worker_name=worker_name,
+            idle_min_seconds=idle_min_seconds,
+            idle_max_seconds=idle_max_seconds,
+            maintain_seconds=maintain_seconds,
+        )
+        self._context = Context(settings)
+        self._pool = Pool(settings) if processes else None
+
+    @property
+    def stats(self) -> WorkerStats:
+        """What has been done so far."""
+        return self._pool.stats() if self._pool else self._context.counter.snapshot()
+
+    def stop(self) -> None:
+        """Stop as SIGTERM does, from any thread: finish the running message, release the rest."""
+        self._context.stop()
+        if self._pool:
+            self._pool.stop()
+
+    def run(self) -> WorkerStats:
+        """Work until SIGTERM, SIGINT or stop(), or with `drain` until nothing is left.
+
+        The first signal lets running messages finish and releases the others; a second one ends the
+        process at once, and what it held comes back when its lease runs out. Raises WorkerFailed
+        when going on made no sense: no connection at the start, no such queue, no permission.
+        """
+        if self._pool:
+            with StopSignals(at_once=self._pool.kill) as signals:
+                return self._pool.run(self._on_progress, signals)
+        with StopSignals() as signals:
+            return Team(self._context).run(self._on_progress, signals)
