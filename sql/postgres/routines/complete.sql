@@ -33,8 +33,7 @@ begin
             using errcode = 'RQ701';
     end if;
 
-    select t.o_message_ids, t.o_lanes, t.o_attempts into v_taken
-    from rowq.internal_take(v_part_id, p_claim_id, p_message_ids) t;
+    v_taken := rowq.internal_take(v_part_id, p_claim_id, p_message_ids);
 
     if v_taken.o_message_ids <> '{}' then
         perform rowq.internal_finish(

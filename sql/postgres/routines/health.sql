@@ -11,6 +11,7 @@ security definer
 set search_path = ''
 set enable_seqscan = off
 set enable_bitmapscan = off
+set jit = off
 as $$
 -- routine   health
 -- version   1

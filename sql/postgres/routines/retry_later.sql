@@ -35,8 +35,7 @@ begin
     perform rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    select t.o_message_ids, t.o_lanes, t.o_attempts into v_taken
-    from rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids) t;
+    v_taken := rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids);
 
     -- After the claim row was taken: a delayed row is due later than its writer's transaction began.
     v_now := clock_timestamp();
