@@ -28,7 +28,9 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 	@$(BIN)/ruff format .
 
 generate: .venv/.stamp-dev ## Write all generated files anew
+	@$(BIN)/python python_client/generate_contract.py
 	@$(BIN)/python python_client/generate_sync.py
+	@$(BIN)/python python_client/generate_frozen.py
 
 verify: .venv/.stamp-dev ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)

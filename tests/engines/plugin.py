@@ -80,10 +80,11 @@ def pytest_terminal_summary(
     terminalreporter.section("servers")
     for name, count in counts.items():
         tests = ", ".join(f"{count[word]} {word}" for word in OUTCOMES if count[word])
+        how = "did not start" if tests else "not needed"
         if name in servers.refused:
             how = f"not run: {servers.refused[name]}"
-        else:
-            how = servers.running[name].how if name in servers.running else "not needed"
+        elif name in servers.running:
+            how = servers.running[name].how
         terminalreporter.line(f"{name}: {how}" + (f": {tests}" if tests else ""))
 
 
@@ -138,7 +139,7 @@ def empty_database(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def connect(server: Server, database_url: str) -> Iterator[Callable[..., Connection]]:
-    """Return a function that opens one more session: connect() or connect(autocommit=False)."""
+    """Return a function that opens one more session, in autocommit unless told otherwise."""
     with contextlib.ExitStack() as opened:
 
         def open_session(*, autocommit: bool = True) -> Connection:
