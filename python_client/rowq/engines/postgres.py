@@ -7,8 +7,9 @@ text of unknown type: so psycopg prepares one statement per routine, whatever is
 # ruff: noqa: D102 - the methods are described in base.py
 
 import re
+import select
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -128,13 +129,11 @@ class PostgresEngine(Engine):
     def is_usable(self, connection: Any) -> bool:
         if connection.closed:
             return False
-        try:
-            # The first reads a farewell of the server, the second the end of the stream behind it.
-            connection.pgconn.consume_input()
-            connection.pgconn.consume_input()
-        except _driver().OperationalError:
-            return False
-        return not connection.closed
+        if _has_input(connection.fileno()):
+            # An idle server speaks for a notice or a farewell; which one, an empty query tells.
+            with suppress(_driver().OperationalError):
+                connection.pgconn.exec_(b"")
+        return bool(connection.pgconn.status == _driver().pq.ConnStatus.OK)
 
     def in_transaction(self, connection: Any) -> bool:
         if connection.closed:
@@ -209,6 +208,14 @@ def _call_of(routine: str) -> _Call:
     )
     times = (place for place, one in enumerate(entry.columns) if one.type == "timestamp")
     return _Call(text, tuple((one.name, one.type) for one in parameters), tuple(times))
+
+
+def _has_input(descriptor: int) -> bool:
+    if not hasattr(select, "poll"):
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _spell(name: str, kind: str, value: Any) -> str | bytes | None:

@@ -1,0 +1,194 @@
+"""A lost connection: nothing is done twice, nothing is forgotten, and what can go on goes on."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import rowq
+from rowq.session import OwnedSession
+from tests.client.proxy import Relay, relay
+from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
+
+
+@pytest.fixture
+def lossy(database_url: str) -> Iterator[Relay]:
+    with relay(database_url) as one:
+        yield one
+
+
+@pytest.fixture
+def queue(lossy: Relay, queue_name: str) -> Iterator[rowq.Queue]:
+    with rowq.connect(lossy.url) as queue:
+        queue.create_queue(queue_name, lease_seconds=60)
+        yield queue
+
+
+def driver_connection(queue: rowq.Queue) -> Connection:
+    return queue._session.connection()
+
+
+def test_a_connection_that_died_while_idle_is_replaced_before_anything_is_sent(
+    server: Server, database_url: str, queue_name: str
+) -> None:
+    with rowq.connect(database_url) as queue:
+        queue.create_queue(queue_name)
+        for number in range(3):
+            server.kill_session(server.session_id(driver_connection(queue)))
+            assert queue.enqueue(queue_name, number).outcome == "enqueued"
+        assert [message.data for message in queue.peek(queue_name, 10)] == [0, 1, 2]
+
+
+@pytest.mark.promise("P01")
+@pytest.mark.parametrize("dedup_key", [None, "key"])
+def test_an_enqueue_whose_reply_is_lost_is_not_repeated_but_told(
+    lossy: Relay, queue: rowq.Queue, queue_name: str, dedup_key: str | None
+) -> None:
+    lossy.lose_next_reply()
+    with pytest.raises(rowq.ConnectionLost, match="enqueue: whether it took effect is unknown"):
+        queue.enqueue(queue_name, 1, dedup_key=dedup_key)
+    assert lossy.lost == 1
+    assert len(queue.peek(queue_name, 10)) == 1
+
+
+@pytest.mark.promise("P02", "P03")
+def test_a_dequeue_whose_reply_is_lost_takes_others_and_the_lost_claim_runs_out(
+    lossy: Relay, queue: rowq.Queue, queue_name: str
+) -> None:
+    for number in range(2):
+        queue.enqueue(queue_name, number)
+    lossy.lose_next_reply()
+    assert [message.data for message in queue.dequeue_fast(queue_name)] == [1]
+    assert queue.dequeue_fast(queue_name) == []
+    assert lossy.lost == 1
+
+
+@pytest.mark.promise("P04", "P08")
+def test_a_complete_whose_reply_is_lost_is_repeated_and_answers_as_it_is(
+    lossy: Relay, queue: rowq.Queue, queue_name: str
+) -> None:
+    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(2)])
+    first, second = queue.dequeue_fast(queue_name, 2)
+    lossy.lose_next_reply()
+    outcomes = queue.complete(queue_name, first.claim_id, [first.message_id])
+    assert [one.outcome for one in outcomes] == ["stale"]
+    details = queue.get_message(queue_name, first.message_id)
+    assert details is None or details.state == "completed"
+    outcomes = queue.complete(queue_name, first.claim_id, [second.message_id])
+    assert [one.outcome for one in outcomes] == ["completed"]
+
+
+@pytest.mark.promise("P04")
+def test_a_complete_that_is_killed_while_it_waits_is_repeated(
+    server: Server,
+    database_url: str,
+    connect: Callable[..., Connection],
+    queue_name: str,
+) -> None:
+    with rowq.connect(database_url) as queue:
+        queue.create_queue(queue_name)
+        queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(2)])
+        mine, others = queue.dequeue_fast(queue_name, 2)
+        blocker = connect(autocommit=False)
+        rowq.Queue(blocker).complete(queue_name, mine.claim_id, [others.message_id])
+        outcomes: list[rowq.Outcome] = []
+
+        def complete() -> None:
+            outcomes.extend(queue.complete(queue_name, mine.claim_id, [mine.message_id]))
+
+        session = server.session_id(driver_connection(queue))
+        thread = threading.Thread(target=complete)
+        thread.start()
+        wait_until_blocked(server, session)
+        server.kill_session(session)
+        blocker.rollback()
+        thread.join(30)
+        assert [one.outcome for one in outcomes] == ["completed"]
+
+
+def test_a_dequeue_wait_that_is_killed_waits_on(
+    server: Server, database_url: str, queue_name: str
+) -> None:
+    with rowq.connect(database_url) as queue, rowq.connect(database_url) as other:
+        queue.create_queue(queue_name)
+        session = server.session_id(driver_connection(queue))
+        messages: list[rowq.Message] = []
+
+        def wait() -> None:
+            messages.extend(queue.dequeue_wait(queue_name, wait_seconds=30))
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        server.kill_session(session)
+        other.enqueue(queue_name, "after")
+        thread.join(30)
+        assert [message.data for message in messages] == ["after"]
+
+
+def test_reconnecting_goes_on_with_growing_pauses_until_the_server_is_back(
+    lossy: Relay, queue_name: str
+) -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        lossy.refuse(connections=len(pauses) < 5)
+
+    session = OwnedSession(lossy.url, sleep=pause)
+    session.open()
+    with rowq.Queue(session) as queue:
+        lossy.refuse(connections=True)
+        lossy.cut()
+        assert queue.create_queue(queue_name).outcome == "created"
+    assert len(pauses) == 5
+    assert all(0.05 * 2**n <= pause <= 0.1 * 2**n for n, pause in enumerate(pauses))
+
+
+def test_reconnecting_ends_after_the_given_time(lossy: Relay, queue_name: str) -> None:
+    with rowq.connect(lossy.url, reconnect_seconds=0.2) as queue:
+        lossy.refuse(connections=True)
+        lossy.cut()
+        with pytest.raises(rowq.ConnectionLost, match=r"no connection for enqueue within 0\.2 s"):
+            queue.enqueue(queue_name, 1)
+        lossy.refuse(connections=False)
+        assert queue.create_queue(queue_name).outcome == "created"
+
+
+def test_a_queue_on_the_callers_connection_never_reconnects(
+    server: Server, connect: Callable[..., Connection]
+) -> None:
+    connection = connect()
+    queue = rowq.Queue(connection)
+    server.kill_session(server.session_id(connection))
+    for _ in range(2):
+        with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever the driver calls it
+            queue.version()
+        assert not isinstance(raised.value, rowq.RowqError)
+
+
+def test_an_async_queue_reconnects_too(lossy: Relay, queue_name: str) -> None:
+    async def life() -> None:
+        async with await rowq.connect_async(lossy.url) as queue:
+            await queue.create_queue(queue_name)
+            lossy.cut()
+            await queue.enqueue(queue_name, 1)
+            lossy.lose_next_reply()
+            with pytest.raises(rowq.ConnectionLost):
+                await queue.enqueue(queue_name, 2)
+            assert len(await queue.peek(queue_name, 10)) == 2
+
+    asyncio.run(life())
+
+
+def test_a_lost_connection_is_logged_without_the_password(
+    lossy: Relay, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    scheme, rest = lossy.url.split("://")
+    user, address = rest.split("@")
+    with rowq.connect(f"{scheme}://{user}:hidden-word@{address}") as queue:
+        queue.create_queue(queue_name)
+        lossy.lose_next_reply()
+        queue.peek(queue_name)
+    wait_until(lambda: "connection lost" in caplog.text, "the loss is logged")
+    assert "hidden-word" not in caplog.text

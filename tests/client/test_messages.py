@@ -1,0 +1,87 @@
+"""Bodies: JSON in and out by default, bytes stay bytes, text stays text."""
+
+import dataclasses
+import json
+import pickle
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.bodies import batch_entry, bodies, message_from_json
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+MESSAGE = rowq.Message(1, 2, 1, None, None, None, None, NOON, NOON, None)
+
+
+@pytest.mark.parametrize(
+    "data", [0, "", False, [], {}, {"é": ["\0", "😀", 1.5, None]}, b"", b"\0\xff", "a string"]
+)
+def test_data_comes_out_as_it_went_in(data: Any) -> None:
+    body, body_binary = bodies(data, None)
+    assert (body is None) != (body_binary is None)
+    assert dataclasses.replace(MESSAGE, body=body, body_binary=body_binary).data == data
+
+
+def test_no_data_is_no_body_and_no_body_is_no_data() -> None:
+    assert bodies(None, None) == (None, None)
+    assert MESSAGE.data is None
+
+
+def test_text_is_sent_as_it_is() -> None:
+    assert bodies(None, "{not json") == ("{not json", None)
+    with pytest.raises(json.JSONDecodeError):
+        _ = dataclasses.replace(MESSAGE, body="{not json").data
+
+
+def test_data_and_text_together_are_refused() -> None:
+    with pytest.raises(rowq.InvalidArgument, match="not both"):
+        bodies(1, "1")
+
+
+@pytest.mark.parametrize("data", [object(), float("nan"), {1: {2}}])
+def test_data_that_json_cannot_say_is_refused(data: Any) -> None:
+    with pytest.raises(rowq.InvalidArgument, match="data is not a JSON value"):
+        bodies(data, None)
+
+
+def test_a_batch_entry_leaves_out_what_was_not_given() -> None:
+    assert batch_entry(rowq.NewMessage(data={"a": 1})) == {"body": '{"a":1}', "priority": 5}
+    assert batch_entry(rowq.NewMessage(data=b"\0", run_at=NOON, priority=0)) == {
+        "body_base64": "AA==",
+        "run_at": "2024-01-01T12:00:00+00:00",
+        "priority": 0,
+    }
+
+
+def test_a_batch_entry_needs_a_time_zone() -> None:
+    with pytest.raises(rowq.InvalidArgument, match="run_at"):
+        batch_entry(rowq.NewMessage(run_at=datetime(2024, 1, 1)))  # noqa: DTZ001 - the point
+
+
+def test_a_message_from_json_is_the_same_as_from_a_row() -> None:
+    entry = {
+        "claim_id": 1,
+        "message_id": 2,
+        "attempt": 1,
+        "message_type": None,
+        "headers": {"a": 1},
+        "body": None,
+        "body_binary": "AP8=",
+        "enqueued_at": "2024-01-01T17:45:00+05:45",
+        "lease_until": "2024-01-01T12:00:00.123456+00:00",
+        "last_error": "x",
+    }
+    message = message_from_json(entry)
+    assert message == rowq.Message(
+        *(1, 2, 1, None, {"a": 1}, None, b"\0\xff", NOON, NOON.replace(microsecond=123456), "x")
+    )
+    assert message.enqueued_at.tzinfo is UTC
+
+
+def test_results_are_frozen_and_travel_between_processes() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        MESSAGE.attempt = 2  # type: ignore[misc]
+    assert not hasattr(MESSAGE, "__dict__")
+    assert pickle.loads(pickle.dumps(MESSAGE)) == MESSAGE  # noqa: S301 - our own bytes

@@ -1,0 +1,90 @@
+"""What a PostgreSQL user may have done to the own connection without harm to rowq."""
+
+from typing import Any
+
+import psycopg
+import pytest
+
+import rowq
+
+
+@pytest.fixture
+def own(database_url: str, queue_name: str, server: Any) -> Any:
+    if server.engine != "postgres":
+        pytest.skip("psycopg speaks to PostgreSQL only; run with --engine postgres18")
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        rowq.Queue(connection).create_queue(queue_name)
+        yield connection
+
+
+def prepared(connection: "psycopg.Connection[Any]") -> list[str]:
+    rows = connection.execute("select statement from pg_prepared_statements", prepare=False)
+    return [statement for (statement,) in rows]
+
+
+def test_one_statement_is_prepared_per_routine_whatever_is_null(
+    own: "psycopg.Connection[Any]", queue_name: str
+) -> None:
+    queue = rowq.Queue(own)
+    options: list[dict[str, Any]] = [
+        {},
+        {"headers": {"a": 1}},
+        {"delay_seconds": 5},
+        {"dedup_key": "k", "priority": 0},
+        {"message_type": "t", "max_attempts": 3},
+    ]
+    for one in options * 3:
+        queue.enqueue(queue_name, 1, **one)
+    assert [text for text in prepared(own) if "rowq.enqueue(" in text] == prepared(own)
+    assert len(prepared(own)) == 1
+
+
+def test_nothing_is_prepared_behind_a_transaction_pooler(
+    own: "psycopg.Connection[Any]", queue_name: str
+) -> None:
+    own.prepare_threshold = None
+    queue = rowq.Queue(own)
+    for number in range(10):
+        queue.enqueue(queue_name, number)
+    assert prepared(own) == []
+
+
+def test_row_and_cursor_factories_of_the_caller_do_not_matter(
+    own: "psycopg.Connection[Any]", queue_name: str
+) -> None:
+    own.row_factory = psycopg.rows.dict_row
+    own.cursor_factory = psycopg.ClientCursor
+    queue = rowq.Queue(own)
+    queue.enqueue(queue_name, b"\0", headers={"a": 1})
+    message = queue.dequeue_fast(queue_name)[0]
+    assert (message.data, message.headers) == (b"\0", {"a": 1})
+
+
+def test_the_sessions_time_zone_and_date_style_do_not_matter(
+    own: "psycopg.Connection[Any]", queue_name: str
+) -> None:
+    queue = rowq.Queue(own)
+    before = queue.enqueue(queue_name, 1)
+    details = queue.get_message(queue_name, before.message_id)
+    own.execute("set timezone = 'America/St_Johns'")
+    own.execute("set datestyle = 'SQL, DMY'")
+    assert queue.get_message(queue_name, before.message_id) == details
+
+
+def test_calls_work_in_a_pipeline(own: "psycopg.Connection[Any]", queue_name: str) -> None:
+    queue = rowq.Queue(own)
+    with own.pipeline():
+        for number in range(3):
+            queue.enqueue(queue_name, number)
+    assert [message.data for message in queue.peek(queue_name, 10)] == [0, 1, 2]
+
+
+def test_a_savepoint_of_the_caller_survives_a_refusal(
+    own: "psycopg.Connection[Any]", queue_name: str
+) -> None:
+    queue = rowq.Queue(own)
+    with own.transaction():
+        queue.enqueue(queue_name, "kept")
+        with pytest.raises(rowq.QueueNotFound), own.transaction():
+            queue.enqueue(queue_name + "?", "refused")
+    assert [message.data for message in queue.peek(queue_name, 10)] == ["kept"]

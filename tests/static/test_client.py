@@ -1,0 +1,162 @@
+"""The Python client agrees with the contract: methods, parameters, results and errors."""
+
+import dataclasses
+import importlib.metadata
+import inspect
+import typing
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import generate_sync
+import rowq
+from rowq import errors, messages
+from rowq.contract import Parameter, Routine, load_contract
+from rowq.session import REPEATABLE
+
+CONTRACT = load_contract()
+ROUTINES = list(CONTRACT.routines.values())
+QUEUES = [rowq.Queue, rowq.AsyncQueue]
+
+# What a Python caller gives or gets in another shape than SQL's.
+GIVEN_OTHERWISE = {"enqueue": (("body", "body_binary"), ("data", "text"))}
+RESULT_OF_DEQUEUE_WAIT = messages.Message
+
+PYTHON_TYPES: dict[str, Any] = {
+    "boolean": bool,
+    "int32": int,
+    "int64": int,
+    "float": float,
+    "text": str,
+    "binary": bytes,
+    "json": dict[str, Any],
+    "timestamp": datetime,
+}
+
+
+def name_of(value: object) -> str:
+    return str(getattr(value, "name", None) or getattr(value, "__name__", value))
+
+
+def expected_names(routine: Routine) -> list[str]:
+    names = [one.name for one in routine.parameters if one.direction == "in"]
+    if routine.name in GIVEN_OTHERWISE:
+        sql, python = GIVEN_OTHERWISE[routine.name]
+        names = [one for one in names if one not in sql]
+        names[1:1] = python
+    return names
+
+
+def default_in_python(parameter: Parameter) -> object:
+    if parameter.default is None:
+        return inspect.Parameter.empty
+    texts: dict[str, object] = {"null": None, "true": True, "false": False}
+    if parameter.default in texts:
+        return texts[parameter.default]
+    return float(parameter.default) if parameter.type == "float" else int(parameter.default)
+
+
+def result_class(method: Callable[..., Any]) -> type:
+    """Return the dataclass in a method's return annotation, list and None taken off."""
+    annotation = typing.get_type_hints(method)["return"]
+    candidates = [one for one in typing.get_args(annotation) if one is not type(None)]
+    return typing.cast("type", candidates[0] if candidates else annotation)
+
+
+@pytest.mark.parametrize("queue", QUEUES, ids=name_of)
+def test_there_is_one_method_per_routine_and_none_besides(queue: type) -> None:
+    public = {name for name, _ in inspect.getmembers(queue, inspect.isfunction) if name[0] != "_"}
+    assert public - {"close"} == set(CONTRACT.routines)
+
+
+@pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
+@pytest.mark.parametrize("queue", QUEUES, ids=name_of)
+def test_a_method_has_the_routines_parameters_and_defaults(queue: type, routine: Routine) -> None:
+    parameters = dict(inspect.signature(getattr(queue, routine.name)).parameters)
+    del parameters["self"]
+    assert list(parameters) == expected_names(routine)
+    for one in routine.parameters:
+        if one.name in parameters:
+            assert parameters[one.name].default == default_in_python(one), one.name
+
+
+@pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
+def test_the_queue_comes_first_and_options_are_named(routine: Routine) -> None:
+    positional = [
+        name
+        for name, one in inspect.signature(getattr(rowq.Queue, routine.name)).parameters.items()
+        if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and name != "self"
+    ]
+    natural = ["queue_name", "claim_id", "message_id", "message_ids", "data", "messages"]
+    assert positional == [one for one in [*natural, "batch_size"] if one in positional]
+    required = [one.name for one in routine.parameters if one.default is None]
+    assert set(required) <= set(positional)
+
+
+@pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
+def test_a_result_has_the_routines_columns_in_order(routine: Routine) -> None:
+    result = result_class(getattr(rowq.Queue, routine.name))
+    fields = [one.name for one in dataclasses.fields(result)]
+    if routine.name == "dequeue_wait":
+        assert result is RESULT_OF_DEQUEUE_WAIT
+    else:
+        assert fields == [column.name for column in routine.columns]
+    assert result.__name__ in rowq.__all__
+
+
+@pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
+def test_a_results_fields_have_the_contracts_types(routine: Routine) -> None:
+    if routine.name == "dequeue_wait":
+        routine = CONTRACT.routines["dequeue_fast"]
+    hints = typing.get_type_hints(result_class(getattr(rowq.Queue, routine.name)))
+    for column in routine.columns:
+        wanted = PYTHON_TYPES[column.type]
+        assert hints[column.name] in {wanted, wanted | None}, column.name
+
+
+@pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
+def test_both_queues_return_the_same(routine: Routine) -> None:
+    results = [typing.get_type_hints(getattr(queue, routine.name))["return"] for queue in QUEUES]
+    assert results[0] == results[1]
+
+
+def test_there_is_one_class_per_error_and_none_besides() -> None:
+    assert errors.REFUSALS.keys() == CONTRACT.errors.keys()
+    for number, entry in CONTRACT.errors.items():
+        refusal = errors.REFUSALS[number]
+        assert refusal.__name__ == entry.class_name
+        assert (refusal.number, refusal.name) == (number, entry.name)
+        assert refusal.retryable is entry.retryable
+        assert refusal.__name__ in rowq.__all__
+
+
+def test_the_drawn_tree_of_errors_names_every_class() -> None:
+    drawn = errors.__doc__ or ""
+    for name, value in vars(errors).items():
+        if inspect.isclass(value) and issubclass(value, rowq.RowqError):
+            assert f" {name} " in drawn.replace("\n", " "), name
+
+
+def test_what_may_be_repeated_is_a_routine_that_adds_and_removes_nothing_twice() -> None:
+    assert set(CONTRACT.routines) >= REPEATABLE
+    assert not REPEATABLE & {"enqueue", "enqueue_batch", "purge_queue", "drop_queue", "reset"}
+
+
+def test_every_class_of_message_is_public() -> None:
+    for name, value in vars(messages).items():
+        if dataclasses.is_dataclass(value) and not name.startswith("_"):
+            assert name in rowq.__all__
+
+
+def test_the_synchronous_modules_are_fresh() -> None:
+    package = Path(rowq.__file__).parent
+    for source, target in generate_sync.MODULES.items():
+        made = generate_sync.synchronous((package / source).read_text(encoding="utf-8"))
+        assert (package / target).read_text(encoding="utf-8") == made, "run make generate"
+
+
+def test_the_version_is_the_packages() -> None:
+    assert rowq.__version__ == importlib.metadata.version("rowq")
