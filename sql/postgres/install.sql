@@ -20,7 +20,9 @@ begin;
 \ir internal/first_key.sql
 \ir internal/advance_floor.sql
 \ir internal/open_lanes.sql
+\ir internal/refuse_queue.sql
 \ir internal/require_queue.sql
+\ir internal/require_part.sql
 \ir internal/check_range.sql
 \ir internal/check_batch_size.sql
 \ir internal/check_settings.sql
