@@ -1,7 +1,13 @@
 -- Which migrations are installed, in the columns that yoyo knows. Times are UTC.
-create schema if not exists rowq;
-
-comment on schema rowq is 'rowq message queue';
+-- Not "if not exists": that asks for the right to create schemas even where there is nothing to do.
+do $$
+begin
+    if to_regnamespace('rowq') is null then
+        create schema rowq;
+        comment on schema rowq is 'rowq message queue';
+    end if;
+end;
+$$;
 
 create table if not exists rowq.migration (
     migration_hash text not null,

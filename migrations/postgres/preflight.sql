@@ -19,14 +19,15 @@ set local lock_timeout = '10s';
 
 do $$
 declare
-    v_database constant text := pg_catalog.current_database();
-    v_user     constant text := current_user;
-    v_schema   pg_catalog.oid;
-    v_owner    pg_catalog.oid;
+    v_database   constant text := pg_catalog.current_database();
+    v_user       constant text := current_user;
+    v_schema     pg_catalog.oid;
+    v_owner      pg_catalog.oid;
     v_owner_name text;
+    v_comment    text;
 begin
     if pg_catalog.current_setting('server_version_num')::integer < 150000 then
-        raise exception 'RQ801 server_too_old: rowq needs PostgreSQL 15 or newer, this server is %',
+        raise exception 'RQ801 server_too_old: rowq needs PostgreSQL 15 or newer; this is %',
             pg_catalog.current_setting('server_version')
             using errcode = 'RQ801';
     end if;
@@ -47,26 +48,26 @@ begin
     end if;
 
     -- Ours has a comment that says so, or (a dump can lose comments) our bookkeeping.
-    if coalesce(pg_catalog.obj_description(v_schema, 'pg_namespace'), '') not like 'rowq message queue%'
-        and (
-            select count(*)
-            from pg_catalog.pg_class c
-            where c.relnamespace = v_schema
-              and c.relkind = 'r'
-              and c.relname in ('migration', 'migration_log', 'meta')
-        ) < 3
-    then
+    v_comment := coalesce(pg_catalog.obj_description(v_schema, 'pg_namespace'), '');
+    if v_comment not like 'rowq message queue%' and (
+        select count(*)
+        from pg_catalog.pg_class c
+        where c.relnamespace = v_schema
+          and c.relkind = 'r'
+          and c.relname in ('migration', 'migration_log', 'meta')
+    ) < 3 then
         raise exception 'RQ802 foreign_schema: database % has a schema rowq that rowq did not make',
             v_database
-            using errcode = 'RQ802', hint = 'It was left alone. Rename it, or use another database; '
-                'if it was made for rowq, say so: comment on schema rowq is ''rowq message queue'';';
+            using errcode = 'RQ802', hint = 'It was left alone. Use another database; if this '
+                'schema was made for rowq: comment on schema rowq is ''rowq message queue'';';
     end if;
 
     if not pg_catalog.pg_has_role(v_owner, 'member') then
-        raise exception 'RQ803 missing_privilege: the schema rowq belongs to %, and % is not a member',
+        raise exception
+            'RQ803 missing_privilege: schema rowq belongs to %, and % is not a member of that role',
             v_owner_name, v_user
             using errcode = 'RQ803', hint = pg_catalog.format(
-                'Connect as %I, or a DBA must run: grant %I to %I;', v_owner_name, v_owner_name, v_user);
+                'Connect as %1$I, or a DBA must run: grant %1$I to %2$I;', v_owner_name, v_user);
     end if;
 
     -- What a member of the owner makes shall belong to the owner.

@@ -82,7 +82,7 @@ begin
     if v_owner = 'rowq_owner' and not exists (
         select 1
         from pg_catalog.pg_default_acl a
-        where a.defaclrole = 'rowq_owner'::pg_catalog.regrole
+        where pg_catalog.pg_get_userbyid(a.defaclrole) = 'rowq_owner'
           and a.defaclnamespace = 0
           and a.defaclobjtype = 'f'
     ) then

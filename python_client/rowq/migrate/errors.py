@@ -8,7 +8,8 @@ RowqError
     ├── SchemaNewer         RQ804   installed by a newer rowq than this one
     ├── MessagesUnfinished  RQ805   a rollback would throw messages away
     ├── MigrationBusy       RQ806   locks did not become free in time; simply try again
-    └── UnknownMigration    RQ807   there is no migration of this number to go to
+    ├── UnknownMigration    RQ807   there is no migration of this number to go to
+    └── SchemaInUse         RQ808   others have put objects into the schema, or depend on ours
 """
 
 # ruff: noqa: N818 - errors are named by what happened
@@ -74,6 +75,12 @@ class UnknownMigration(MigrationError):
     """There is no migration of this number to go to."""
 
     number = "RQ807"
+
+
+class SchemaInUse(MigrationError):
+    """Others' objects are in the schema or depend on ours; a rollback will not take them along."""
+
+    number = "RQ808"
 
 
 BY_NUMBER: dict[str, type[MigrationError]] = {

@@ -49,14 +49,13 @@ def migrate(url: str, to: int | None = None) -> Migrated:
     with _backend(url, release) as backend:
         while (number := backend.step_up(target)) is not None:
             applied.append(number)
-        installed = release.installed(backend.installed_ids())
-        if to is not None and installed > to:
+        if to is not None and backend.installed > to:
             raise UnknownMigration(
-                f"{UnknownMigration.number} unknown_migration: migration {installed} is installed"
+                f"{UnknownMigration.number} unknown_migration: the database has {backend.installed}"
                 f" already, which is beyond {to}",
                 f"To go back: rowq rollback --to {to}",
             )
-        return Migrated(tuple(applied), (), installed, tuple(backend.notices))
+        return Migrated(tuple(applied), (), backend.installed, tuple(backend.notices))
 
 
 def rollback(url: str, to: int | None = None, *, force: bool = False) -> Migrated:
@@ -81,8 +80,7 @@ def rollback(url: str, to: int | None = None, *, force: bool = False) -> Migrate
             removed += [] if number is None else [number]
             if number is None or number - 1 == target:
                 break
-        installed = release.installed(backend.installed_ids())
-        return Migrated((), tuple(removed), installed, tuple(backend.notices))
+        return Migrated((), tuple(removed), backend.installed, tuple(backend.notices))
 
 
 def script(engine: str, from_number: int = 0) -> str:

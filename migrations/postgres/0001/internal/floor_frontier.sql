@@ -10,17 +10,16 @@ as $$
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   only engines whose readers walk dead rows need it
-declare
-    v_frontier bigint;
 begin
-    if p_lane >= 0 then
-        select s.last_value into v_frontier from rowq.message_seq s;
-    elsif p_lane = -2 then
-        -- A delayed row is due later than the moment its writer, already numbered, looked at the clock.
-        v_frontier := extract(epoch from clock_timestamp()) * 1000000;
-    else
-        select s.last_value into v_frontier from rowq.claim_seq s;
-    end if;
-    return v_frontier;
+    return coalesce(
+        case
+            when p_lane >= 0 then pg_sequence_last_value('rowq.message_seq')
+            -- A delayed row is due later than the moment its writer, already numbered, looked at
+            -- the clock.
+            when p_lane = -2 then extract(epoch from clock_timestamp()) * 1000000
+            else pg_sequence_last_value('rowq.claim_seq')
+        end,
+        0
+    );
 end;
 $$;

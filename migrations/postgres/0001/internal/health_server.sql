@@ -57,18 +57,18 @@ begin
 
     return query
     select 'sequence_behind', null::text,
-           greatest(coalesce(max(n.newest), 0) - max(s.last_value), 0)::double precision,
+           greatest(n.newest - s.last_number, 0)::double precision,
            1::double precision, 1::double precision,
            case
-               when coalesce(max(n.newest), 0) > max(s.last_value) then format(
+               when n.newest > s.last_number then format(
                    'rowq.message_seq is behind the data: select setval(''rowq.message_seq'', %s)',
-                   max(n.newest)
+                   n.newest
                )
                else 'rowq.message_seq is ahead of every message'
            end
-    from rowq.message_seq s
-    left join lateral (
-        select max(x.newest) as newest
+    from (select coalesce(pg_sequence_last_value('rowq.message_seq'), 0) as last_number) s
+    cross join (
+        select coalesce(max(x.newest), 0) as newest
         from rowq.queue q
         cross join lateral (
             select m.message_id as newest
@@ -77,6 +77,6 @@ begin
             order by m.part_id desc, m.message_id desc
             limit 1
         ) x
-    ) n on true;
+    ) n;
 end;
 $$;

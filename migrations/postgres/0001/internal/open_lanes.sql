@@ -11,12 +11,12 @@ as $$
 -- errors    none
 -- differs   only engines whose readers walk dead rows need it
 begin
-    -- Each producer that does not see the lane adds a row of its own, under a number of its own:
+    -- Each producer that does not see the lane adds a row of its own, under its transaction's id:
     -- nobody waits for an open transaction, and a rollback takes nobody else's row away.
     insert into rowq.floor (
         part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
     )
-    select p_part_id, l.lane, nextval('rowq.message_seq'), 0, 0, 0, '0',
+    select p_part_id, l.lane, pg_current_xact_id()::text::bigint, 0, 0, 0, '0',
            clock_timestamp(), clock_timestamp() + interval '1 minute'
     from (select distinct u.lane from unnest(p_lanes) u (lane)) l
     where not exists (

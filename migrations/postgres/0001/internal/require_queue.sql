@@ -8,7 +8,7 @@ as $$
 -- promise   P15
 -- locks     none
 -- commits   never; the caller owns the transaction
--- errors    RQ701
+-- errors    RQ701 RQ711
 -- differs   nothing
 declare
     v_queue rowq.queue;
@@ -21,8 +21,7 @@ begin
     where q.queue_name = p_queue_name;
 
     if not found then
-        raise exception 'RQ701 queue_not_found: %', left(p_queue_name, 100)
-            using errcode = 'RQ701';
+        perform rowq.internal_refuse_queue(p_queue_name);
     end if;
     return v_queue;
 end;

@@ -21,6 +21,10 @@ declare
     v_kept_lanes    smallint[];
     v_kept_attempts smallint[];
 begin
+    if p_claim_id is null then
+        raise exception 'RQ711 invalid_argument: claim_id is missing'
+            using errcode = 'RQ711';
+    end if;
     perform rowq.internal_check_message_ids(p_message_ids);
 
     delete from rowq.claim c

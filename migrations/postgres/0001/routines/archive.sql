@@ -2,7 +2,7 @@ create or replace function rowq.archive(p_queue_name text, p_batch_size integer 
 returns table (archived integer)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$

@@ -2,7 +2,7 @@ create or replace function rowq.cancel(p_queue_name text, p_message_ids bigint[]
 returns table (message_id bigint, outcome text)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan

@@ -6,7 +6,7 @@ create or replace function rowq.complete(
 returns table (message_id bigint, outcome text)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -29,12 +29,10 @@ begin
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
-        raise exception 'RQ701 queue_not_found: %', left(p_queue_name, 100)
-            using errcode = 'RQ701';
+        perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    select t.o_message_ids, t.o_lanes, t.o_attempts into v_taken
-    from rowq.internal_take(v_part_id, p_claim_id, p_message_ids) t;
+    v_taken := rowq.internal_take(v_part_id, p_claim_id, p_message_ids);
 
     if v_taken.o_message_ids <> '{}' then
         perform rowq.internal_finish(

@@ -11,7 +11,7 @@ create or replace function rowq.create_queue(
 returns table (queue_name text, outcome text)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 -- routine   create_queue
 -- version   1

@@ -18,7 +18,7 @@ returns table (
 )
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -36,8 +36,9 @@ declare
     v_part_id       integer;
     v_lease_seconds integer;
     v_is_paused     boolean;
-    v_batch         rowq.claim;
-    v_errors        text[];
+    v_taken         record;
+    v_claim_id      bigint;
+    v_lease_until   timestamp with time zone;
 begin
     if p_batch_size is null or p_batch_size not between 1 and 1000 then
         raise exception 'RQ711 invalid_argument: batch_size must be between 1 and 1000, got %',
@@ -59,40 +60,34 @@ begin
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
-        raise exception 'RQ701 queue_not_found: %', left(p_queue_name, 100)
-            using errcode = 'RQ701';
+        perform rowq.internal_refuse_queue(p_queue_name);
     end if;
     if v_is_paused then
         return;
     end if;
 
-    select t.o_message_ids, t.o_lanes, t.o_attempts, t.o_errors
-    into v_batch.message_ids, v_batch.lanes, v_batch.attempts, v_errors
-    from rowq.internal_take_ready(v_part_id, p_batch_size) t;
-
-    if v_batch.message_ids is null then
+    v_taken := rowq.internal_take_ready(v_part_id, p_batch_size);
+    if v_taken.o_message_ids is null then
         -- Nothing ready: what has become due meanwhile need not wait for maintain.
         if rowq.internal_promote(v_part_id, p_batch_size) = 0 then
             return;
         end if;
-        select t.o_message_ids, t.o_lanes, t.o_attempts, t.o_errors
-        into v_batch.message_ids, v_batch.lanes, v_batch.attempts, v_errors
-        from rowq.internal_take_ready(v_part_id, p_batch_size) t;
+        v_taken := rowq.internal_take_ready(v_part_id, p_batch_size);
     end if;
 
     insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts, worker_name)
     values (
         v_part_id,
         clock_timestamp() + make_interval(secs => coalesce(p_lease_seconds, v_lease_seconds)),
-        v_batch.message_ids, v_batch.lanes, v_batch.attempts, p_worker_name
+        v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts, p_worker_name
     )
     returning claim_id, lease_until
-    into v_batch.claim_id, v_batch.lease_until;
+    into v_claim_id, v_lease_until;
 
     return query
-    select v_batch.claim_id, u.message_id, u.attempt::integer, m.message_type, m.headers,
-           m.body, m.body_binary, m.enqueued_at, v_batch.lease_until, u.last_error
-    from unnest(v_batch.message_ids, v_batch.attempts, v_errors)
+    select v_claim_id, u.message_id, u.attempt::integer, m.message_type, m.headers,
+           m.body, m.body_binary, m.enqueued_at, v_lease_until, u.last_error
+    from unnest(v_taken.o_message_ids, v_taken.o_attempts, v_taken.o_errors)
         with ordinality u (message_id, attempt, last_error, place)
     cross join lateral (
         -- offset keeps this a lookup for each message, whatever the planner thinks of the sizes

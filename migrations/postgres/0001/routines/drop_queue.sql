@@ -2,7 +2,7 @@ create or replace function rowq.drop_queue(p_queue_name text, p_force boolean de
 returns table (queue_name text, outcome text)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set lock_timeout = '500ms'
 as $$
 -- routine   drop_queue
@@ -11,7 +11,7 @@ as $$
 -- promise   P02 P15
 -- locks     the message tables of all queues against writers, for as long as the caller's transaction
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ704 RQ705
+-- errors    RQ701 RQ704 RQ705 RQ711
 -- differs   nothing
 #variable_conflict use_column
 declare

@@ -13,7 +13,7 @@ create or replace function rowq.enqueue(
 returns table (message_id bigint, outcome text)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -42,8 +42,7 @@ begin
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
-        raise exception 'RQ701 queue_not_found: %', left(p_queue_name, 100)
-            using errcode = 'RQ701';
+        perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
     -- First the transaction's id, then the number, then the clock: see internal_advance_floor.
@@ -79,6 +78,7 @@ begin
 
     v_due_at := coalesce(p_run_at, v_now + make_interval(secs => p_delay_seconds));
     if v_due_at > v_now then
+        perform rowq.internal_require_part(v_part_id, p_queue_name);
         insert into rowq.delayed (part_id, lane, message_id, due_at)
         values (v_part_id, v_lane, v_message_id, v_due_at);
     else
@@ -88,6 +88,8 @@ begin
             where f.part_id = v_part_id
               and f.lane = v_lane
         ) then
+            -- A lane's floor goes with its queue, so only here may the queue have been dropped.
+            perform rowq.internal_require_part(v_part_id, p_queue_name);
             perform rowq.internal_open_lanes(v_part_id, array[v_lane]);
         end if;
         insert into rowq.ready (part_id, lane, seq, message_id)

@@ -2,7 +2,7 @@ create or replace function rowq.enqueue_batch(p_queue_name text, p_messages json
 returns table ("position" integer, message_id bigint, outcome text)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set timezone = 'UTC'
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
@@ -28,8 +28,7 @@ begin
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
-        raise exception 'RQ701 queue_not_found: %', left(p_queue_name, 100)
-            using errcode = 'RQ701';
+        perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
     perform rowq.internal_check_message(
@@ -67,6 +66,7 @@ begin
         headers, body, body_binary, kept_id
     )
     where m.message_id = m.kept_id;
+    perform rowq.internal_require_part(v_part_id, p_queue_name);
 
     insert into rowq.delayed (part_id, lane, message_id, due_at)
     select m.part_id, m.lane, m.message_id, m.due_at

@@ -6,7 +6,7 @@ create or replace function rowq.extend_lease(
 returns table (claim_id bigint, lease_until timestamp with time zone)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -24,14 +24,17 @@ declare
     v_part_id       integer;
     v_lease_seconds integer;
 begin
+    if p_claim_id is null then
+        raise exception 'RQ711 invalid_argument: claim_id is missing'
+            using errcode = 'RQ711';
+    end if;
     perform rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
     select q.part_id, coalesce(p_lease_seconds, q.lease_seconds)
     into v_part_id, v_lease_seconds
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
-        raise exception 'RQ701 queue_not_found: %', left(p_queue_name, 100)
-            using errcode = 'RQ701';
+        perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
     return query

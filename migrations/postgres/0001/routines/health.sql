@@ -8,9 +8,10 @@ returns table (
 )
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
+set jit = off
 as $$
 -- routine   health
 -- version   1

@@ -2,7 +2,7 @@ create or replace function rowq.purge_archive(p_queue_name text, p_batch_size in
 returns table (purged integer, partitions_dropped integer)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 -- routine   purge_archive
 -- version   1

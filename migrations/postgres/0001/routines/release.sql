@@ -6,7 +6,7 @@ create or replace function rowq.release(
 returns table (message_id bigint, outcome text)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -28,8 +28,7 @@ declare
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    select t.o_message_ids, t.o_lanes, t.o_attempts into v_taken
-    from rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids) t;
+    v_taken := rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids);
 
     if v_taken.o_message_ids <> '{}' then
         select array_agg((u.lane / 2 * 2)::smallint order by u.place),

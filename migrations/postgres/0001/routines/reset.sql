@@ -6,7 +6,7 @@ create or replace function rowq.reset(
 returns table (message_id bigint, outcome text)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$

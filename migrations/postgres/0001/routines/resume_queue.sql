@@ -2,7 +2,7 @@ create or replace function rowq.resume_queue(p_queue_name text)
 returns table (queue_name text, outcome text)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 -- routine   resume_queue
 -- version   1
@@ -10,7 +10,7 @@ as $$
 -- promise   P18
 -- locks     the queue row
 -- commits   never; the caller owns the transaction
--- errors    RQ701
+-- errors    RQ701 RQ711
 -- differs   nothing
 #variable_conflict use_column
 begin

@@ -8,7 +8,7 @@ create or replace function rowq.retry_later(
 returns table (message_id bigint, outcome text, due_at timestamp with time zone)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
@@ -35,8 +35,7 @@ begin
     perform rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    select t.o_message_ids, t.o_lanes, t.o_attempts into v_taken
-    from rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids) t;
+    v_taken := rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids);
 
     -- After the claim row was taken: a delayed row is due later than its writer's transaction began.
     v_now := clock_timestamp();

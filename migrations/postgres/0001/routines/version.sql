@@ -2,7 +2,7 @@ create or replace function rowq.version()
 returns table (rowq_version text, schema_version integer, engine text)
 language plpgsql
 security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 -- routine   version
 -- version   1

@@ -1,6 +1,12 @@
-create schema if not exists rowq;
-
-comment on schema rowq is 'rowq message queue';
+-- Not "if not exists": that asks for the right to create schemas even where there is nothing to do.
+do $$
+begin
+    if to_regnamespace('rowq') is null then
+        create schema rowq;
+        comment on schema rowq is 'rowq message queue';
+    end if;
+end;
+$$;
 
 -- One number for a message and for its place in a lane. Cache 1: the floor of a lane relies on
 -- numbers being given out in order (internal/advance_floor.sql).

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
-from psycopg.errors import InsufficientPrivilege, LockNotAvailable
+from psycopg.errors import DependentObjectsStillExist, InsufficientPrivilege, LockNotAvailable
 from yoyo.backends.core.postgresql import PostgresqlPsycopgBackend
 
 from rowq.engines import engine_for_url
@@ -26,6 +26,7 @@ from rowq.migrate.errors import (
     MigrationBusy,
     MigrationError,
     MissingPrivilege,
+    SchemaInUse,
 )
 from rowq.migrate.frozen import GRANTS
 from rowq.migrate.postgres.sql import HAS_MESSAGES, version_text
@@ -38,6 +39,10 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
     Args:
         url: the database's URL.
         release: the migrations to work with.
+
+    Attributes:
+        installed: the newest installed number, as of the last step.
+        notices: warnings of the server, each once.
     """
 
     migration_table_quoted = "rowq.migration"
@@ -46,6 +51,7 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
 
     def __init__(self, url: str, release: Release) -> None:
         self.notices: list[str] = []
+        self.installed = 0
         self.release = release
         super().__init__(url, "migration")
 
@@ -99,17 +105,18 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
         When `target` is reached already: see to roles and rights once more, and return None.
         """
         with self._refusals(), self.transaction(), self.lock():
-            installed = self.release.installed(self.installed_ids())
-            if installed >= target:
-                self._grant(installed)
+            self.installed = self.release.installed(self.installed_ids())
+            if self.installed >= target:
+                self._grant(self.installed)
                 return None
-            numbered = self.release.get(installed + 1)
+            numbered = self.release.get(self.installed + 1)
             self.connection.execute(self.release.text("bookkeeping.sql"))
             numbered.migration.process_steps(self, "apply")
             self._settle(numbered)
             self.log_migration(numbered.migration, "apply")
             self.mark_one(numbered.migration, log=False)
-            return numbered.number
+        self.installed = numbered.number
+        return numbered.number
 
     def step_down(self, target: int | None, *, force: bool) -> tuple[int | None, int | None]:
         """Remove the newest migration.
@@ -122,7 +129,7 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
             The number removed (None: nothing was above the target), and the target.
         """
         with self._refusals(), self.transaction(), self.lock():
-            installed = self.release.installed(self.installed_ids())
+            self.installed = installed = self.release.installed(self.installed_ids())
             target = max(installed - 1, 0) if target is None else target
             if installed <= target:
                 return None, target
@@ -136,7 +143,8 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
             else:
                 self._settle(self.release.get(installed - 1))
                 self.log_migration(numbered.migration, "rollback")
-            return installed, target
+        self.installed = installed - 1
+        return installed, target
 
     def _settle(self, numbered: Numbered) -> None:
         """Note what is installed now, and see to the rights of everything that is new."""
@@ -182,5 +190,10 @@ def _refusal(error: psycopg.Error) -> MigrationError | None:
         return MigrationBusy(
             f"{MigrationBusy.number} migration_busy: a table was in use for too long",
             "Try again; rowq health names long transactions.",
+        )
+    if isinstance(error, DependentObjectsStillExist):
+        return SchemaInUse(
+            f"{SchemaInUse.number} schema_in_use: others depend on what the rollback removes",
+            error.diag.message_detail,
         )
     return None

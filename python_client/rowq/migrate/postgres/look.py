@@ -19,7 +19,7 @@ _SCHEMA = """
                   and c.relkind = 'r'
                   and c.relname in ('migration', 'migration_log', 'meta')
             ),
-        coalesce(has_table_privilege(to_regclass('rowq.migration'), 'select'), true)
+        pg_has_role(n.nspowner, 'usage')
     from pg_namespace n
     where n.nspname = 'rowq'
 """

@@ -18,9 +18,7 @@ begin;
 _REQUIRE = """
 do $$
 begin
-    if to_regclass('rowq.migration') is null
-        or not exists (select 1 from rowq.migration m where m.migration_id = '{needed}')
-    then
+    if not exists (select 1 from rowq.migration m where m.migration_id = '{needed}') then
         raise exception 'RQ807 unknown_migration: this script begins after {needed},'
             ' which is not installed'
             using errcode = 'RQ807';
@@ -69,9 +67,9 @@ def _parts(release: Release, from_number: int) -> Iterator[str]:
     what = f"upgrade from {from_number} to" if from_number else "install"
     yield _HEAD.format(version=newest.rowq_version, what=f"{what} {newest.number}")
     yield release.text("preflight.sql")
+    yield release.text("bookkeeping.sql")
     if from_number:
         yield _REQUIRE.format(needed=release.get(from_number).id)
-    yield release.text("bookkeeping.sql")
     known = ", ".join(f"'{numbered.id}'" for numbered in release.migrations)
     yield _REFUSE_NEWER.format(known=known)
     for numbered in release.migrations[from_number:]:
@@ -105,5 +103,5 @@ class _Recorder:
         return nullcontext()
 
     def execute(self, text: str) -> None:
-        """Keep one text."""
-        self.sent.append(text)
+        """Keep one text, ended so that another may follow."""
+        self.sent.append(text if text.rstrip().endswith(";") else f"{text.rstrip()};")

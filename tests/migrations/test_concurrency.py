@@ -1,0 +1,55 @@
+"""Many migrate at once, in one database and in many."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from rowq import migrate
+from tests.engines.base import Connection
+from tests.engines.postgres import PostgresServer
+from tests.migrations.catalog import snapshot
+
+SESSIONS = 20
+
+
+def test_twenty_installations_at_once_are_one(empty_database: str, session: Connection) -> None:
+    with ThreadPoolExecutor(SESSIONS) as pool:
+        done = list(pool.map(migrate.migrate, [empty_database] * SESSIONS))
+    assert sorted(each.applied for each in done) == [()] * (SESSIONS - 1) + [(1,)]
+    assert {each.installed for each in done} == {1}
+    logged = session.execute("select migration_id, operation from rowq.migration_log").fetchall()
+    assert logged == [("pg-0001-first-release", "apply")]
+
+
+@pytest.mark.usefixtures("second_release")
+def test_twenty_upgrades_and_rollbacks_at_once_leave_one_whole_release(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    whole = {2: snapshot(session)}
+    migrate.rollback(empty_database)
+    whole[1] = snapshot(session)
+
+    def either(number: int) -> None:
+        if number % 2:
+            migrate.migrate(empty_database)
+        else:
+            migrate.rollback(empty_database, to=1)
+
+    with ThreadPoolExecutor(SESSIONS) as pool:
+        list(pool.map(either, range(SESSIONS)))
+    assert snapshot(session) == whole[migrate.status(empty_database).installed]
+
+
+def test_the_first_installations_of_a_server_at_once_in_many_databases(
+    cluster: PostgresServer,
+) -> None:
+    urls = [cluster.fresh_database() for _ in range(6)]
+    with ThreadPoolExecutor(len(urls)) as pool:
+        done = list(pool.map(migrate.migrate, urls))
+    assert [each.applied for each in done] == [(1,)] * len(urls)
+    assert not any(each.notices for each in done)
+    for url in urls:
+        with psycopg.connect(url) as connection:
+            assert snapshot(connection)["schema"][0][0] == "rowq_owner"

@@ -1,0 +1,142 @@
+"""A crash at any moment leaves what was there before, and running again repairs it."""
+
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import psycopg
+import pytest
+
+from rowq import migrate
+from rowq.migrate import steps
+from rowq.migrate.engines import release_for
+from rowq.migrate.postgres.backend import Backend
+from tests.engines.base import Connection, Server, wait_until
+from tests.migrations.catalog import snapshot
+
+INSTALL = "import sys; from rowq import migrate; migrate.migrate(sys.argv[1])"
+STEPS = len(release_for("postgres").migrations[0].migration.steps)
+
+
+@pytest.fixture(scope="module")
+def whole(server: Server) -> dict[str, list[tuple[Any, ...]]]:
+    """Return what a database looks like when nothing went wrong."""
+    url = server.fresh_database()
+    migrate.migrate(url)
+    with server.connect(url) as connection:
+        parts = snapshot(connection)
+    server.drop_database(url)
+    return parts
+
+
+def assert_repaired(url: str, session: Connection, whole: dict[str, list[tuple[Any, ...]]]) -> None:
+    assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)
+    assert migrate.migrate(url).applied == (1,)
+    assert snapshot(session) == whole
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("number", [0, 1, STEPS // 3, STEPS // 2, STEPS - 1])
+def test_a_session_that_is_killed_between_two_steps(
+    number: int,
+    server: Server,
+    empty_database: str,
+    session: Connection,
+    whole: dict[str, list[tuple[Any, ...]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original = steps.Sql.__call__
+    done: list[steps.Sql] = []
+
+    def killed(step: steps.Sql, connection: psycopg.Connection[Any]) -> None:
+        if len(done) == number:
+            server.kill_session(connection.info.backend_pid)
+        done.append(step)
+        original(step, connection)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(steps.Sql, "__call__", killed)
+        with pytest.raises(psycopg.OperationalError):
+            migrate.migrate(empty_database)
+    assert len(done) == number + 1
+    assert_repaired(empty_database, session, whole)
+
+
+@pytest.mark.chaos
+def test_a_session_that_is_killed_after_all_steps_and_before_it_is_noted(
+    server: Server,
+    empty_database: str,
+    session: Connection,
+    whole: dict[str, list[tuple[Any, ...]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original = Backend.mark_one
+
+    def killed(backend: Backend, migration: Any, *, log: bool) -> None:
+        server.kill_session(backend.connection.info.backend_pid)
+        original(backend, migration, log=log)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Backend, "mark_one", killed)
+        with pytest.raises(psycopg.OperationalError):
+            migrate.migrate(empty_database)
+    assert_repaired(empty_database, session, whole)
+
+
+@pytest.mark.chaos
+def test_a_client_that_is_killed_inside_a_step(
+    server: Server,
+    empty_database: str,
+    session: Connection,
+    whole: dict[str, list[tuple[Any, ...]]],
+) -> None:
+    with server.connect(empty_database, autocommit=False) as blocker:
+        # A schema of this name, not committed: whoever creates it as well has to wait.
+        blocker.execute("create schema rowq")
+        with subprocess.Popen([sys.executable, "-c", INSTALL, empty_database]) as client:
+            wait_for_a_victim(server, server.session_id(blocker))
+            client.send_signal(signal.SIGKILL)
+        blocker.rollback()
+    assert_repaired(empty_database, session, whole)
+
+
+def wait_for_a_victim(server: Server, session: int) -> int:
+    """Wait until some session waits for this one, and return it."""
+    victims: list[int] = []
+
+    def blocked() -> bool:
+        waiting = server.waiting_sessions().items()
+        victims.extend(victim for victim, blockers in waiting if session in blockers)
+        return bool(victims)
+
+    wait_until(blocked, f"somebody waits for {session}", seconds=30)
+    return victims[0]
+
+
+@pytest.mark.chaos
+def test_a_rollback_that_is_killed_changes_nothing(
+    server: Server,
+    empty_database: str,
+    session: Connection,
+    whole: dict[str, list[tuple[Any, ...]]],
+) -> None:
+    migrate.migrate(empty_database)
+    failed: list[BaseException] = []
+
+    def roll_back() -> None:
+        try:
+            migrate.rollback(empty_database)
+        except psycopg.OperationalError as error:
+            failed.append(error)
+
+    with server.connect(empty_database, autocommit=False) as reader:
+        reader.execute("select count(*) from rowq.archive")
+        thread = threading.Thread(target=roll_back)
+        thread.start()
+        server.kill_session(wait_for_a_victim(server, server.session_id(reader)))
+        thread.join()
+    assert len(failed) == 1
+    assert snapshot(session) == whole
+    assert migrate.rollback(empty_database).rolled_back == (1,)

@@ -1,0 +1,102 @@
+"""Sources, migrations and the DBA's script lead to the same schema."""
+
+from pathlib import Path
+
+import pytest
+
+from rowq import migrate
+from rowq.resources import sql_directory
+from tests.engines.base import Connection, Server
+from tests.migrations.catalog import BOOKKEEPING, snapshot
+from tests.migrations.conftest import Psql
+
+
+@pytest.fixture
+def migrated(server: Server, database_url: str) -> Connection:
+    """Return a session in a database that was migrated."""
+    connection = server.connect(database_url)
+    yield connection
+    connection.close()
+
+
+def without_partitions(parts: dict[str, list[tuple[object, ...]]]) -> dict[str, list[object]]:
+    """Leave out what other tests' archives have added."""
+    return {
+        name: [row for row in rows if not str(row[0]).startswith("archive_2")]
+        for name, rows in parts.items()
+    }
+
+
+def test_the_installed_sources_equal_the_migrated_schema(
+    empty_database: str, session: Connection, migrated: Connection, psql: Psql
+) -> None:
+    done = psql(empty_database, "-f", str(sql_directory() / "postgres" / "install.sql"))
+    assert done.returncode == 0, done.stderr
+    installed = snapshot(session)
+    assert installed["routines"]
+    assert installed == without_partitions(snapshot(migrated, without=BOOKKEEPING))
+
+
+@pytest.mark.parametrize("way", ["file", "pipe"])
+def test_the_script_does_the_same_as_migrate(
+    way: str,
+    empty_database: str,
+    session: Connection,
+    migrated: Connection,
+    psql: Psql,
+    tmp_path: Path,
+) -> None:
+    text = migrate.script("postgres")
+    if way == "file":
+        (tmp_path / "install.sql").write_text(text, encoding="utf-8")
+        done = psql(empty_database, "-f", str(tmp_path / "install.sql"))
+    else:
+        done = psql(empty_database, text=text)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert snapshot(session) == without_partitions(snapshot(migrated))
+    remembered = "select migration_hash, migration_id from rowq.migration order by migration_id"
+    assert session.execute(remembered).fetchall() == migrated.execute(remembered).fetchall()
+    version = "select rowq_version, schema_version from rowq.version()"
+    assert session.execute(version).fetchall() == migrated.execute(version).fetchall()
+
+
+def test_migrate_has_nothing_to_do_after_the_script(
+    empty_database: str, session: Connection, psql: Psql
+) -> None:
+    assert psql(empty_database, text=migrate.script("postgres")).returncode == 0
+    before = snapshot(session)
+    assert migrate.migrate(empty_database).applied == ()
+    assert snapshot(session) == before
+    logged = session.execute("select operation, hostname from rowq.migration_log").fetchall()
+    assert logged == [("apply", "script")]
+
+
+def test_the_script_may_run_again_and_after_migrate(
+    empty_database: str, session: Connection, psql: Psql
+) -> None:
+    migrate.migrate(empty_database)
+    before = snapshot(session)
+    for _ in range(2):
+        done = psql(empty_database, text=migrate.script("postgres"))
+        assert (done.returncode, done.stderr) == (0, "")
+    assert snapshot(session) == before
+    assert session.execute("select count(*) from rowq.migration_log").fetchone() == (1,)
+
+
+def test_migrate_takes_over_what_install_sql_installed(
+    empty_database: str, session: Connection, psql: Psql
+) -> None:
+    psql(empty_database, "-f", str(sql_directory() / "postgres" / "install.sql"))
+    session.execute("select rowq.create_queue('kept')")
+    assert migrate.migrate(empty_database).applied == (1,)
+    assert session.execute("select queue_name from rowq.queue").fetchall() == [("kept",)]
+
+
+def test_the_script_stops_at_the_first_error_and_leaves_nothing(
+    empty_database: str, session: Connection, psql: Psql
+) -> None:
+    broken = migrate.script("postgres").replace("commit;", "select 1 / 0;\ncommit;")
+    done = psql(empty_database, text=broken)
+    assert done.returncode == 3
+    assert "division by zero" in done.stderr
+    assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)

@@ -1,0 +1,134 @@
+"""What is not ours, and what we may not do: refused by name, with nothing changed."""
+
+from pathlib import Path
+
+import pytest
+from yoyo import get_backend, read_migrations
+
+from rowq import migrate
+from rowq.migrate.release import Release
+from tests.engines.base import Connection, Server
+from tests.migrations.catalog import snapshot
+from tests.migrations.conftest import Psql
+
+THEIRS = {
+    "a table": "create table rowq.message (id integer)",
+    "nothing": "select 1",
+    "tables of some of our names": "create table rowq.meta (id integer);"
+    " create table rowq.queue (queue_name text)",
+    "a comment": "comment on schema rowq is 'rows of quilts'",
+}
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_a_schema_rowq_of_somebody_else_is_left_alone(
+    theirs: str, empty_database: str, session: Connection
+) -> None:
+    session.execute("create schema rowq")
+    session.execute(THEIRS[theirs])
+    before = snapshot(session)
+    with pytest.raises(migrate.ForeignSchema, match="RQ802 foreign_schema") as refusal:
+        migrate.migrate(empty_database)
+    assert "comment on schema rowq is 'rowq message queue'" in str(refusal.value.remedy)
+    with pytest.raises(migrate.ForeignSchema):
+        migrate.rollback(empty_database, to=0, force=True)
+    with pytest.raises(migrate.ForeignSchema):
+        migrate.status(empty_database)
+    assert snapshot(session) == before
+
+
+def test_the_script_leaves_a_schema_of_somebody_else_alone_too(
+    empty_database: str, session: Connection, psql: Psql
+) -> None:
+    session.execute("create schema rowq")
+    done = psql(empty_database, text=migrate.script("postgres"))
+    assert done.returncode == 3
+    assert "RQ802 foreign_schema" in done.stderr
+    assert session.execute("select obj_description('rowq'::regnamespace)").fetchone() == (None,)
+
+
+def test_a_schema_that_was_made_for_rowq_is_used(empty_database: str, session: Connection) -> None:
+    session.execute("create schema rowq")
+    session.execute("comment on schema rowq is 'rowq message queue'")
+    assert migrate.migrate(empty_database).applied == (1,)
+
+
+def test_a_schema_that_lost_its_comment_in_a_dump_is_still_ours(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute("comment on schema rowq is null")
+    assert migrate.migrate(empty_database).applied == ()
+    assert migrate.rollback(empty_database).rolled_back == (1,)
+
+
+def test_an_application_that_uses_yoyo_itself_is_not_disturbed(
+    empty_database: str, session: Connection, tmp_path: Path
+) -> None:
+    for number in (1, 2):
+        text = f"create table public.app{number} (id integer)"
+        (tmp_path / f"000{number}-app.sql").write_text(text, encoding="utf-8")
+    url = empty_database.replace("postgresql://", "postgresql+psycopg://")
+    theirs = "select migration_id from public._yoyo_migration order by 1"
+
+    def app_migrates(count: int) -> None:
+        with get_backend(url) as backend, backend.lock():
+            backend.apply_migrations(backend.to_apply(read_migrations(str(tmp_path))[:count]))
+
+    app_migrates(1)
+    tables = "select relname, oid from pg_class where relnamespace = 'public'::regnamespace"
+    before = session.execute(tables).fetchall()
+    assert migrate.migrate(empty_database).applied == (1,)
+    assert session.execute(tables).fetchall() == before
+    assert session.execute(theirs).fetchall() == [("0001-app",)]
+
+    app_migrates(2)
+    assert session.execute(theirs).fetchall() == [("0001-app",), ("0002-app",)]
+    assert migrate.rollback(empty_database).rolled_back == (1,)
+    assert session.execute(theirs).fetchall() == [("0001-app",), ("0002-app",)]
+
+
+def with_preflight(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    """Change the checks that run first."""
+    original = Release.text
+
+    def text(release: Release, name: str) -> str:
+        found = original(release, name)
+        assert name != "preflight.sql" or old in found
+        return found.replace(old, new)
+
+    monkeypatch.setattr(Release, "text", text)
+
+
+def test_a_server_that_is_too_old_is_refused(
+    empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_preflight(monkeypatch, "150000", "990000")
+    with pytest.raises(migrate.ServerTooOld, match=r"needs PostgreSQL 15 or newer; this is 1\d"):
+        migrate.migrate(empty_database)
+    assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)
+
+
+def test_migrate_does_not_wait_for_another_one_without_end(
+    server: Server, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_preflight(monkeypatch, "'60s'", "'50ms'")
+    lock = "select pg_advisory_xact_lock(hashtextextended('rowq migrate', 0))"
+    with server.connect(empty_database, autocommit=False) as other:
+        other.execute(lock)
+        with pytest.raises(migrate.MigrationBusy, match="RQ806") as refusal:
+            migrate.migrate(empty_database)
+        assert refusal.value.retryable
+    assert migrate.migrate(empty_database).applied == (1,)
+
+
+def test_a_rollback_does_not_wait_for_long_transactions_without_end(
+    server: Server, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate.migrate(empty_database)
+    with_preflight(monkeypatch, "'10s'", "'50ms'")
+    with server.connect(empty_database, autocommit=False) as other:
+        other.execute("select count(*) from rowq.queue")
+        with pytest.raises(migrate.MigrationBusy):
+            migrate.rollback(empty_database)
+    assert migrate.status(empty_database).installed == 1

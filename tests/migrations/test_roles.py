@@ -1,0 +1,239 @@
+"""Who owns what, who may do what, and who may migrate. On a server of its own: roles are shared."""
+
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from rowq import migrate
+from tests.engines.postgres import PostgresServer
+from tests.migrations.catalog import snapshot
+from tests.migrations.conftest import Psql
+
+ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
+GRANTED = """
+    select p.proname, p.proacl::text, p.xmin::text
+    from pg_proc p where p.pronamespace = 'rowq'::regnamespace order by p.oid
+"""
+
+Session = psycopg.Connection[tuple[object, ...]]
+AsUser = Callable[[str], str]
+
+
+@pytest.fixture
+def url(cluster: PostgresServer) -> Iterator[str]:
+    """Return the URL of an empty database on the module's own server, as its superuser."""
+    made = cluster.fresh_database()
+    yield made
+    cluster.drop_database(made)
+
+
+@pytest.fixture
+def admin(cluster: PostgresServer, url: str) -> Iterator[Session]:
+    with cluster.connect(url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def user(admin: Session, url: str) -> Iterator[AsUser]:
+    """Return a function that makes a login role and returns the URL that it connects by.
+
+    When the test is over, neither these roles nor rowq's are left on the server.
+    """
+    made: list[str] = []
+
+    def make(name: str) -> str:
+        admin.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
+        made.append(name)
+        before, _, after = url.partition("postgres@")
+        assert after, make_conninfo(url, password=None)
+        return f"{before}{name}@{after}"
+
+    yield make
+    admin.execute("drop schema if exists rowq cascade")
+    for role in (*made, *ROLES, "rowq_owner"):
+        if admin.execute("select 1 from pg_roles where rolname = %s", [role]).fetchone():
+            name = sql.Identifier(role)
+            admin.execute(sql.SQL("drop owned by {}").format(name))
+            admin.execute(sql.SQL("drop role {}").format(name))
+
+
+def rights(admin: Session, role: str) -> set[str]:
+    """Return the routines that a role may execute."""
+    query = """
+        select p.proname from pg_proc p
+        where p.pronamespace = 'rowq'::regnamespace and has_function_privilege(%s, p.oid, 'execute')
+    """
+    return {str(row[0]) for row in admin.execute(query, [role])}
+
+
+@pytest.mark.promise("P16")
+def test_a_superuser_s_installation_belongs_to_a_role_that_is_none(
+    url: str, admin: Session, user: AsUser
+) -> None:
+    user("app")
+    done = migrate.migrate(url)
+    assert done.notices == ()
+    parts = snapshot(admin)
+    assert {row[0] for row in parts["schema"]} == {"rowq_owner"}
+    assert {row[3] for row in parts["relations"]} == {"rowq_owner"}
+    assert {row[2] for row in parts["routines"]} == {"rowq_owner"}
+    owner = "select rolsuper, rolcanlogin from pg_roles where rolname = 'rowq_owner'"
+    assert admin.execute(owner).fetchone() == (False, False)
+    assert migrate.status(url).roles == dict.fromkeys(("rowq_owner", *ROLES), True)
+
+
+@pytest.mark.promise("P16")
+def test_public_and_strangers_have_no_right_at_all(url: str, admin: Session, user: AsUser) -> None:
+    user("stranger")
+    migrate.migrate(url)
+    assert rights(admin, "stranger") == set()
+    query = """
+        select c.relname from pg_class c
+        where c.relnamespace = 'rowq'::regnamespace and c.relkind in ('r', 'p', 'S')
+          and exists (
+              select from aclexplode(c.relacl) a where a.grantee <> c.relowner
+          )
+    """
+    assert admin.execute(query).fetchall() == []
+    usage = "select has_schema_privilege('stranger', 'rowq', 'usage')"
+    assert admin.execute(usage).fetchone() == (False,)
+
+
+def test_rights_given_by_default_to_everybody_are_taken_back(
+    url: str, admin: Session, user: AsUser
+) -> None:
+    user("stranger")
+    for kind in ("tables", "sequences", "functions"):
+        admin.execute(f"alter default privileges grant all on {kind} to public")
+    migrate.migrate(url)
+    readable = "select has_table_privilege('stranger', 'rowq.message', 'select')"
+    assert admin.execute(readable).fetchone() == (False,)
+    assert rights(admin, "stranger") == set()
+
+
+def test_migrating_again_changes_nothing_when_all_is_well(
+    url: str, admin: Session, user: AsUser
+) -> None:
+    user("app")
+    migrate.migrate(url)
+    before = admin.execute(GRANTED).fetchall()
+    assert migrate.migrate(url).notices == ()
+    assert admin.execute(GRANTED).fetchall() == before
+
+
+def test_migrating_again_mends_rights_and_keeps_those_of_other_roles(
+    url: str, admin: Session, user: AsUser
+) -> None:
+    user("app")
+    migrate.migrate(url)
+    before = snapshot(admin)
+    admin.execute("revoke all on function rowq.peek from rowq_consumer")
+    admin.execute("grant select on rowq.message to public")
+    admin.execute("grant execute on function rowq.drop_queue to public, rowq_producer")
+    admin.execute("grant create on schema rowq to rowq_monitor")
+    migrate.migrate(url)
+    assert snapshot(admin) == before
+
+    admin.execute("grant execute on function rowq.version to app")
+    migrate.migrate(url)
+    assert rights(admin, "app") == {"version"}
+
+
+def test_an_ordinary_user_installs_for_itself_and_is_told_what_is_left_out(
+    admin: Session, user: AsUser
+) -> None:
+    app = user("app")
+    admin.execute(f"grant create on database {admin.info.dbname} to app")
+    done = migrate.migrate(app)
+    assert done.applied == (1,)
+    assert len(done.notices) == len(ROLES)
+    assert "create role rowq_producer nologin" in done.notices[0]
+    status = migrate.status(app)
+    assert status.owner == "app"
+    assert not any(status.roles.values())
+    assert len(status.notices) == len(ROLES)
+    user("stranger")
+    assert rights(admin, "stranger") == set()
+
+    for role in ROLES:
+        admin.execute(f"create role {role} nologin")
+    assert migrate.migrate(app).notices == ()
+    assert rights(admin, "rowq_monitor") == {"version", "health", "queue_stats", "list_dead"}
+    assert migrate.status(app).notices == ()
+    assert migrate.rollback(app).rolled_back == (1,)
+
+
+def test_a_user_who_may_create_roles_gets_them_but_no_owner(admin: Session, user: AsUser) -> None:
+    app = user("app")
+    admin.execute("alter role app createrole")
+    admin.execute(f"grant create on database {admin.info.dbname} to app")
+    assert migrate.migrate(app).notices == ()
+    status = migrate.status(app)
+    assert status.owner == "app"
+    assert status.roles == {"rowq_owner": False, **dict.fromkeys(ROLES, True)}
+
+
+def test_a_superuser_does_not_take_an_ordinary_user_s_installation_away(
+    url: str, admin: Session, user: AsUser
+) -> None:
+    app = user("app")
+    admin.execute(f"grant create on database {admin.info.dbname} to app")
+    migrate.migrate(app)
+    migrate.migrate(url)
+    assert migrate.status(url).owner == "app"
+    assert {row[2] for row in snapshot(admin)["routines"]} == {"app"}
+    assert migrate.rollback(app).rolled_back == (1,)
+
+
+def test_without_the_right_to_create_a_schema_the_dba_s_statement_is_named(
+    admin: Session, user: AsUser
+) -> None:
+    app = user("My App")
+    with pytest.raises(migrate.MissingPrivilege, match="RQ803") as refusal:
+        migrate.migrate(app.replace("My App", "My%20App"))
+    statement = str(refusal.value.remedy).partition("must run: ")[2]
+    assert statement == f'grant create on database {admin.info.dbname} to "My App";'
+    assert admin.execute("select to_regnamespace('rowq')").fetchone() == (None,)
+
+    admin.execute(statement)
+    assert migrate.migrate(app.replace("My App", "My%20App")).applied == (1,)
+
+
+def test_a_schema_that_the_dba_made_needs_no_right_to_create_one(
+    admin: Session, user: AsUser
+) -> None:
+    app = user("app")
+    admin.execute("create schema rowq authorization app")
+    admin.execute("comment on schema rowq is 'rowq message queue'")
+    assert migrate.migrate(app).applied == (1,)
+    assert migrate.status(app).owner == "app"
+
+
+@pytest.mark.usefixtures("second_release")
+def test_a_member_of_the_owner_upgrades_and_nobody_else(
+    url: str, admin: Session, user: AsUser
+) -> None:
+    app = user("app")
+    migrate.migrate(url, to=1)
+    with pytest.raises(migrate.MissingPrivilege, match="belongs to rowq_owner") as refusal:
+        migrate.migrate(app)
+    with pytest.raises(migrate.MissingPrivilege, match="belongs to rowq_owner"):
+        migrate.status(app)
+
+    admin.execute(str(refusal.value.remedy).partition("must run: ")[2])
+    assert migrate.migrate(app).applied == (2,)
+    parts = snapshot(admin)
+    assert {row[3] for row in parts["relations"]} == {"rowq_owner"}
+    assert {row[2] for row in parts["routines"]} == {"rowq_owner"}
+    assert migrate.rollback(app).rolled_back == (2,)
+
+
+def test_the_script_says_which_roles_it_left_out(admin: Session, user: AsUser, psql: Psql) -> None:
+    app = user("app")
+    admin.execute(f"grant create on database {admin.info.dbname} to app")
+    done = psql(app, text=migrate.script("postgres"))
+    assert done.returncode == 0
+    assert done.stderr.count("is missing and app may not create it") == len(ROLES)

@@ -1,0 +1,80 @@
+"""Back to nothing, and what stands in the way of it."""
+
+import pytest
+
+from rowq import migrate
+from tests.engines.base import Connection
+from tests.migrations.catalog import QUERIES, snapshot
+
+FILL = {
+    "ready": "select rowq.enqueue('orders', 'a')",
+    "delayed": "select rowq.enqueue('orders', 'a', p_delay_seconds => 3600)",
+    "leased": "select rowq.enqueue('orders', 'a'); select rowq.dequeue_fast('orders')",
+    "dead": "select rowq.enqueue('orders', 'a');"
+    " select rowq.fail_now('orders', d.claim_id) from rowq.dequeue_fast('orders') d",
+}
+
+
+def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
+    rights = session.execute(QUERIES["default rights"]).fetchall()
+    migrate.migrate(empty_database)
+    first = snapshot(session)
+
+    assert migrate.rollback(empty_database, to=0).rolled_back == (1,)
+    assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)
+    assert session.execute(QUERIES["default rights"]).fetchall() == rights
+
+    migrate.migrate(empty_database)
+    assert snapshot(session) == first
+
+
+def test_nothing_installed_is_nothing_to_roll_back(empty_database: str) -> None:
+    assert migrate.rollback(empty_database).rolled_back == ()
+
+
+@pytest.mark.parametrize("state", FILL)
+def test_unfinished_messages_stop_a_rollback_that_would_lose_them(
+    state: str, empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute("select rowq.create_queue('orders')")
+    session.execute(FILL[state])
+    before = snapshot(session)
+
+    with pytest.raises(migrate.MessagesUnfinished, match="RQ805") as refusal:
+        migrate.rollback(empty_database)
+    assert not refusal.value.retryable
+    assert snapshot(session) == before
+    assert session.execute("select count(*) from rowq.message").fetchone() == (1,)
+
+    assert migrate.rollback(empty_database, force=True).rolled_back == (1,)
+
+
+def test_finished_messages_and_empty_queues_do_not_stop_a_rollback(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute("select rowq.create_queue('orders', p_archive_days => 7)")
+    session.execute("select rowq.enqueue('orders', 'a')")
+    session.execute("select rowq.complete('orders', d.claim_id) from rowq.dequeue_fast('orders') d")
+    session.execute("select rowq.archive('orders')")
+    assert migrate.rollback(empty_database).rolled_back == (1,)
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "create table rowq.theirs (id integer)",
+        "create view public.theirs as select m.message_id from rowq.message m",
+    ],
+    ids=["in the schema", "on a table"],
+)
+def test_objects_of_others_stop_a_rollback_and_survive_it(
+    theirs: str, empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute(theirs)
+    before = snapshot(session)
+    with pytest.raises(migrate.SchemaInUse, match="theirs"):
+        migrate.rollback(empty_database, force=True)
+    assert snapshot(session) == before

@@ -1,0 +1,50 @@
+"""What status tells about a database."""
+
+import pytest
+
+from rowq import migrate
+from tests.engines.base import Connection, Server
+
+
+def test_an_empty_database_has_everything_before_it(empty_database: str) -> None:
+    status = migrate.status(empty_database)
+    assert (status.installed, status.available, status.pending) == (0, (1,), (1,))
+    assert (status.owner, status.drift, status.newer, status.notices) == (None, (), (), ())
+
+
+def test_an_installed_database_is_complete_and_as_shipped(
+    server: Server, database_url: str
+) -> None:
+    status = migrate.status(database_url)
+    assert (status.installed, status.pending, status.drift, status.newer) == (1, (), (), ())
+    assert status.server.startswith(f"PostgreSQL {server.name.removeprefix('postgres')}.")
+
+
+def test_routines_that_are_not_as_shipped_are_named(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute("drop function rowq.peek")
+    session.execute("create function rowq.theirs() returns void language sql as 'select'")
+    session.execute(
+        "create or replace function rowq.internal_check_range("
+        " p_name text, p_value double precision, p_low double precision, p_high double precision)"
+        " returns void language plpgsql as 'begin return; end'"
+    )
+    assert migrate.status(empty_database).drift == (
+        migrate.Drift("internal_check_range", "changed"),
+        migrate.Drift("peek", "missing"),
+        migrate.Drift("theirs", "unknown"),
+    )
+
+
+@pytest.mark.usefixtures("second_release")
+def test_drift_is_measured_against_the_installed_release(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database, to=1)
+    status = migrate.status(empty_database)
+    assert (status.installed, status.pending, status.drift) == (1, (2,), ())
+    session.execute("drop function rowq.peek")
+    migrate.migrate(empty_database)
+    assert migrate.status(empty_database).drift == (migrate.Drift("peek", "missing"),)

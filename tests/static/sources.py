@@ -1,0 +1,90 @@
+"""The SQL files and the contract, as the static checks see them. No database is needed."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SQL = ROOT / "sql"
+MIGRATIONS = ROOT / "migrations"
+CONTRACT: dict[str, Any] = tomllib.loads((SQL / "contract.toml").read_text(encoding="utf-8"))
+
+ENGINES = sorted(path.parent.name for path in SQL.glob("*/install.sql"))
+ROOMS = ("tables", "internal", "routines")
+
+HEADER_FIELDS = (
+    "routine", "version", "purpose", "promise", "locks", "commits", "errors", "differs",
+)  # fmt: skip
+
+_CALLED = re.compile(r"\browq\.(\w+)\(")
+_NO_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
+_RAISED = re.compile(r"errcode = '(RQ\d{3})'")
+_FIELD = re.compile(rf"^-- ({'|'.join(HEADER_FIELDS)}) +(\S.*)$")
+
+
+def sql_files(engine: str, *rooms: str) -> Iterator[Path]:
+    """Yield an engine's files in these rooms, all rooms by default, in a fixed order."""
+    for room in rooms or ROOMS:
+        yield from sorted((SQL / engine / room).glob("*.sql"))
+
+
+def code_files() -> list[tuple[str, Path]]:
+    """Return engine and path of every file with a routine or a private helper."""
+    return [(engine, path) for engine in ENGINES for path in sql_files(engine, *ROOMS[1:])]
+
+
+def label(value: object) -> str:
+    """Return a short test id."""
+    return f"{value.parent.name}/{value.stem}" if isinstance(value, Path) else str(value)
+
+
+def object_name(path: Path) -> str:
+    """Return the name that a file's routine or helper has in the database."""
+    return f"internal_{path.stem}" if path.parent.name == "internal" else path.stem
+
+
+def header(text: str) -> dict[str, str]:
+    """Return the fields of a routine's header, continuation lines joined, in their order."""
+    fields: dict[str, str] = {}
+    lines = iter(text.partition("\n-- routine ")[2].splitlines())
+    fields["routine"] = next(lines, "").strip()
+    for line in lines:
+        match = _FIELD.match(line)
+        if match:
+            fields[match.group(1)] = match.group(2)
+        elif line.startswith("--  "):
+            fields[next(reversed(fields))] += " " + line[2:].strip()
+        else:
+            break
+    return fields
+
+
+def code_of(text: str) -> str:
+    """Return a text without its comments and with its literals emptied."""
+    return _NO_CODE.sub(lambda found: "" if found.group().startswith("--") else "''", text)
+
+
+def raised(text: str) -> set[str]:
+    """Return the errors that a text raises by itself."""
+    return set(_RAISED.findall(text))
+
+
+def errors_of(engine: str, name: str) -> set[str]:
+    """Return the errors that a routine or helper raises, through what it calls as well."""
+    texts = {object_name(path): path.read_text(encoding="utf-8") for path in sql_files(engine)}
+    waiting, seen, errors = [name], set[str](), set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one not in seen:
+            seen.add(one)
+            text = texts.get(one, "")
+            errors |= raised(text)
+            waiting += _CALLED.findall(code_of(text))
+    return errors
+
+
+def words(field: str) -> list[str]:
+    """Return the words of a header field that holds a list, where "none" means empty."""
+    return [] if field == "none" else field.split()

@@ -1,0 +1,153 @@
+"""Files, signatures, errors, rights and tests agree with sql/contract.toml."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.static.sources import CONTRACT, ENGINES, ROOT, SQL, errors_of, label, sql_files
+
+ROUTINES = [(engine, name) for engine in ENGINES for name in CONTRACT["routine"]]
+
+_SIGNATURE = re.compile(
+    r"^create or replace (function|procedure) rowq\.(\w+)\(\s*(.*?)\s*\)\s*"
+    r"(?:returns table \(\s*(.*?)\s*\)\s*)?language ",
+    re.MULTILINE | re.DOTALL,
+)
+_PARAMETER = re.compile(r"(?:(inout|in) )?p_(\w+) +(.+?)(?: default (\S+))?")
+_COLUMN = re.compile(r'"?(\w+)"? +(.+)')
+_MESSAGE = re.compile(r"'(RQ\d{3}) (\w+): ")
+_PROMISES = re.compile(r"\bpromise\(([^)]*)\)")
+
+
+def routine_file(engine: str, name: str) -> str:
+    return (SQL / engine / "routines" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def signature(engine: str, name: str) -> tuple[str, str, str]:
+    """Return kind, parameters and columns as the file spells them."""
+    match = _SIGNATURE.search(routine_file(engine, name))
+    assert match, f"{name}: the signature is not in the house style"
+    assert match.group(2) == name
+    return match.group(1), match.group(3), match.group(4) or ""
+
+
+def split(text: str) -> list[str]:
+    return [part.strip() for part in re.split(r",\s", text) if part.strip()]
+
+
+def spelled(engine: str, kind: str) -> str:
+    return str(CONTRACT["types"][kind][engine])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_has_a_file_for_each_routine_and_no_other(engine: str) -> None:
+    files = {path.stem for path in sql_files(engine, "routines")}
+    assert files == CONTRACT["routine"].keys()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_install_sql_names_every_file_once(engine: str) -> None:
+    text = (SQL / engine / "install.sql").read_text(encoding="utf-8")
+    named = re.findall(r"^\\ir (\S+)$", text, re.MULTILINE)
+    files = [path.relative_to(SQL / engine).as_posix() for path in sql_files(engine)]
+    assert sorted(named) == sorted([*files, "grants.sql"])
+    assert named[-1] == "grants.sql"
+
+
+@pytest.mark.parametrize(("engine", "name"), ROUTINES, ids=label)
+def test_parameters_have_the_contract_s_order_types_and_defaults(engine: str, name: str) -> None:
+    entry = CONTRACT["routine"][name]
+    kind, parameters, _ = signature(engine, name)
+    wanted = [
+        (
+            given.get("direction"),
+            given["name"],
+            spelled(engine, CONTRACT["parameters"][given["name"]]["type"]),
+            given.get("default"),
+        )
+        for given in entry["parameters"]
+    ]
+    found = [_PARAMETER.fullmatch(" ".join(part.split())) for part in split(parameters)]
+    assert [match and match.groups() for match in found] == wanted
+    assert kind == entry.get("kind", "function")
+
+
+@pytest.mark.parametrize(("engine", "name"), ROUTINES, ids=label)
+def test_columns_have_the_contract_s_order_and_types(engine: str, name: str) -> None:
+    entry = CONTRACT["routine"][name]
+    kind, _, columns = signature(engine, name)
+    if kind == "procedure":
+        assert [given["name"] for given in entry["parameters"][-1:]] == entry["columns"]
+        return
+    wanted = [(column, spelled(engine, type_of(column))) for column in entry["columns"]]
+    found = [_COLUMN.fullmatch(" ".join(part.split())) for part in split(columns)]
+    assert [match and match.groups() for match in found] == wanted
+
+
+def type_of(column: str) -> str:
+    return str(CONTRACT["columns"][column]["type"])
+
+
+@pytest.mark.parametrize(("engine", "name"), ROUTINES, ids=label)
+def test_a_routine_raises_the_errors_it_declares_and_no_others(engine: str, name: str) -> None:
+    assert errors_of(engine, name) == set(CONTRACT["routine"][name]["errors"])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_error_text_begins_with_its_number_and_name(engine: str) -> None:
+    for path in sql_files(engine, "internal", "routines"):
+        text = path.read_text(encoding="utf-8")
+        said = _MESSAGE.findall(text)
+        assert len(said) == text.count("errcode = "), f"{path.name} raises in another form"
+        for number, name in said:
+            assert CONTRACT["errors"][number]["name"] == name, path.name
+
+
+def test_every_error_and_every_outcome_word_is_used() -> None:
+    routines: list[dict[str, Any]] = list(CONTRACT["routine"].values())
+    assert {number for entry in routines for number in entry["errors"]} == CONTRACT["errors"].keys()
+    for engine, name in ROUTINES:
+        texts = "\n".join(path.read_text(encoding="utf-8") for path in sql_files(engine))
+        for outcome in CONTRACT["routine"][name].get("outcomes", ()):
+            assert f"'{outcome}'" in texts, f"{name} never says {outcome}"
+
+
+def test_contract_names_only_what_it_describes_and_describes_only_what_it_names() -> None:
+    routines: list[dict[str, Any]] = list(CONTRACT["routine"].values())
+    parameters = {given["name"] for entry in routines for given in entry["parameters"]}
+    columns = {column for entry in routines for column in entry["columns"]}
+    assert parameters == CONTRACT["parameters"].keys()
+    assert columns == CONTRACT["columns"].keys()
+    described = [*CONTRACT["parameters"].values(), *CONTRACT["columns"].values()]
+    assert {one["type"] for one in described} == CONTRACT["types"].keys()
+
+
+def test_every_promise_is_held_by_a_routine_or_by_all_of_them() -> None:
+    cited = {number for entry in CONTRACT["routine"].values() for number in entry["promises"]}
+    assert cited <= CONTRACT["promises"].keys()
+    assert CONTRACT["promises"].keys() - cited <= {"P16"}, "P16 is about every routine"
+
+
+def promises_cited(path: Path) -> set[str]:
+    text = path.read_text(encoding="utf-8")
+    return {number for call in _PROMISES.findall(text) for number in re.findall(r"P\d\d", call)}
+
+
+def test_every_promise_is_cited_by_a_test_and_every_cited_promise_exists() -> None:
+    cited = {
+        number for path in (ROOT / "tests").rglob("test_*.py") for number in promises_cited(path)
+    }
+    assert cited == CONTRACT["promises"].keys()
+
+
+def test_postgres_grants_give_each_role_its_routines_and_nothing_else() -> None:
+    text = (SQL / "postgres" / "grants.sql").read_text(encoding="utf-8")
+    given = re.findall(r"\('rowq_(\w+)', '(\w+)'\)", text)
+    wanted = [
+        (role, name) for name, entry in CONTRACT["routine"].items() for role in entry["roles"]
+    ]
+    waits = CONTRACT["routine"]["dequeue_wait"]["roles"]
+    wanted += [(role, "internal_require_autocommit") for role in waits]
+    assert sorted(given) == sorted(wanted)

@@ -1,0 +1,63 @@
+"""Every routine carries the same eight lines inside its body, so that a server shows them too."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.static.sources import (
+    CONTRACT,
+    HEADER_FIELDS,
+    code_files,
+    errors_of,
+    header,
+    label,
+    object_name,
+    raised,
+    words,
+)
+
+FILES = code_files()
+ROUTINES = [(engine, path) for engine, path in FILES if path.parent.name == "routines"]
+
+
+def fields_of(path: Path) -> dict[str, str]:
+    return header(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
+def test_a_header_has_the_eight_fields_in_their_order(engine: str, path: Path) -> None:
+    assert tuple(fields_of(path)) == HEADER_FIELDS, engine
+
+
+@pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
+def test_a_header_stands_first_in_the_body(engine: str, path: Path) -> None:
+    before, _, _ = path.read_text(encoding="utf-8").partition("\n-- routine ")
+    assert before.endswith("\nas $$"), engine
+
+
+@pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
+def test_a_header_names_its_own_file_and_version(engine: str, path: Path) -> None:
+    fields = fields_of(path)
+    assert fields["routine"] == object_name(path), engine
+    suffix = path.stem.rpartition("_v")[2]
+    assert fields["version"] == (suffix if suffix.isdigit() else "1")
+
+
+@pytest.mark.parametrize(("engine", "path"), ROUTINES, ids=label)
+def test_a_header_agrees_with_the_contract(engine: str, path: Path) -> None:
+    fields, entry = fields_of(path), CONTRACT["routine"][path.stem]
+    assert words(fields["errors"]) == entry["errors"], engine
+    assert words(fields["promise"]) == entry["promises"]
+    assert fields["purpose"] == entry["purpose"]
+
+
+@pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
+def test_a_header_lists_the_errors_that_are_raised(engine: str, path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    listed = set(words(header(text)["errors"]))
+    assert raised(text) <= listed <= errors_of(engine, object_name(path))
+
+
+@pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
+def test_a_header_cites_promises_that_exist(engine: str, path: Path) -> None:
+    assert set(words(fields_of(path)["promise"])) <= CONTRACT["promises"].keys(), engine

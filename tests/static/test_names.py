@@ -1,0 +1,119 @@
+"""The house style of the SQL files, in checks of a few lines each."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.static.sources import ENGINES, MIGRATIONS, SQL, code_files, code_of, label, sql_files
+
+EVERY = [(engine, path) for engine in ENGINES for path in sorted((SQL / engine).rglob("*.sql"))]
+EVERY += [
+    (engine, path) for engine in ENGINES for path in sorted((MIGRATIONS / engine).glob("*.sql"))
+]
+POSTGRES = [path for engine, path in code_files() if engine == "postgres"]
+POSTGRES_ROUTINES = [path for path in POSTGRES if path.parent.name == "routines"]
+
+CALLERS_RIGHTS = {"dequeue_wait"}
+"""A procedure that commits may neither be security definer nor set its search path."""
+
+DYNAMIC = {"open_partition", "purge_archive", "grants"}
+"""Partitions and roles have names that are known only when it runs."""
+
+PINNED = r"\nlanguage plpgsql\nsecurity definer\nset search_path = pg_catalog, pg_temp\n"
+"""A caller's temporary objects come last; nothing else of the caller's is looked at."""
+
+KEYWORDS = (
+    "select|insert|update|delete|from|where|and|or|not|in|is|null|join|left|on|group|order|by|limit|"
+    "for|create|table|function|procedure|returns|language|begin|end|declare|if|then|else|elsif|loop|"
+    "return|query|raise|exception|using|perform|values|set|into|as|with|case|when|exists|between|"
+    "grant|revoke|alter|drop|default|constraint|primary|key|unique|check|call|commit"
+)
+
+_UPPER = re.compile(rf"\b({KEYWORDS.upper()})\b")
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("engine", "path"), EVERY, ids=label)
+def test_lines_are_short_and_clean(engine: str, path: Path) -> None:
+    text = text_of(path)
+    assert text.isascii(), engine
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+    assert "\t" not in text
+    assert "\r" not in text
+    for number, line in enumerate(text.splitlines(), start=1):
+        is_verbatim = line.startswith("-- purpose ")  # the contract's words, compared with it
+        assert len(line) <= 100 or is_verbatim, f"line {number} has {len(line)} columns"
+        assert line == line.rstrip(), f"line {number} ends with a blank"
+
+
+@pytest.mark.parametrize(("engine", "path"), EVERY, ids=label)
+def test_keywords_are_lower_case(engine: str, path: Path) -> None:
+    assert not _UPPER.findall(code_of(text_of(path))), engine
+
+
+@pytest.mark.parametrize(("engine", "path"), EVERY, ids=label)
+def test_no_statement_selects_whatever_columns_there_are(engine: str, path: Path) -> None:
+    assert not re.search(r"\bselect\s+(\w+\.)?\*", code_of(text_of(path))), engine
+    assert not re.search(r"\breturning\s+(\w+\.)?\*", code_of(text_of(path)))
+
+
+@pytest.mark.parametrize(("engine", "path"), EVERY, ids=label)
+def test_a_path_is_lower_case_words(engine: str, path: Path) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", path.stem), engine
+
+
+@pytest.mark.parametrize("path", POSTGRES_ROUTINES, ids=label)
+def test_postgres_routines_run_with_the_owner_s_rights_and_a_pinned_path(path: Path) -> None:
+    clauses = code_of(text_of(path)).partition("as $$")[0]
+    if path.stem in CALLERS_RIGHTS:
+        assert "security definer" not in clauses
+        assert "search_path" not in clauses
+    else:
+        assert re.search(PINNED, clauses)
+
+
+@pytest.mark.parametrize("path", POSTGRES, ids=label)
+def test_postgres_code_builds_no_statement_from_text(path: Path) -> None:
+    found = re.search(r"\bexecute\b", code_of(text_of(path)))
+    assert not found or path.stem in DYNAMIC
+
+
+@pytest.mark.parametrize("path", POSTGRES, ids=label)
+def test_postgres_parameters_and_variables_say_what_they_are(path: Path) -> None:
+    code = code_of(text_of(path))
+    declared = re.search(r"\ndeclare\n(.*?)\nbegin\n", code, re.DOTALL)
+    names = re.findall(r"^    (\w+)\s", declared.group(1), re.MULTILINE) if declared else []
+    assert all(name.startswith(("v_", "c_")) for name in names), names
+
+
+@pytest.mark.parametrize("path", POSTGRES, ids=label)
+def test_postgres_tables_and_routines_are_always_named_with_their_schema(path: Path) -> None:
+    tables = "|".join(sorted(table.stem for table in sql_files("postgres", "tables")))
+    assert not re.search(
+        rf"\b(?:from|join|into|update|table)\s+(?:{tables})\b", code_of(text_of(path))
+    )
+    assert not re.search(r"(?<!rowq\.)\binternal_\w+\(", code_of(text_of(path)))
+
+
+@pytest.mark.parametrize("path", POSTGRES, ids=label)
+def test_postgres_files_create_one_thing_and_may_run_again(path: Path) -> None:
+    created = re.findall(r"^create .*", text_of(path), re.MULTILINE)
+    assert len(created) == 1
+    assert created[0].startswith("create or replace ")
+
+
+@pytest.mark.parametrize("path", sorted((SQL / "postgres" / "tables").glob("*.sql")), ids=label)
+def test_postgres_tables_may_be_created_again(path: Path) -> None:
+    created = re.findall(r"^create .*", text_of(path), re.MULTILINE)
+    assert created
+    assert all(" if not exists " in line for line in created)
+
+
+@pytest.mark.parametrize("path", POSTGRES, ids=label)
+def test_postgres_moments_are_not_frozen_at_the_start_of_the_transaction(path: Path) -> None:
+    assert not re.search(r"\b(now\(\)|current_timestamp|localtimestamp)", code_of(text_of(path)))
