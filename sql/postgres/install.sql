@@ -28,6 +28,7 @@ begin;
 \ir internal/check_settings.sql
 \ir internal/check_message.sql
 \ir internal/check_message_ids.sql
+\ir internal/name_bad_value.sql
 \ir internal/parse_messages.sql
 \ir internal/hold_keys.sql
 \ir internal/free_keys.sql
