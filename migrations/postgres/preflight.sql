@@ -1,5 +1,8 @@
 -- Runs first in the transaction of every install, upgrade and rollback: lets one in at a time, and
 -- refuses here, before anything is changed, what would go wrong later.
+-- Read committed: who waited for the lock must see what the one before has installed.
+set transaction isolation level read committed;
+set local standard_conforming_strings = on;
 set local lock_timeout = '60s';
 set local search_path = '';
 set local client_min_messages = warning;

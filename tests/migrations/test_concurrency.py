@@ -13,7 +13,12 @@ from tests.migrations.catalog import snapshot
 SESSIONS = 20
 
 
-def test_twenty_installations_at_once_are_one(empty_database: str, session: Connection) -> None:
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+def test_twenty_installations_at_once_are_one(
+    isolation: str, empty_database: str, session: Connection
+) -> None:
+    name = session.info.dbname
+    session.execute(f"alter database {name} set default_transaction_isolation = '{isolation}'")
     with ThreadPoolExecutor(SESSIONS) as pool:
         done = list(pool.map(migrate.migrate, [empty_database] * SESSIONS))
     assert sorted(each.applied for each in done) == [()] * (SESSIONS - 1) + [(1,)]

@@ -100,3 +100,42 @@ def test_the_script_stops_at_the_first_error_and_leaves_nothing(
     assert done.returncode == 3
     assert "division by zero" in done.stderr
     assert session.execute("select to_regnamespace('rowq')").fetchone() == (None,)
+
+
+HOSTILE = {
+    "search_path": "theirs, public, pg_catalog",
+    "default_transaction_isolation": "serializable",
+    "standard_conforming_strings": "off",
+    "client_min_messages": "error",
+    "check_function_bodies": "off",
+    "DateStyle": "German",
+    "quote_all_identifiers": "on",
+}
+
+
+@pytest.mark.parametrize("way", ["migrate", "script"])
+def test_settings_of_the_database_make_no_difference(
+    way: str,
+    server: Server,
+    empty_database: str,
+    session: Connection,
+    migrated: Connection,
+    psql: Psql,
+) -> None:
+    session.execute("create schema theirs")
+    session.execute(
+        "create function theirs.format(text, text) returns text language sql as 'select 1'"
+    )
+    session.execute("create table theirs.pg_roles (rolname text)")
+    for name, value in HOSTILE.items():
+        alter = f"alter database {session.info.dbname} set {name} = {value}"
+        session.execute(alter)
+    if way == "migrate":
+        migrate.migrate(empty_database)
+    else:
+        assert psql(empty_database, text=migrate.script("postgres")).returncode == 0
+    for name in HOSTILE:
+        session.execute(f"alter database {session.info.dbname} reset {name}")
+    with server.connect(empty_database) as calm:
+        assert snapshot(calm) == without_partitions(snapshot(migrated))
+    assert migrate.rollback(empty_database).rolled_back == (1,)

@@ -16,7 +16,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
-from psycopg.errors import DependentObjectsStillExist, InsufficientPrivilege, LockNotAvailable
+from psycopg.errors import (
+    DeadlockDetected,
+    DependentObjectsStillExist,
+    InsufficientPrivilege,
+    LockNotAvailable,
+)
 from yoyo.backends.core.postgresql import PostgresqlPsycopgBackend
 
 from rowq.engines import engine_for_url
@@ -186,9 +191,9 @@ def _refusal(error: psycopg.Error) -> MigrationError | None:
         return kind(text, error.diag.message_hint)
     if isinstance(error, InsufficientPrivilege):
         return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
-    if isinstance(error, LockNotAvailable):
+    if isinstance(error, LockNotAvailable | DeadlockDetected):
         return MigrationBusy(
-            f"{MigrationBusy.number} migration_busy: a table was in use for too long",
+            f"{MigrationBusy.number} migration_busy: tables are in use",
             "Try again; rowq health names long transactions.",
         )
     if isinstance(error, DependentObjectsStillExist):
