@@ -3,6 +3,7 @@
 -- Read committed: who waited for the lock must see what the one before has installed.
 set transaction isolation level read committed;
 set local standard_conforming_strings = on;
+set local statement_timeout = 0;
 set local lock_timeout = '60s';
 set local search_path = '';
 set local client_min_messages = warning;

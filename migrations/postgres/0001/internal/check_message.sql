@@ -46,7 +46,7 @@ begin
     end;
     if v_fault is not null then
         raise exception 'RQ711 invalid_argument: %',
-            v_fault || coalesce(format(' (message %s)', p_position), '')
+            v_fault || coalesce(' (message ' || p_position || ')', '')
             using errcode = 'RQ711';
     end if;
 end;

@@ -24,7 +24,7 @@ as $$
 #variable_conflict use_column
 declare
     v_place integer;
-    v_key   text;
+    v_fault text;
 begin
     if p_messages is null
        or jsonb_typeof(p_messages) <> 'array'
@@ -43,17 +43,24 @@ begin
             using errcode = 'RQ711';
     end if;
 
-    select e.place, k.key into v_place, v_key
+    select e.place, format(
+               case when t.wanted is null then 'unknown key %I' else '%I must be a %s' end,
+               left(k.key, 100), t.wanted
+           )
+    into v_place, v_fault
     from jsonb_array_elements(p_messages) with ordinality e (message, place)
-    cross join lateral jsonb_object_keys(e.message) k (key)
-    where k.key not in (
-        'body', 'body_base64', 'message_type', 'headers', 'priority', 'delay_seconds',
-        'run_at', 'dedup_key', 'max_attempts'
-    )
+    cross join lateral jsonb_each(e.message) k (key, value)
+    left join (
+        values
+            ('body', 'value'), ('body_base64', 'string'), ('message_type', 'string'),
+            ('headers', 'object'), ('priority', 'number'), ('delay_seconds', 'number'),
+            ('run_at', 'string'), ('dedup_key', 'string'), ('max_attempts', 'number')
+    ) t (key, wanted) on t.key = k.key
+    where t.wanted is null
+       or t.wanted not in ('value', jsonb_typeof(k.value)) and k.value <> 'null'
     limit 1;
     if found then
-        raise exception 'RQ711 invalid_argument: unknown key % (message %)',
-            quote_ident(left(v_key, 100)), v_place
+        raise exception 'RQ711 invalid_argument: % (message %)', v_fault, v_place
             using errcode = 'RQ711';
     end if;
 
@@ -87,8 +94,9 @@ begin
         );
     exception
         when data_exception then
-            raise exception 'RQ711 invalid_argument: messages: %', sqlerrm
-                using errcode = 'RQ711';
+            perform rowq.internal_name_bad_value(e.message, e.place::integer)
+            from jsonb_array_elements(p_messages) with ordinality e (message, place);
+            raise;
     end;
 end;
 $$;

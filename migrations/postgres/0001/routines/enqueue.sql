@@ -27,7 +27,7 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_lane       constant smallint := p_priority * 2 + 1;
+    v_lane       smallint;
     v_part_id    integer;
     v_message_id bigint;
     v_existing   bigint;
@@ -49,6 +49,7 @@ begin
     perform pg_current_xact_id();
     v_message_id := nextval('rowq.message_seq');
     v_now := clock_timestamp();
+    v_lane := p_priority * 2 + 1;
 
     while p_dedup_key is not null loop
         insert into rowq.dedup (part_id, message_id, dedup_key)
