@@ -1,0 +1,58 @@
+"""complete, beyond what it shares with the other finishing routines (test_finishing.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engines.base import Connection
+from tests.helpers.calls import call, one, send, state_of, take, take_one
+from tests.helpers.dialects import dialect_of
+from tests.stored_times import pass_seconds
+
+
+@pytest.mark.promise("P04")
+def test_a_completed_message_is_never_delivered_again(connection: Connection, queue: str) -> None:
+    send(connection, queue, "a")
+    row = take_one(connection, queue)
+    call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
+    pass_seconds(connection, queue, 100000)
+    call(connection, "maintain", queue_name=queue)
+    assert take(connection, queue, 10) == []
+    assert state_of(connection, queue, row.message_id) is None
+
+
+@pytest.mark.promise("P04")
+def test_a_queue_without_an_archive_keeps_nothing_of_completed_messages(
+    connection: Connection, queue: str
+) -> None:
+    for number in range(5):
+        send(connection, queue, "a", dedup_key=f"{number}")
+    claim = take(connection, queue, 5)[0].claim_id
+    call(connection, "complete", queue_name=queue, claim_id=claim)
+    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
+
+
+@pytest.mark.promise("P04", "P12")
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_completing_part_of_a_claim_frees_only_its_keys(
+    connection: Connection, queue: str, archive_days: int
+) -> None:
+    call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
+    ids = send(connection, queue, "a", dedup_key="a") + send(connection, queue, "b", dedup_key="b")
+    claim = take(connection, queue, 2)[0].claim_id
+    call(connection, "complete", queue_name=queue, claim_id=claim, message_ids=ids[:1])
+    assert one(connection, "enqueue", queue_name=queue, dedup_key="a").outcome == "enqueued"
+    assert one(connection, "enqueue", queue_name=queue, dedup_key="b").outcome == "duplicate"
+
+
+@pytest.mark.promise("P04")
+def test_a_message_of_a_queue_with_an_archive_is_completed_with_its_time(
+    connection: Connection, queue: str
+) -> None:
+    call(connection, "alter_queue", queue_name=queue, archive_days=1)
+    send(connection, queue, "a")
+    leased = take_one(connection, queue)
+    call(connection, "complete", queue_name=queue, claim_id=leased.claim_id)
+    row = one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
+    assert (row.state, row.body, row.attempt) == ("completed", "a", 1)
+    assert row.finished_at >= row.enqueued_at

@@ -1,0 +1,185 @@
+"""create_queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.engines.base import Connection
+from tests.helpers.calls import call, one, refused, rolled_back, send, take_one
+
+SETTINGS: dict[str, Any] = {
+    "lease_seconds": 7,
+    "max_attempts": 3,
+    "backoff_base_seconds": 1.5,
+    "backoff_factor": 3.25,
+    "backoff_cap_seconds": 99.5,
+    "backoff_jitter": 0.75,
+    "archive_days": 2,
+}
+DEFAULTS: dict[str, Any] = {
+    "lease_seconds": 30,
+    "max_attempts": 10,
+    "backoff_base_seconds": 5,
+    "backoff_factor": 2,
+    "backoff_cap_seconds": 3600,
+    "backoff_jitter": 0.2,
+    "archive_days": 0,
+}
+RANGES = {
+    "lease_seconds": (1, 86400, 1),
+    "max_attempts": (1, 10000, 1),
+    "backoff_base_seconds": (0, 86400, 0.001),
+    "backoff_factor": (1, 10, 0.001),
+    "backoff_cap_seconds": (0, 31536000, 0.001),
+    "backoff_jitter": (0, 1, 0.001),
+    "archive_days": (0, 36500, 1),
+}
+INSIDE = [(name, value) for name, (low, high, _) in RANGES.items() for value in (low, high)]
+OUTSIDE = [
+    (name, value)
+    for name, (low, high, step) in RANGES.items()
+    for value in (low - step, high + step, -1, 2147483647)
+]
+NOT_FINITE = [
+    (name, float(value))
+    for name in RANGES
+    if name.startswith("backoff")
+    for value in ("nan", "inf", "-inf")
+]
+
+
+def settings_of(connection: Connection, queue: str) -> dict[str, Any]:
+    row = one(connection, "queue_stats", queue_name=queue)
+    return {name: getattr(row, name) for name in SETTINGS}
+
+
+@pytest.mark.promise("P15")
+def test_a_new_queue_has_the_default_settings(connection: Connection, queue_name: str) -> None:
+    row = one(connection, "create_queue", queue_name=queue_name)
+    assert (row.queue_name, row.outcome) == (queue_name, "created")
+    assert settings_of(connection, queue_name) == DEFAULTS
+
+
+@pytest.mark.promise("P15")
+def test_a_new_queue_has_the_settings_that_were_given(
+    connection: Connection, queue_name: str
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name, **SETTINGS)
+    assert settings_of(connection, queue_name) == SETTINGS
+
+
+@pytest.mark.promise("P15")
+def test_null_means_the_default_of_a_setting(connection: Connection, queue_name: str) -> None:
+    call(connection, "create_queue", queue_name=queue_name, **dict.fromkeys(SETTINGS))
+    assert settings_of(connection, queue_name) == DEFAULTS
+
+
+@pytest.mark.promise("P15")
+def test_an_existing_queue_keeps_its_settings_and_messages(
+    connection: Connection, queue_name: str
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name, **SETTINGS)
+    send(connection, queue_name, "kept")
+    row = one(connection, "create_queue", queue_name=queue_name, lease_seconds=99)
+    assert (row.queue_name, row.outcome) == (queue_name, "exists")
+    assert settings_of(connection, queue_name) == SETTINGS
+    assert take_one(connection, queue_name).body == "kept"
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(("setting", "value"), INSIDE)
+def test_a_setting_at_its_bound_is_taken(
+    connection: Connection, queue_name: str, setting: str, value: float
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name, **{setting: value})
+    assert settings_of(connection, queue_name)[setting] == value
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(("setting", "value"), OUTSIDE + NOT_FINITE)
+def test_a_setting_beyond_its_bound_is_refused_and_no_queue_is_made(
+    connection: Connection, queue_name: str, setting: str, value: float
+) -> None:
+    text = refused(
+        connection, "RQ711", "create_queue", queue_name=queue_name, **{setting: value}
+    )
+    assert setting in text
+    refused(connection, "RQ701", "queue_stats", queue_name=queue_name)
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("name", [None, "", "x" * 101, "a\nb", "a\tb", "a\x01b", "a\x7fb", "a\x1b"])
+def test_a_bad_name_is_refused(connection: Connection, name: str | None) -> None:
+    assert "queue_name" in refused(connection, "RQ711", "create_queue", queue_name=name)
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "'; drop table queue; --",
+        'double " quote',
+        "back\\slash",
+        "100 % %s %(x)s {} $1 :name",
+        " leading and trailing ",
+        "Größe",
+        "キュー",
+        "🐘 elephant",
+        "e\u0301 decomposed",
+        "rtl \u202e name",
+        "null",
+        "dot.dot/slash",
+    ],
+)
+def test_a_hostile_name_works_like_any_other(
+    connection: Connection, queue_name: str, prefix: str
+) -> None:
+    name = prefix + queue_name[-20:] + " "
+    assert one(connection, "create_queue", queue_name=name).queue_name == name
+    send(connection, name, "hello")
+    row = take_one(connection, name)
+    assert row.body == "hello"
+    call(connection, "complete", queue_name=name, claim_id=row.claim_id)
+    assert one(connection, "maintain", queue_name=name).queue_name == name
+    assert one(connection, "queue_stats", queue_name=name).queue_name == name
+    assert name in {row.queue_name for row in call(connection, "queue_stats")}
+    assert one(connection, "drop_queue", queue_name=name).outcome == "dropped"
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("character", ["x", "ü", "🐘"])
+def test_a_name_of_100_characters_is_taken(
+    connection: Connection, queue_name: str, character: str
+) -> None:
+    name = queue_name[-8:] + character * 92
+    assert one(connection, "create_queue", queue_name=name).queue_name == name
+    assert one(connection, "queue_stats", queue_name=name).queue_name == name
+    refused(connection, "RQ711", "create_queue", queue_name=name + character)
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("orders", "Orders"), ("\u00e9", "e\u0301"), ("trailing", "trailing "), ("ss", "ß")],
+)
+def test_names_that_look_alike_are_different_queues(
+    connection: Connection, queue_name: str, first: str, second: str
+) -> None:
+    names = [queue_name[-20:] + word for word in (first, second)]
+    assert [one(connection, "create_queue", queue_name=name).outcome for name in names] == [
+        "created",
+        "created",
+    ]
+    send(connection, names[0], "first")
+    assert call(connection, "dequeue_fast", queue_name=names[1]) == []
+    assert take_one(connection, names[0]).body == "first"
+
+
+@pytest.mark.promise("P01", "P17")
+def test_a_rolled_back_queue_was_never_there(connection: Connection, queue_name: str) -> None:
+    with rolled_back(connection):
+        call(connection, "create_queue", queue_name=queue_name)
+        send(connection, queue_name, "gone")
+    refused(connection, "RQ701", "enqueue", queue_name=queue_name, body="x")

@@ -1,0 +1,290 @@
+"""dequeue_wait."""
+
+from __future__ import annotations
+
+import base64
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from rowq.contract import load_contract
+
+from tests.engines.base import Connection, wait_until
+from tests.helpers.calls import (
+    Row,
+    call,
+    counts,
+    one,
+    refused,
+    rolled_back,
+    send,
+    take_one,
+    transaction,
+)
+from tests.helpers.dialects import dialect_of
+
+
+def wait(connection: Connection, queue: str, **arguments: Any) -> list[dict[str, Any]] | None:
+    messages: list[dict[str, Any]] | None
+    messages = one(connection, "dequeue_wait", queue_name=queue, **arguments).messages
+    return messages
+
+
+def start_waiting(
+    connection: Connection, queue: str, answers: list[Any], **arguments: Any
+) -> threading.Thread:
+    """Wait in a thread, and return once the session is at it."""
+
+    def run() -> None:
+        try:
+            answers.append(wait(connection, queue, **arguments))
+        except dialect_of(connection).database_error as error:
+            answers.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+@pytest.mark.promise("P03", "P20")
+def test_messages_come_as_rows_of_dequeue_fast_in_one_json_array(
+    connection: Connection, queue: str
+) -> None:
+    one(
+        connection, "enqueue", queue_name=queue, body="🐘", headers={"a": [1]}, message_type="type"
+    )
+    one(connection, "enqueue", queue_name=queue, body_binary=bytes(range(256)))
+    one(connection, "enqueue", queue_name=queue)
+    messages = wait(connection, queue, batch_size=10, worker_name="w", lease_seconds=60)
+    assert messages is not None
+    columns = [column.name for column in load_contract().routines["dequeue_fast"].columns]
+    assert [sorted(message) for message in messages] == [sorted(columns)] * 3
+    text, binary, none = messages
+    assert (text["body"], text["body_binary"]) == ("🐘", None)
+    assert (text["headers"], text["message_type"], text["attempt"]) == ({"a": [1]}, "type", 1)
+    assert base64.b64decode(binary["body_binary"], validate=True) == bytes(range(256))
+    assert (none["body"], none["body_binary"], none["headers"]) == (None, None, None)
+    row = one(
+        connection, "get_message", queue_name=queue, message_id=text["message_id"]
+    )
+    assert (row.claim_id, row.worker_name) == (text["claim_id"], "w")
+    assert datetime.fromisoformat(text["lease_until"]) == row.lease_until
+    assert datetime.fromisoformat(text["enqueued_at"]) == row.enqueued_at
+
+
+@pytest.mark.promise("P20")
+def test_an_empty_binary_body_is_not_a_missing_one(connection: Connection, queue: str) -> None:
+    one(connection, "enqueue", queue_name=queue, body_binary=b"")
+    messages = wait(connection, queue)
+    assert messages is not None
+    assert messages[0]["body_binary"] == ""
+
+
+@pytest.mark.promise("P20")
+def test_a_large_binary_body_comes_out_as_it_went_in(connection: Connection, queue: str) -> None:
+    body = bytes(range(256)) * 5000
+    one(connection, "enqueue", queue_name=queue, body_binary=body)
+    messages = wait(connection, queue)
+    assert messages is not None
+    assert base64.b64decode(messages[0]["body_binary"], validate=True) == body
+
+
+@pytest.mark.promise("P05")
+def test_messages_come_in_order(connection: Connection, queue: str) -> None:
+    for priority in (9, 0, 5, 0):
+        send(connection, queue, f"{priority}", priority=priority)
+    messages = wait(connection, queue, batch_size=10)
+    assert [message["body"] for message in messages or ()] == ["0", "0", "5", "9"]
+
+
+@pytest.mark.promise("P02")
+def test_what_was_delivered_is_leased_for_good(
+    connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    send(connection, queue, "a")
+    messages = wait(connection, queue)
+    assert messages is not None
+    other = connect()
+    assert counts(other, queue) == (0, 0, 1, 0)
+    rows = call(other, "complete", queue_name=queue, claim_id=messages[0]["claim_id"])
+    assert [row.outcome for row in rows] == ["completed"]
+
+
+@pytest.mark.promise("P17")
+@pytest.mark.parametrize("wait_seconds", [0, 0.3])
+def test_null_comes_when_the_time_is_up(
+    connection: Connection, queue: str, wait_seconds: float
+) -> None:
+    start = time.monotonic()
+    assert wait(connection, queue, wait_seconds=wait_seconds) is None
+    assert wait_seconds <= time.monotonic() - start < wait_seconds + 10
+    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
+
+
+@pytest.mark.promise("P03")
+def test_a_message_that_comes_later_ends_the_wait(
+    connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    answers: list[Any] = []
+    start = time.monotonic()
+    thread = start_waiting(connect(), queue, answers, wait_seconds=60)
+    [message_id] = send(connection, queue, "awaited")
+    thread.join()
+    assert [message["message_id"] for message in answers[0]] == [message_id]
+    assert time.monotonic() - start < 30
+
+
+@pytest.mark.promise("P03")
+def test_one_message_ends_one_wait(
+    connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    answers: list[Any] = []
+    threads = [start_waiting(connect(), queue, answers, wait_seconds=2) for _ in range(4)]
+    send(connection, queue, "only one")
+    for thread in threads:
+        thread.join()
+    assert sorted(answer is None for answer in answers) == [False, True, True, True]
+
+
+@pytest.mark.promise("P11")
+def test_a_message_that_becomes_due_ends_the_wait(connection: Connection, queue: str) -> None:
+    send(connection, queue, "due", delay_seconds=0.2)
+    messages = wait(connection, queue, wait_seconds=30)
+    assert [message["body"] for message in messages or ()] == ["due"]
+
+
+@pytest.mark.promise("P18")
+def test_a_queue_that_is_resumed_ends_the_wait(
+    connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    send(connection, queue, "a")
+    call(connection, "pause_queue", queue_name=queue)
+    assert wait(connection, queue, wait_seconds=0.1) is None
+    answers: list[Any] = []
+    thread = start_waiting(connect(), queue, answers, wait_seconds=60)
+    call(connection, "resume_queue", queue_name=queue)
+    thread.join()
+    assert [message["body"] for message in answers[0]] == ["a"]
+
+
+@pytest.mark.promise("P15")
+def test_a_queue_that_is_dropped_ends_the_wait(
+    connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    waiter, answers = connect(), list[Any]()
+    thread = start_waiting(waiter, queue, answers, wait_seconds=60)
+
+    def dropped() -> bool:
+        try:
+            call(connection, "drop_queue", queue_name=queue)
+        except dialect_of(connection).database_error as error:
+            assert dialect_of(connection).error(error)[0] == "RQ705"  # a look was under way
+            return False
+        return True
+
+    wait_until(dropped, "the queue is dropped")
+    thread.join()
+    [answer] = answers
+    assert isinstance(answer, Exception)
+    assert dialect_of(waiter).error(answer)[0] == "RQ701"
+
+
+def _refused_in_transaction(connection: Connection, queue: str) -> None:
+    dialect = dialect_of(connection)
+    with pytest.raises(dialect.database_error) as caught:
+        wait(connection, queue, wait_seconds=5)
+    number, text = dialect.error(caught.value)
+    engines_own = number == "2D000" and "internal_require_autocommit" in str(caught.value)
+    assert number == "RQ713" or engines_own, text
+
+
+@pytest.mark.promise("P15", "P17")
+def test_it_refuses_to_wait_inside_a_transaction_that_has_only_read(
+    connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    send(connection, queue, "kept")
+    with rolled_back(connection):
+        _refused_in_transaction(connection, queue)
+    assert counts(connect(), queue) == (1, 0, 0, 0)
+
+
+@pytest.mark.promise("P15", "P17")
+def test_it_refuses_to_wait_inside_a_transaction_that_has_written_and_commits_nothing_of_it(
+    connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    with rolled_back(connection):
+        send(connection, queue, "uncommitted")
+        _refused_in_transaction(connection, queue)
+    assert counts(connect(), queue) == (0, 0, 0, 0)
+
+
+@pytest.mark.promise("P15", "P17")
+def test_a_transaction_that_has_written_is_told_by_number(
+    connection: Connection, queue: str
+) -> None:
+    with rolled_back(connection):
+        send(connection, queue, "uncommitted")
+        refused(connection, "RQ713", "dequeue_wait", queue_name=queue)
+
+
+@pytest.mark.promise("P17")
+def test_other_sessions_work_on_while_one_waits(
+    connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    answers: list[Any] = []
+    thread = start_waiting(connect(), queue, answers, wait_seconds=1)
+    other = f"{queue[:80]} other"
+    call(connection, "create_queue", queue_name=other)
+    with transaction(connection):
+        send(connection, other, "a")
+        row: Row = take_one(connection, other)
+        call(connection, "complete", queue_name=other, claim_id=row.claim_id)
+    thread.join()
+    assert answers == [None]
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"wait_seconds": -0.001}, "wait_seconds"),
+        ({"wait_seconds": 3600.001}, "wait_seconds"),
+        ({"wait_seconds": None}, "wait_seconds"),
+        ({"wait_seconds": float("nan")}, "wait_seconds"),
+        ({"wait_seconds": float("inf")}, "wait_seconds"),
+        ({"wait_seconds": float("-inf")}, "wait_seconds"),
+        ({"wait_seconds": 1e300}, "wait_seconds"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": 1001}, "batch_size"),
+        ({"batch_size": None}, "batch_size"),
+        ({"lease_seconds": 0}, "lease_seconds"),
+        ({"lease_seconds": 86401}, "lease_seconds"),
+        ({"worker_name": "x" * 201}, "worker_name"),
+    ],
+    ids=str,
+)
+def test_an_argument_out_of_range_is_refused_and_nothing_is_leased(
+    connection: Connection, queue: str, given: dict[str, Any], named: str
+) -> None:
+    send(connection, queue, "a")
+    assert named in refused(connection, "RQ711", "dequeue_wait", queue_name=queue, **given)
+    assert counts(connection, queue) == (1, 0, 0, 0)
+
+
+@pytest.mark.promise("P15")
+def test_the_longest_wait_is_taken(connection: Connection, queue: str) -> None:
+    send(connection, queue, "a")
+    assert wait(connection, queue, wait_seconds=3600) is not None
+
+
+@pytest.mark.promise("P15")
+def test_an_unknown_queue_is_refused_at_once(connection: Connection, queue_name: str) -> None:
+    refused(connection, "RQ701", "dequeue_wait", queue_name=queue_name, wait_seconds=60)
+
+
+@pytest.mark.promise("P15")
+def test_a_missing_name_is_refused(connection: Connection) -> None:
+    refused(connection, "RQ711", "dequeue_wait", queue_name=None, wait_seconds=60)

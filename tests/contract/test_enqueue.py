@@ -1,0 +1,492 @@
+"""enqueue."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.helpers.calls import (
+    Row,
+    bodies,
+    call,
+    counts,
+    one,
+    refused,
+    rolled_back,
+    send,
+    state_of,
+    take,
+    take_one,
+    transaction,
+)
+from tests.helpers.dialects import dialect_of
+from tests.stored_times import pass_seconds
+
+TEN_YEARS = 315360000
+TEXTS = [
+    "",
+    " ",
+    "plain",
+    "'; drop table message; --",
+    'double " quote',
+    "back\\slash \\n \\u0041",
+    "100 % %s %(x)s {} $1 :name ?",
+    "line\nbreak\r\nand\ttab",
+    "Größe naïve",
+    "日本語",
+    "🐘👩\u200d👩\u200d👧",
+    "e\u0301 is not \u00e9",
+    "\ufeffbyte order mark, \u202e rtl, \ufffe, \U0010ffff",
+    "\x01\x02\x7f",
+    "null",
+    "{not json",
+    " trailing ",
+]
+
+
+@pytest.mark.promise("P01")
+def test_a_message_is_delivered_with_everything_it_was_given(
+    connection: Connection, queue: str
+) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=60)
+    sent = one(
+        connection,
+        "enqueue",
+        queue_name=queue,
+        body="hello",
+        message_type="greeting",
+        headers={"trace": [1, {"a": None}]},
+    )
+    assert sent.outcome == "enqueued"
+    row = take_one(connection, queue)
+    assert row.message_id == sent.message_id
+    assert (row.body, row.body_binary, row.message_type) == ("hello", None, "greeting")
+    assert row.headers == {"trace": [1, {"a": None}]}
+    assert (row.attempt, row.last_error) == (1, None)
+    assert before < row.enqueued_at < datetime.now(UTC) + timedelta(seconds=60)
+
+
+@pytest.mark.promise("P01")
+def test_a_message_needs_no_body(connection: Connection, queue: str) -> None:
+    one(connection, "enqueue", queue_name=queue)
+    row = take_one(connection, queue)
+    assert (row.body, row.body_binary, row.message_type, row.headers) == (None, None, None, None)
+
+
+@pytest.mark.promise("P01", "P17")
+def test_an_enqueue_that_was_rolled_back_never_happened(
+    connection: Connection, queue: str
+) -> None:
+    with rolled_back(connection):
+        [ready] = send(connection, queue, "ready", dedup_key="a")
+        [delayed] = send(connection, queue, "delayed", delay_seconds=1, dedup_key="b")
+        assert take_one(connection, queue).body == "ready"
+    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
+    assert state_of(connection, queue, ready) is state_of(connection, queue, delayed) is None
+    for key in ("a", "b"):
+        assert one(connection, "enqueue", queue_name=queue, dedup_key=key).outcome == "enqueued"
+
+
+@pytest.mark.promise("P01")
+def test_a_message_is_invisible_until_its_transaction_commits(
+    connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    producer = connect()
+    with transaction(producer):
+        send(producer, queue, "hello")
+        assert take(connection, queue) == []
+    assert take_one(connection, queue).body == "hello"
+
+
+@pytest.mark.promise("P05")
+def test_better_priorities_go_first_and_each_in_the_order_it_came(
+    connection: Connection, queue: str
+) -> None:
+    for priority in (5, 0, 9, 1, 5, 0, 9, 4, 6):
+        send(connection, queue, f"{priority}", priority=priority)
+    rows = take(connection, queue, 100)
+    assert bodies(rows) == ["0", "0", "1", "4", "5", "5", "6", "9", "9"]
+    by_priority: dict[str, list[int]] = {}
+    for row in rows:
+        by_priority.setdefault(row.body, []).append(row.message_id)
+    assert all(ids == sorted(ids) for ids in by_priority.values())
+
+
+@pytest.mark.promise("P05")
+@pytest.mark.parametrize("priority", range(10))
+def test_each_priority_is_taken(connection: Connection, queue: str, priority: int) -> None:
+    [message_id] = send(connection, queue, "x", priority=priority)
+    row = one(connection, "get_message", queue_name=queue, message_id=message_id)
+    assert row.priority == priority
+    assert take_one(connection, queue).message_id == message_id
+
+
+@pytest.mark.promise("P05")
+def test_the_priority_is_5_unless_given(connection: Connection, queue: str) -> None:
+    for priority in (4, 6):
+        send(connection, queue, f"{priority}", priority=priority)
+    send(connection, queue, "default")
+    assert bodies(take(connection, queue, 3)) == ["4", "default", "6"]
+
+
+@pytest.mark.promise("P11")
+def test_a_delayed_message_waits_and_then_comes_after_those_that_were_ready(
+    connection: Connection, queue: str
+) -> None:
+    [message_id] = send(connection, queue, "delayed", delay_seconds=60)
+    send(connection, queue, "ready")
+    assert counts(connection, queue) == (1, 1, 0, 0)
+    assert bodies(take(connection, queue, 10)) == ["ready"]
+    assert state_of(connection, queue, message_id) == "delayed"
+    pass_seconds(connection, queue, 59)
+    assert take(connection, queue, 10) == []
+    pass_seconds(connection, queue, 2)
+    assert bodies(take(connection, queue, 10)) == ["delayed"]
+
+
+@pytest.mark.promise("P11")
+def test_a_message_is_delivered_no_sooner_than_run_at(connection: Connection, queue: str) -> None:
+    run_at = datetime.now(UTC) + timedelta(hours=1)
+    [message_id] = send(connection, queue, "later", run_at=run_at)
+    row = one(connection, "get_message", queue_name=queue, message_id=message_id)
+    assert (row.state, row.due_at) == ("delayed", run_at)
+    pass_seconds(connection, queue, 3500)
+    assert take(connection, queue) == []
+    pass_seconds(connection, queue, 200)
+    assert take_one(connection, queue).message_id == message_id
+
+
+@pytest.mark.promise("P11")
+def test_a_short_delay_is_kept_and_then_ends_by_itself(connection: Connection, queue: str) -> None:
+    row = one(connection, "enqueue", queue_name=queue, delay_seconds=0.2)
+    due_at = one(
+        connection, "get_message", queue_name=queue, message_id=row.message_id
+    ).due_at
+    waited = one(connection, "dequeue_wait", queue_name=queue, wait_seconds=10)
+    [message] = waited.messages
+    assert message["message_id"] == row.message_id
+    leased_at = datetime.fromisoformat(message["lease_until"]) - timedelta(seconds=30)
+    assert leased_at >= due_at
+
+
+@pytest.mark.promise("P11")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"delay_seconds": 0},
+        {"delay_seconds": -0.0},
+        {"run_at": datetime(1970, 1, 1, tzinfo=UTC)},
+        {"run_at": datetime(1, 1, 2, tzinfo=UTC)},
+        {"delay_seconds": None, "run_at": None},
+    ],
+)
+def test_no_delay_or_a_moment_in_the_past_means_now(
+    connection: Connection, queue: str, given: dict[str, Any]
+) -> None:
+    send(connection, queue, "now", **given)
+    assert take_one(connection, queue).body == "now"
+
+
+@pytest.mark.promise("P11", "P15")
+def test_ten_years_of_delay_are_taken(connection: Connection, queue: str) -> None:
+    [message_id] = send(connection, queue, "one day", delay_seconds=TEN_YEARS)
+    row = one(connection, "get_message", queue_name=queue, message_id=message_id)
+    assert row.due_at - row.enqueued_at == timedelta(seconds=TEN_YEARS)
+
+
+@pytest.mark.promise("P12")
+def test_a_key_of_an_unfinished_message_returns_that_message(
+    connection: Connection, queue: str
+) -> None:
+    [first] = send(connection, queue, "first", dedup_key="key")
+
+    def again() -> Row:
+        return one(connection, "enqueue", queue_name=queue, body="again", dedup_key="key")
+
+    assert (again().message_id, again().outcome) == (first, "duplicate")  # ready
+    claim = take_one(connection, queue).claim_id
+    assert (again().message_id, again().outcome) == (first, "duplicate")  # leased
+    call(connection, "retry_later", queue_name=queue, claim_id=claim, delay_seconds=60)
+    assert (again().message_id, again().outcome) == (first, "duplicate")  # delayed
+    assert dialect_of(connection).stored(connection, queue)["message"] == 1
+
+
+@pytest.mark.promise("P12")
+@pytest.mark.parametrize("finish", ["complete", "fail_now", "cancel", "purge_queue"])
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_a_key_is_free_again_when_its_message_is_finished(
+    connection: Connection, queue: str, finish: str, archive_days: int
+) -> None:
+    call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
+    [first] = send(connection, queue, "first", dedup_key="key")
+    if finish == "cancel":
+        call(connection, "cancel", queue_name=queue, message_ids=[first])
+    elif finish == "purge_queue":
+        call(connection, "purge_queue", queue_name=queue)
+    else:
+        call(connection, finish, queue_name=queue, claim_id=take_one(connection, queue).claim_id)
+    row = one(connection, "enqueue", queue_name=queue, dedup_key="key")
+    assert row.outcome == "enqueued"
+    assert row.message_id != first
+
+
+@pytest.mark.promise("P12")
+def test_keys_are_exact_and_belong_to_their_queue(connection: Connection, queue: str) -> None:
+    other = f"{queue[:80]} other"
+    call(connection, "create_queue", queue_name=other)
+    keys = ["key", "Key", "key ", " key", "k\u00e9y", "ke\u0301y", "ß", "ss", "🐘" * 200]
+    for name in (queue, other):
+        for key in keys:
+            row = one(connection, "enqueue", queue_name=name, dedup_key=key)
+            assert row.outcome == "enqueued", key
+    for key in keys:
+        assert one(connection, "enqueue", queue_name=queue, dedup_key=key).outcome == "duplicate"
+
+
+def _enqueue_in_thread(
+    connection: Connection, queue: str, key: str, answers: list[Row]
+) -> threading.Thread:
+    def run() -> None:
+        answers.append(
+            one(connection, "enqueue", queue_name=queue, body="second", dedup_key=key)
+        )
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+@pytest.mark.promise("P12")
+def test_of_two_producers_at_once_the_second_gets_the_message_that_the_first_commits(
+    server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    second, answers = connect(), list[Row]()
+    with transaction(connection):
+        [first_id] = send(connection, queue, "first", dedup_key="key")
+        thread = _enqueue_in_thread(second, queue, "key", answers)
+        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
+    thread.join()
+    assert [(row.message_id, row.outcome) for row in answers] == [(first_id, "duplicate")]
+    assert bodies(take(connection, queue, 10)) == ["first"]
+
+
+@pytest.mark.promise("P01", "P12")
+def test_of_two_producers_at_once_the_second_enqueues_when_the_first_rolls_back(
+    server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    second, answers = connect(), list[Row]()
+    with rolled_back(connection):
+        [first_id] = send(connection, queue, "first", dedup_key="key")
+        thread = _enqueue_in_thread(second, queue, "key", answers)
+        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
+    thread.join()
+    [row] = answers
+    assert row.outcome == "enqueued"
+    assert row.message_id != first_id
+    assert bodies(take(connection, queue, 10)) == ["second"]
+
+
+@pytest.mark.promise("P12")
+def test_a_producer_that_waited_for_a_completion_enqueues_anew(
+    server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    second, answers = connect(), list[Row]()
+    [first_id] = send(connection, queue, "first", dedup_key="key")
+    claim = take_one(connection, queue).claim_id
+    call(connection, "complete", queue_name=queue, claim_id=claim)
+    with transaction(connection):
+        [third_id] = send(connection, queue, "third", dedup_key="key")
+        thread = _enqueue_in_thread(second, queue, "key", answers)
+        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
+        claim = take_one(connection, queue).claim_id
+        call(connection, "complete", queue_name=queue, claim_id=claim)
+    thread.join()
+    [row] = answers
+    assert row.outcome == "enqueued"
+    assert row.message_id not in (first_id, third_id)
+
+
+@pytest.mark.promise("P12")
+def test_different_keys_do_not_wait_for_each_other(
+    connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    other = connect()
+    with transaction(connection):
+        send(connection, queue, "a", dedup_key="a")
+        send(other, queue, "b", dedup_key="b")
+        send(other, queue, "none")
+    assert counts(connection, queue)[0] == 3
+
+
+@pytest.mark.promise("P10")
+@pytest.mark.parametrize("max_attempts", [1, 2, 10000])
+def test_a_message_may_have_its_own_number_of_attempts(
+    connection: Connection, queue: str, max_attempts: int
+) -> None:
+    [message_id] = send(connection, queue, "x", max_attempts=max_attempts)
+    row = one(connection, "get_message", queue_name=queue, message_id=message_id)
+    assert row.max_attempts == max_attempts
+    for attempt in range(1, min(max_attempts, 3) + 1):
+        leased = take_one(connection, queue)
+        assert leased.attempt == attempt
+        outcome = one(
+            connection,
+            "retry_later",
+            queue_name=queue,
+            claim_id=leased.claim_id,
+            delay_seconds=0,
+        ).outcome
+        assert outcome == ("dead" if attempt == max_attempts else "retrying")
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("text", TEXTS)
+def test_texts_come_out_as_they_went_in(connection: Connection, queue: str, text: str) -> None:
+    sent = one(
+        connection,
+        "enqueue",
+        queue_name=queue,
+        body=text,
+        message_type=text,
+        headers={text: text},
+        dedup_key=text or None,
+    )
+    row = one(connection, "get_message", queue_name=queue, message_id=sent.message_id)
+    assert (row.body, row.message_type, row.headers) == (text, text, {text: text})
+    assert row.dedup_key == (text or None)
+    leased = take_one(connection, queue, worker_name=text)
+    assert (leased.body, leased.message_type, leased.headers) == (text, text, {text: text})
+    call(
+        connection,
+        "retry_later",
+        queue_name=queue,
+        claim_id=leased.claim_id,
+        delay_seconds=0,
+        error=text,
+    )
+    assert take_one(connection, queue).last_error == text
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"a": None, "b": True, "c": 1.5, "d": [1, [2]], "e": {"f": "🐘"}},
+        {"big": 12345678901234567890},
+        {"exact": 0.1},
+        {"nested": {"x": {"y": {"z": []}}}},
+    ],
+)
+def test_headers_come_out_as_they_went_in(
+    connection: Connection, queue: str, headers: dict[str, Any]
+) -> None:
+    one(connection, "enqueue", queue_name=queue, headers=headers)
+    assert take_one(connection, queue).headers == headers
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("binary", [b"", b"\x00", bytes(range(256)), b"\xff\xfe\x00text", b"\\x00"])
+def test_binary_bodies_come_out_as_they_went_in(
+    connection: Connection, queue: str, binary: bytes
+) -> None:
+    one(connection, "enqueue", queue_name=queue, body_binary=binary)
+    row = take_one(connection, queue)
+    assert (row.body, bytes(row.body_binary)) == (None, binary)
+
+
+@pytest.mark.promise("P20")
+def test_a_nul_in_a_text_is_refused_by_name_or_kept(connection: Connection, queue: str) -> None:
+    try:
+        one(connection, "enqueue", queue_name=queue, body="a\x00b")
+    except dialect_of(connection).database_error as error:
+        assert "NUL" in str(error)
+        assert take(connection, queue) == []
+    else:
+        assert take_one(connection, queue).body == "a\x00b"
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.slow
+def test_bodies_of_16_megabytes_come_out_as_they_went_in(
+    connection: Connection, queue: str
+) -> None:
+    text = "0123456789abcdé🐘" * (1 << 20)
+    binary = bytes(range(256)) * (1 << 16)
+    one(connection, "enqueue", queue_name=queue, body=text)
+    one(connection, "enqueue", queue_name=queue, body_binary=binary)
+    [first] = take(connection, queue)
+    assert first.body == text
+    [second] = take(connection, queue)
+    assert bytes(second.body_binary) == binary
+    for row in (first, second):
+        call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"priority": -1}, "priority"),
+        ({"priority": 10}, "priority"),
+        ({"priority": None}, "priority"),
+        ({"priority": 100000}, "priority"),
+        ({"priority": 2147483647}, "priority"),
+        ({"priority": -2147483648}, "priority"),
+        ({"delay_seconds": -0.001}, "delay_seconds"),
+        ({"delay_seconds": TEN_YEARS + 0.001}, "delay_seconds"),
+        ({"delay_seconds": float("nan")}, "delay_seconds"),
+        ({"delay_seconds": float("inf")}, "delay_seconds"),
+        ({"delay_seconds": float("-inf")}, "delay_seconds"),
+        ({"run_at": "infinity"}, "run_at"),
+        ({"run_at": "-infinity"}, "run_at"),
+        ({"run_at": datetime(9999, 12, 31, tzinfo=UTC)}, "run_at"),
+        ({"delay_seconds": 1, "run_at": datetime(2000, 1, 1, tzinfo=UTC)}, "run_at"),
+        ({"delay_seconds": 0, "run_at": datetime(2000, 1, 1, tzinfo=UTC)}, "run_at"),
+        ({"body_binary": b"both"}, "body_binary"),
+        ({"body_binary": b""}, "body_binary"),
+        ({"message_type": "x" * 201}, "message_type"),
+        ({"dedup_key": ""}, "dedup_key"),
+        ({"dedup_key": "x" * 201}, "dedup_key"),
+        ({"headers": []}, "headers"),
+        ({"headers": "text"}, "headers"),
+        ({"headers": 1}, "headers"),
+        ({"headers": True}, "headers"),
+        ({"max_attempts": 0}, "max_attempts"),
+        ({"max_attempts": -1}, "max_attempts"),
+        ({"max_attempts": 10001}, "max_attempts"),
+        ({"max_attempts": 2147483647}, "max_attempts"),
+    ],
+    ids=str,
+)
+def test_an_argument_out_of_range_is_refused_and_nothing_is_stored(
+    connection: Connection, queue: str, given: dict[str, Any], named: str
+) -> None:
+    text = refused(connection, "RQ711", "enqueue", queue_name=queue, body="x", **given)
+    assert named in text
+    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
+
+
+@pytest.mark.promise("P15", "P20")
+@pytest.mark.parametrize("character", ["x", "é", "🐘"])
+def test_labels_of_200_characters_are_taken(
+    connection: Connection, queue: str, character: str
+) -> None:
+    label = character * 200
+    one(connection, "enqueue", queue_name=queue, message_type=label, dedup_key=label)
+    assert take_one(connection, queue).message_type == label
+
+
+@pytest.mark.promise("P15")
+def test_an_unknown_queue_is_refused(connection: Connection, queue_name: str) -> None:
+    assert queue_name in refused(connection, "RQ701", "enqueue", queue_name=queue_name)
+
+
+@pytest.mark.promise("P15")
+def test_a_missing_name_is_refused(connection: Connection) -> None:
+    refused(connection, "RQ711", "enqueue", queue_name=None)

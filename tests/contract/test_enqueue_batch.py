@@ -1,0 +1,347 @@
+"""enqueue_batch."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.contract.test_enqueue import TEN_YEARS, TEXTS
+from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.helpers.calls import (
+    Row,
+    bodies,
+    call,
+    counts,
+    one,
+    refused,
+    rolled_back,
+    send,
+    take,
+    take_one,
+    transaction,
+)
+from tests.helpers.dialects import dialect_of
+from tests.stored_times import pass_seconds
+
+
+def batch(connection: Connection, queue: str, *messages: dict[str, Any]) -> list[Row]:
+    return call(connection, "enqueue_batch", queue_name=queue, messages=list(messages))
+
+
+def keyed(*keys: str) -> list[dict[str, Any]]:
+    return [{"body": key, "dedup_key": key} for key in keys]
+
+
+@pytest.mark.promise("P01")
+def test_each_message_gets_its_position_and_its_id_in_order(
+    connection: Connection, queue: str
+) -> None:
+    rows = batch(connection, queue, *({"body": str(number)} for number in range(20)))
+    assert [row.position for row in rows] == list(range(1, 21))
+    assert {row.outcome for row in rows} == {"enqueued"}
+    leased = take(connection, queue, 100)
+    assert [row.message_id for row in leased] == [row.message_id for row in rows]
+    assert bodies(leased) == [str(number) for number in range(20)]
+
+
+@pytest.mark.promise("P20")
+def test_a_message_is_delivered_with_everything_it_was_given(
+    connection: Connection, queue: str
+) -> None:
+    batch(
+        connection,
+        queue,
+        {
+            "body": "hello",
+            "message_type": "greeting",
+            "headers": {"a": [1, None]},
+            "priority": 3,
+            "dedup_key": "key",
+            "max_attempts": 7,
+        },
+    )
+    leased = take_one(connection, queue)
+    row = one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
+    assert (row.body, row.message_type, row.headers) == ("hello", "greeting", {"a": [1, None]})
+    assert (row.priority, row.dedup_key, row.max_attempts) == (3, "key", 7)
+
+
+@pytest.mark.promise("P05")
+def test_null_and_absent_keys_mean_the_default(connection: Connection, queue: str) -> None:
+    keys = [
+        "body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
+        "dedup_key", "max_attempts",
+    ]  # fmt: skip
+    batch(connection, queue, {}, dict.fromkeys(keys))
+    for leased in take(connection, queue, 2):
+        row = one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
+        assert (row.body, row.body_binary, row.headers, row.dedup_key) == (None, None, None, None)
+        assert (row.priority, row.max_attempts) == (5, 10)
+
+
+@pytest.mark.promise("P05")
+def test_priorities_of_a_batch_are_kept(connection: Connection, queue: str) -> None:
+    batch(connection, queue, *({"body": str(one_of), "priority": one_of} for one_of in (9, 0, 5)))
+    assert bodies(take(connection, queue, 3)) == ["0", "5", "9"]
+
+
+@pytest.mark.promise("P11")
+def test_delayed_messages_of_a_batch_wait(connection: Connection, queue: str) -> None:
+    batch(
+        connection,
+        queue,
+        {"body": "delayed", "delay_seconds": 60},
+        {"body": "at", "run_at": "2030-01-01T00:00:00+05:45"},
+        {"body": "past", "run_at": "2020-01-01T00:00:00Z"},
+        {"body": "now"},
+    )
+    assert counts(connection, queue) == (2, 2, 0, 0)
+    assert bodies(take(connection, queue, 10)) == ["past", "now"]
+    pass_seconds(connection, queue, 61)
+    assert bodies(take(connection, queue, 10)) == ["delayed"]
+
+
+@pytest.mark.promise("P11")
+def test_a_moment_without_a_time_zone_is_utc(connection: Connection, queue: str) -> None:
+    rows = batch(
+        connection, queue, {"run_at": "2030-01-01T00:00:00"}, {"run_at": "2030-01-01T00:00:00Z"}
+    )
+    found = [
+        one(connection, "get_message", queue_name=queue, message_id=row.message_id).due_at
+        for row in rows
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.promise("P12")
+def test_keys_that_are_taken_are_told_for_each_message(connection: Connection, queue: str) -> None:
+    [held] = send(connection, queue, "held", dedup_key="b")
+    rows = batch(connection, queue, *keyed("a", "b", "c", "a"), {"body": "no key"})
+    assert [row.outcome for row in rows] == [
+        "enqueued",
+        "duplicate",
+        "enqueued",
+        "duplicate",
+        "enqueued",
+    ]
+    assert rows[1].message_id == held
+    assert rows[3].message_id == rows[0].message_id
+    assert bodies(take(connection, queue, 10)) == ["held", "a", "c", "no key"]
+    assert dialect_of(connection).stored(connection, queue)["message"] == 4
+
+
+@pytest.mark.promise("P12")
+def test_two_batches_with_the_same_keys_in_opposite_order_do_not_deadlock(
+    server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    keys = [f"key {number:03}" for number in range(200)]
+    second, answers = connect(), list[Row]()
+    waiting = threading.Thread(
+        target=lambda: answers.extend(batch(second, queue, *keyed(*reversed(keys))))
+    )
+    with transaction(connection):
+        batch(connection, queue, *keyed(*keys[:100]))
+        waiting.start()
+        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
+        batch(connection, queue, *keyed(*keys[100:]))
+    waiting.join()
+    assert [row.outcome for row in answers] == ["duplicate"] * 200
+    assert counts(connection, queue)[0] == 200
+
+
+@pytest.mark.promise("P12")
+def test_batches_with_the_same_keys_in_any_order_give_each_key_one_message(
+    connect: Callable[..., Connection], connection: Connection, queue: str
+) -> None:
+    keys = [f"key {number:03}" for number in range(100)]
+    sessions = [connect() for _ in range(4)]
+    answers: list[Row] = []
+
+    def produce(session: Connection, turn: int) -> None:
+        for step in range(5):
+            order = keys[turn * 20 + step :] + keys[: turn * 20 + step]
+            messages = keyed(*(order if turn % 2 else reversed(order)))
+            answers.extend(batch(session, queue, *messages))
+
+    threads = [
+        threading.Thread(target=produce, args=(session, turn))
+        for turn, session in enumerate(sessions)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 4 * 5 * 100
+    assert sum(row.outcome == "enqueued" for row in answers) == 100
+    assert counts(connection, queue)[0] == 100
+
+
+@pytest.mark.promise("P01", "P12")
+def test_a_batch_that_waited_enqueues_what_the_other_rolled_back(
+    server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
+) -> None:
+    second, answers = connect(), list[Row]()
+    waiting = threading.Thread(
+        target=lambda: answers.extend(batch(second, queue, *keyed("b", "a")))
+    )
+    with rolled_back(connection):
+        batch(connection, queue, *keyed("a", "b"))
+        waiting.start()
+        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
+    waiting.join()
+    assert [row.outcome for row in answers] == ["enqueued", "enqueued"]
+    assert bodies(take(connection, queue, 10)) == ["b", "a"]
+
+
+@pytest.mark.promise("P01", "P17")
+def test_a_rolled_back_batch_never_happened(connection: Connection, queue: str) -> None:
+    with rolled_back(connection):
+        batch(connection, queue, *keyed("a", "b"), {"delay_seconds": 5})
+    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize(
+    ("body", "stored"),
+    [
+        ("text", "text"),
+        ("", ""),
+        ('"quoted"', '"quoted"'),
+        (5, "5"),
+        (1.5, "1.5"),
+        (True, "true"),
+        (False, "false"),
+        ([], "[]"),
+        ({}, "{}"),
+        (None, None),
+    ],
+)
+def test_a_body_that_is_not_a_string_is_stored_as_json_text(
+    connection: Connection, queue: str, body: Any, stored: str | None
+) -> None:
+    batch(connection, queue, {"body": body})
+    assert take_one(connection, queue).body == stored
+
+
+@pytest.mark.promise("P20")
+def test_texts_come_out_as_they_went_in(connection: Connection, queue: str) -> None:
+    batch(
+        connection,
+        queue,
+        *({"body": text, "message_type": text, "headers": {text: text}} for text in TEXTS),
+    )
+    rows = take(connection, queue, 100)
+    assert bodies(rows) == TEXTS
+    assert [row.message_type for row in rows] == TEXTS
+    assert [row.headers for row in rows] == [{text: text} for text in TEXTS]
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("binary", [b"", b"\x00", bytes(range(256)), bytes(1000)])
+def test_binary_bodies_come_out_as_they_went_in(
+    connection: Connection, queue: str, binary: bytes
+) -> None:
+    batch(connection, queue, {"body_base64": base64.b64encode(binary).decode()})
+    row = take_one(connection, queue)
+    assert (row.body, bytes(row.body_binary)) == (None, binary)
+
+
+@pytest.mark.promise("P01")
+def test_an_empty_batch_is_nothing(connection: Connection, queue: str) -> None:
+    assert batch(connection, queue) == []
+
+
+@pytest.mark.promise("P01", "P15")
+def test_ten_thousand_messages_are_taken_and_one_more_is_refused(
+    connection: Connection, queue: str
+) -> None:
+    rows = batch(connection, queue, *({"body": "x"} for _ in range(10000)))
+    assert [row.position for row in rows] == list(range(1, 10001))
+    refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=[{}] * 10001)
+    assert counts(connection, queue)[0] == 10000
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("messages", [None, {}, "text", 1, True, {"body": "not in an array"}])
+def test_anything_but_an_array_is_refused(
+    connection: Connection, queue: str, messages: Any
+) -> None:
+    text = refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=messages)
+    assert "array" in text
+
+
+BAD_MESSAGES: list[tuple[Any, str]] = [
+    (None, "object"),
+    ("text", "object"),
+    (1, "object"),
+    ([], "object"),
+    ({"unknown": 1}, "unknown"),
+    ({"Body": "case matters"}, "Body"),
+    ({"body_binary": "x"}, "body_binary"),
+    ({"queue_name": "x"}, "queue_name"),
+    ({"": 1}, "key"),
+    ({"priority": -1}, "priority"),
+    ({"priority": 10}, "priority"),
+    ({"priority": "high"}, "priority"),
+    ({"priority": 1.5}, "priority"),
+    ({"priority": True}, "priority"),
+    ({"priority": [1]}, "priority"),
+    ({"priority": 1e30}, "priority"),
+    ({"delay_seconds": -1}, "delay_seconds"),
+    ({"delay_seconds": TEN_YEARS + 1}, "delay_seconds"),
+    ({"delay_seconds": "soon"}, "delay_seconds"),
+    ({"delay_seconds": "NaN"}, "delay_seconds"),
+    ({"delay_seconds": "infinity"}, "delay_seconds"),
+    ({"delay_seconds": {}}, "delay_seconds"),
+    ({"delay_seconds": 1e300}, "delay_seconds"),
+    ({"delay_seconds": 10**400}, "delay_seconds"),
+    ({"run_at": "not a time"}, "run_at"),
+    ({"run_at": "2030-13-01T00:00:00Z"}, "run_at"),
+    ({"run_at": "infinity"}, "run_at"),
+    ({"run_at": 5}, "run_at"),
+    ({"run_at": []}, "run_at"),
+    ({"delay_seconds": 1, "run_at": "2030-01-01T00:00:00Z"}, "run_at"),
+    ({"body": "x", "body_base64": "eA=="}, "body"),
+    ({"body_base64": "not base64!"}, "body_base64"),
+    ({"body_base64": "eA="}, "body_base64"),
+    ({"body_base64": 5}, "body_base64"),
+    ({"message_type": "x" * 201}, "message_type"),
+    ({"message_type": {"a": 1}}, "message_type"),
+    ({"message_type": 5}, "message_type"),
+    ({"headers": []}, "headers"),
+    ({"headers": "text"}, "headers"),
+    ({"dedup_key": ""}, "dedup_key"),
+    ({"dedup_key": "x" * 201}, "dedup_key"),
+    ({"dedup_key": ["a"]}, "dedup_key"),
+    ({"dedup_key": 5}, "dedup_key"),
+    ({"max_attempts": 0}, "max_attempts"),
+    ({"max_attempts": 10001}, "max_attempts"),
+    ({"max_attempts": "many"}, "max_attempts"),
+    ({"max_attempts": 2.5}, "max_attempts"),
+]
+
+
+@pytest.mark.promise("P01", "P15")
+@pytest.mark.parametrize(("message", "named"), BAD_MESSAGES, ids=lambda value: repr(value)[:50])
+def test_a_bad_message_is_refused_with_its_position_and_none_is_stored(
+    connection: Connection, queue: str, message: Any, named: str
+) -> None:
+    messages = [{"body": "good"}, {"body": "good"}, message, {"body": "good"}]
+    text = refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=messages)
+    assert named in text
+    assert "(message 3)" in text
+    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
+
+
+@pytest.mark.promise("P15")
+def test_an_unknown_queue_is_refused(connection: Connection, queue_name: str) -> None:
+    refused(connection, "RQ701", "enqueue_batch", queue_name=queue_name, messages=[])
+
+
+@pytest.mark.promise("P15")
+def test_a_missing_name_is_refused(connection: Connection) -> None:
+    refused(connection, "RQ711", "enqueue_batch", queue_name=None, messages=[])

@@ -1,0 +1,137 @@
+"""Calls routines by name, and holds every call to the contract.
+
+    row = one(connection, "enqueue", queue_name=queue, body="hello")
+    refused(connection, "RQ701", "enqueue", queue_name="nowhere")
+
+Only the arguments that are given are sent, so the defaults of the installed routine count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rowq.contract import load_contract
+
+from tests.engines.base import Connection
+from tests.helpers.dialects import dialect_of
+
+
+class Row(SimpleNamespace):
+    """One row of a result: the contract's columns as attributes."""
+
+
+def call(connection: Connection, routine: str, **arguments: Any) -> list[Row]:
+    """Call a routine and return its rows; columns and outcomes must be the contract's."""
+    entry = load_contract().routines[routine]
+    unknown = arguments.keys() - {parameter.name for parameter in entry.parameters}
+    assert not unknown, f"{routine} has no parameter {unknown}"
+    columns, rows = dialect_of(connection).call(connection, entry, arguments)
+    assert columns == [column.name for column in entry.columns], f"columns of {routine}"
+    result = [Row(**dict(zip(columns, row, strict=True))) for row in rows]
+    if entry.outcomes:
+        assert {row.outcome for row in result} <= set(entry.outcomes), f"outcomes of {routine}"
+    return result
+
+
+def one(connection: Connection, routine: str, **arguments: Any) -> Row:
+    """Call a routine that must return exactly one row."""
+    rows = call(connection, routine, **arguments)
+    assert len(rows) == 1, f"{routine} returned {len(rows)} rows"
+    return rows[0]
+
+
+def refused(connection: Connection, number: str, routine: str, **arguments: Any) -> str:
+    """Call a routine that must fail with this error, and return the error's text.
+
+    The number must be one that the contract gives for the routine.
+    """
+    contract = load_contract()
+    assert number in contract.routines[routine].errors, f"{routine} does not declare {number}"
+    dialect = dialect_of(connection)
+    with pytest.raises(dialect.database_error) as caught:
+        call(connection, routine, **arguments)
+    found, text = dialect.error(caught.value)
+    assert found == number, f"{routine}: {found} {text}"
+    assert text.startswith(f"{number} {contract.errors[number].name}: "), text
+    return text
+
+
+@contextmanager
+def transaction(connection: Connection) -> Iterator[None]:
+    """Run a block in one transaction on a connection in autocommit; an error rolls back."""
+    dialect = dialect_of(connection)
+    dialect.begin(connection)
+    try:
+        yield
+    except BaseException:
+        dialect.rollback(connection)
+        raise
+    dialect.commit(connection)
+
+
+@contextmanager
+def rolled_back(connection: Connection) -> Iterator[None]:
+    """Run a block in one transaction that is rolled back at its end."""
+    dialect = dialect_of(connection)
+    dialect.begin(connection)
+    try:
+        yield
+    finally:
+        dialect.rollback(connection)
+
+
+def send(connection: Connection, queue: str, *bodies: str, **arguments: Any) -> list[int]:
+    """Enqueue one message for each body, with the same arguments, and return their ids."""
+    return [
+        one(connection, "enqueue", queue_name=queue, body=body, **arguments).message_id
+        for body in bodies
+    ]
+
+
+def take(connection: Connection, queue: str, batch_size: int = 1, **arguments: Any) -> list[Row]:
+    """Dequeue, and return the rows."""
+    return call(
+        connection, "dequeue_fast", queue_name=queue, batch_size=batch_size, **arguments
+    )
+
+
+def take_one(connection: Connection, queue: str, **arguments: Any) -> Row:
+    """Dequeue one message that must be there."""
+    return one(connection, "dequeue_fast", queue_name=queue, **arguments)
+
+
+def bodies(rows: list[Row]) -> list[str | None]:
+    """Return the text bodies of dequeued rows, in their order."""
+    return [row.body for row in rows]
+
+
+def outcomes(rows: list[Row]) -> dict[int, str]:
+    """Return the outcome of each message."""
+    return {row.message_id: row.outcome for row in rows}
+
+
+def state_of(connection: Connection, queue: str, message_id: int) -> str | None:
+    """Return the state of a message, None when rowq does not know it."""
+    rows = call(connection, "get_message", queue_name=queue, message_id=message_id)
+    return rows[0].state if rows else None
+
+
+def counts(connection: Connection, queue: str) -> tuple[int, int, int, int]:
+    """Return how many messages are ready, delayed, leased and dead."""
+    row = one(connection, "queue_stats", queue_name=queue)
+    return row.ready, row.delayed, row.leased, row.dead
+
+
+def die(connection: Connection, queue: str, *bodies: str, **arguments: Any) -> list[int]:
+    """Enqueue messages and let them fail for good; return their ids."""
+    ids = []
+    for body in bodies:
+        send(connection, queue, body, **arguments)
+        row = take_one(connection, queue)
+        call(connection, "fail_now", queue_name=queue, claim_id=row.claim_id, error="broken")
+        ids.append(row.message_id)
+    return ids
