@@ -1,0 +1,171 @@
+"""dequeue, peek, show, and finishing by hand what dequeue took: complete, retry, fail..."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from rowq.cli.database import open_queue
+from rowq.cli.errors import ExitCode
+from rowq.cli.options import (
+    AsJson,
+    BatchSize,
+    ClaimId,
+    ErrorText,
+    HeldIds,
+    LeaseSeconds,
+    QueueName,
+    Url,
+    WorkerName,
+)
+from rowq.cli.output import finish, print_facts, print_json, record
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    message_commands: tuple[Callable[..., None], ...] = (dequeue, peek, show)
+    claim_commands: tuple[Callable[..., None], ...] = (complete, retry, fail, release, extend)
+    for command in message_commands:
+        app.command(rich_help_panel="Messages")(command)
+    for command in claim_commands:
+        app.command(rich_help_panel="Messages of a claim")(command)
+
+
+def dequeue(
+    queue_name: QueueName,
+    url: Url,
+    batch_size: BatchSize = 1,
+    worker_name: WorkerName = None,
+    lease_seconds: LeaseSeconds = None,
+    wait_seconds: Annotated[
+        float, typer.Option(help="Wait so long for a message when there is none.")
+    ] = 0,
+    as_json: AsJson = False,  # noqa: ARG001 - accepted everywhere; here it is always JSON
+) -> None:
+    """Lease messages and print them as JSON lines; nothing is printed when there are none.
+
+    A binary body is printed in base64. Finish the messages with complete, retry, fail or release;
+    else they come back when the lease runs out.
+    """
+    with open_queue(url) as queue:
+        if wait_seconds > 0:
+            messages = queue.dequeue_wait(
+                queue_name,
+                batch_size,
+                worker_name=worker_name,
+                lease_seconds=lease_seconds,
+                wait_seconds=wait_seconds,
+            )
+        else:
+            messages = queue.dequeue_fast(
+                queue_name, batch_size, worker_name=worker_name, lease_seconds=lease_seconds
+            )
+    for message in messages:
+        print_json(message)
+
+
+def peek(
+    queue_name: QueueName,
+    url: Url,
+    batch_size: BatchSize = 1,
+    as_json: AsJson = False,  # noqa: ARG001 - accepted everywhere; here it is always JSON
+) -> None:
+    """Print the next ready messages as JSON lines without leasing them."""
+    with open_queue(url) as queue:
+        messages = queue.peek(queue_name, batch_size)
+    for message in messages:
+        print_json(message)
+
+
+def show(
+    queue_name: QueueName,
+    message_id: Annotated[int, typer.Argument(metavar="ID", help="The message.")],
+    url: Url,
+    as_json: AsJson = False,
+) -> None:
+    """Show where a message is and everything about it; exits with 4 when rowq does not know it."""
+    with open_queue(url) as queue:
+        found = queue.get_message(queue_name, message_id)
+    if found is None:
+        if not as_json:
+            typer.echo("not found")
+        raise typer.Exit(ExitCode.INCOMPLETE)
+    if as_json:
+        print_json(found)
+    else:
+        print_facts(record(found))
+
+
+def complete(
+    queue_name: QueueName,
+    claim_id: ClaimId,
+    url: Url,
+    message_ids: HeldIds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Finish messages that dequeue took."""
+    with open_queue(url) as queue:
+        outcomes = queue.complete(queue_name, claim_id, message_ids)
+    finish(outcomes, as_json, good={"completed"})
+
+
+def retry(
+    queue_name: QueueName,
+    claim_id: ClaimId,
+    url: Url,
+    message_ids: HeldIds = None,
+    delay_seconds: Annotated[
+        float | None, typer.Option(help="Delay; the queue's backoff by default.")
+    ] = None,
+    error: ErrorText = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give messages back for another attempt after a delay."""
+    with open_queue(url) as queue:
+        outcomes = queue.retry_later(
+            queue_name, claim_id, message_ids, delay_seconds=delay_seconds, error=error
+        )
+    finish(outcomes, as_json, good={"retrying", "dead"})
+
+
+def fail(
+    queue_name: QueueName,
+    claim_id: ClaimId,
+    url: Url,
+    message_ids: HeldIds = None,
+    error: ErrorText = None,
+    as_json: AsJson = False,
+) -> None:
+    """Declare messages dead without another attempt."""
+    with open_queue(url) as queue:
+        outcomes = queue.fail_now(queue_name, claim_id, message_ids, error=error)
+    finish(outcomes, as_json, good={"dead"})
+
+
+def release(
+    queue_name: QueueName,
+    claim_id: ClaimId,
+    url: Url,
+    message_ids: HeldIds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give messages back to the front without spending the attempt."""
+    with open_queue(url) as queue:
+        outcomes = queue.release(queue_name, claim_id, message_ids)
+    finish(outcomes, as_json, good={"released"})
+
+
+def extend(
+    queue_name: QueueName,
+    claim_id: ClaimId,
+    url: Url,
+    lease_seconds: LeaseSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold the messages of a claim for longer."""
+    with open_queue(url) as queue:
+        lease = queue.extend_lease(queue_name, claim_id, lease_seconds=lease_seconds)
+    if as_json:
+        print_json(lease)
+    else:
+        print_facts(record(lease))

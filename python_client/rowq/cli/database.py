@@ -1,0 +1,85 @@
+"""The database that a command talks to, and what must never be shown of its URL."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import rowq
+from rowq.engines import engines, without_password
+from rowq.errors import RowqError
+from rowq.migrate import status
+from rowq.queue import Queue
+
+# In a URL that was given in the wrong place, too.
+_USER_AND_PASSWORD = re.compile(r"(://[^\s/?#:@]*:)[^\s/?#@]+@")
+
+_seen_urls: set[str] = set()
+
+
+class NotInstalled(RowqError):  # noqa: N818 - named by what was found
+    """The database has no rowq, so none of its routines can be called."""
+
+
+def remember_url(url: str | None) -> str | None:
+    """Note a URL whose secrets must not be shown; a callback of the option --url."""
+    if url:
+        _seen_urls.add(url)
+    return url
+
+
+@contextmanager
+def open_queue(url: str) -> Iterator[Queue]:
+    """Connect for the length of a block; raises CannotConnect, NotInstalled for a bare database.
+
+    A lost connection is not waited for long: a person, or a script, can run the command again.
+    """
+    with rowq.connect(url, reconnect_seconds=5.0) as queue:
+        try:
+            yield queue
+        except Exception as error:
+            if is_driver_error(error) and is_bare(url):
+                raise NotInstalled(
+                    "rowq is not installed in this database; install it with: rowq migrate"
+                ) from error
+            raise
+
+
+def is_bare(url: str) -> bool:
+    """Whether the database has no rowq; False also when that cannot be found out."""
+    try:
+        return status(url).installed == 0
+    except Exception as error:
+        if isinstance(error, RowqError) or is_driver_error(error):
+            return False
+        raise
+
+
+def is_driver_error(error: BaseException) -> bool:
+    """Whether an engine's driver raised the error."""
+    packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    return any(engine.driver_package in packages for engine in engines())
+
+
+def hide_secrets(text: str) -> str:
+    """Return `text` without the URLs given to this command, and without their passwords."""
+    for url in _seen_urls:
+        text = text.replace(url, without_password(url))
+        for secret in _secrets(url):
+            text = text.replace(secret, "***")
+    return _USER_AND_PASSWORD.sub(r"\1***@", text)
+
+
+def _secrets(url: str) -> set[str]:
+    """Return the URL's passwords as written and as meant; nothing for what is no URL."""
+    found: set[str] = set()
+    user_info = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
+    found.add(user_info.partition(":")[2])
+    try:
+        query: list[tuple[str, Any]] = parse_qsl(urlsplit(url).query)
+    except ValueError:
+        query = []
+    found.update(value for name, value in query if "password" in name.lower())
+    found |= {unquote(secret) for secret in found}
+    return found - {""}

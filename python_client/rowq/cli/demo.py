@@ -1,0 +1,52 @@
+"""demo: real orders through a queue, with a worker killed in the middle."""
+
+from contextlib import ExitStack
+
+import typer
+from rich.console import Console
+
+from rowq.cli.database import NotInstalled, is_bare
+from rowq.cli.errors import CommandFailed, ExitCode
+from rowq.cli.options import AsJson, OptionalUrl
+from rowq.cli.output import print_json, record
+from rowq.demo.demo import private_server, run
+from rowq.demo.report import Report
+from rowq.demo.show import Show, print_report
+from rowq.engines import without_password
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command."""
+    app.command(rich_help_panel="The installation")(demo)
+
+
+def demo(url: OptionalUrl = None, as_json: AsJson = False) -> None:
+    """Run 69,659 real orders through a queue, kill a worker in the middle, and compare the sums.
+
+    Without --url a private PostgreSQL is started, and removed at the end. In a database of your own
+    it uses a queue and a table of its own, and removes both; rowq must be installed there.
+    """
+    console = Console(stderr=as_json, highlight=False)
+    with ExitStack() as stack:
+        show = stack.enter_context(Show(console))
+        if url is None:
+            report = run(stack.enter_context(private_server(show)), show)
+        else:
+            if is_bare(url):
+                raise NotInstalled("rowq is not installed in this database: rowq migrate")
+            show.say(f"using {without_password(url)}")
+            report = run(url, show)
+    _tell(report, console, as_json)
+
+
+def _tell(report: Report, console: Console, as_json: bool) -> None:
+    if as_json:
+        rates = {
+            "enqueued_per_second": round(report.enqueued_per_second),
+            "drained_per_second": round(report.drained_per_second),
+        }
+        print_json(record(report) | rates | {"faults": report.faults()})
+    else:
+        print_report(console, report)
+    if faults := report.faults():
+        raise CommandFailed(ExitCode.INCOMPLETE, "the demo failed: " + "; ".join(faults))

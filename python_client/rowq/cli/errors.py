@@ -1,0 +1,117 @@
+"""Exit codes, and how a fault becomes one line on standard error."""
+
+from enum import IntEnum
+from typing import Any, ClassVar
+
+import typer
+from typer.core import TyperGroup
+
+from rowq.cli.database import NotInstalled, hide_secrets, is_driver_error
+from rowq.demo.postgres_binaries import LocalPostgresError
+from rowq.errors import CannotConnect, ConnectionLost, EngineUnknown, Refused, RowqError
+from rowq.migrate.errors import MigrationError
+
+
+class ExitCode(IntEnum):
+    """What the exit status of `rowq` means; `rowq --help` prints this list."""
+
+    DONE = 0
+    REFUSED = 1
+    USAGE = 2
+    NO_CONNECTION = 3
+    INCOMPLETE = 4
+    BAD_INPUT = 5
+    FAILED = 6
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.DONE: "done",
+    ExitCode.REFUSED: "refused, nothing changed; the error begins with its number, RQ...",
+    ExitCode.USAGE: "wrong usage",
+    ExitCode.NO_CONNECTION: "no connection to the database, or it broke",
+    ExitCode.INCOMPLETE: "done in part, or not as it should be; see the command's help",
+    ExitCode.BAD_INPUT: "the input has a fault; the error says where and what is in already",
+    ExitCode.FAILED: "failed: an error of the database, a worker that gave up, a file...",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
+}
+
+
+class CommandFailed(Exception):  # noqa: N818 - named by what happened, as the package's errors are
+    """Ends the command with `code` after one line on standard error."""
+
+    def __init__(self, code: ExitCode, text: str) -> None:
+        """Keep the code; `text` is shown."""
+        super().__init__(text)
+        self.code = code
+
+
+class BadInput(CommandFailed):
+    """What was to be read has a fault."""
+
+    def __init__(self, text: str) -> None:
+        """Say in `text` where it is."""
+        super().__init__(ExitCode.BAD_INPUT, text)
+
+
+class Guarded(TyperGroup):
+    """The root of all commands: turns every known error into a line and an exit code."""
+
+    _CODES: ClassVar[tuple[tuple[type[Exception], ExitCode], ...]] = (
+        (Refused, ExitCode.REFUSED),
+        (MigrationError, ExitCode.REFUSED),
+        (CannotConnect, ExitCode.NO_CONNECTION),
+        (ConnectionLost, ExitCode.NO_CONNECTION),
+        (EngineUnknown, ExitCode.USAGE),
+        (NotInstalled, ExitCode.FAILED),
+        (RowqError, ExitCode.FAILED),
+        (LocalPostgresError, ExitCode.FAILED),
+        (OSError, ExitCode.FAILED),
+    )
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; raises typer.Exit with its code."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except KeyboardInterrupt:
+            say_error("interrupted")
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except Exception as error:
+            code = self._code(error)
+            if code is None:
+                raise
+            say_error(one_line(error))
+            raise typer.Exit(code) from None
+
+    def _code(self, error: Exception) -> ExitCode | None:
+        if isinstance(error, CommandFailed):
+            return error.code
+        for kind, code in self._CODES:
+            if isinstance(error, kind):
+                return code
+        return ExitCode.FAILED if is_driver_error(error) else None
+
+
+def exit_code_of(error: BaseException) -> ExitCode:
+    """Return the exit code of a refusal or a lost connection met in the middle of a command."""
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, Refused):
+        return ExitCode.REFUSED
+    lost = isinstance(error, CannotConnect | ConnectionLost)
+    return ExitCode.NO_CONNECTION if lost else ExitCode.FAILED
+
+
+def one_line(error: BaseException) -> str:
+    """Return the error's text as one line; a migration's remedy stays on a line of its own."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    if isinstance(error, MigrationError):
+        return "\n".join(lines)
+    return " ".join(line.strip() for line in lines if line.strip())
+
+
+def say_error(text: str) -> None:
+    """Write `rowq: text` to standard error, without any secret of the database's URL."""
+    typer.echo(f"rowq: {hide_secrets(text)}", err=True)

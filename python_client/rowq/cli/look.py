@@ -1,0 +1,99 @@
+"""stats, health, maintain: how the queues are doing, and keeping house."""
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.live import Live
+
+from rowq.cli.database import open_queue
+from rowq.cli.errors import ExitCode
+from rowq.cli.options import AnyQueue, AsJson, Url
+from rowq.cli.output import console, print_rows, record, table
+from rowq.messages import QueueStats
+from rowq.queue import Queue
+
+_COUNTS = ("ready", "delayed", "leased", "dead")
+_SHOWN = ("queue_name", "is_paused", *_COUNTS, "oldest_ready_seconds")
+_STYLES = {"critical": "bold red", "warning": "yellow"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    for command in (stats, health, maintain):
+        app.command(rich_help_panel="Operation")(command)
+
+
+def stats(
+    url: Url,
+    queue_name: AnyQueue = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")
+    ] = False,
+    interval: Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1)] = 2.0,
+    max_count: Annotated[
+        int, typer.Option(help="Count no further; a count that reaches it is shown with a +.")
+    ] = 100_000,
+    as_json: AsJson = False,
+) -> None:
+    """Show how many messages of each kind the queues hold."""
+    with open_queue(url) as queue:
+        if not watch:
+            _print(_look(queue, queue_name, max_count), max_count, as_json)
+        elif as_json or not sys.stdout.isatty():
+            while True:
+                _print(_look(queue, queue_name, max_count), max_count, as_json)
+                sys.stdout.flush()
+                time.sleep(interval)
+        else:
+            _watch(queue, queue_name, max_count, interval)
+
+
+def health(url: Url, as_json: AsJson = False) -> None:
+    """Show what hurts; exits with 4 when a check is critical."""
+    with open_queue(url) as queue:
+        checks = queue.health()
+    print_rows(checks, as_json, nothing="nothing to check", style=_style)
+    if any(check.status == "critical" for check in checks):
+        raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def maintain(
+    url: Url,
+    queue_name: AnyQueue = None,
+    batch_size: Annotated[int, typer.Option(help="Most messages per task and queue.")] = 1000,
+    as_json: AsJson = False,
+) -> None:
+    """Do all housekeeping once; workers do it by themselves."""
+    with open_queue(url) as queue:
+        done = queue.maintain(queue_name, batch_size)
+    print_rows(done, as_json, nothing="no queues")
+
+
+def _look(queue: Queue, queue_name: str | None, max_count: int) -> list[QueueStats]:
+    return queue.queue_stats(queue_name, max_count=max_count)
+
+
+def _print(found: list[QueueStats], max_count: int, as_json: bool) -> None:
+    rows: list[Any] = list(found) if as_json else [_counts(one, max_count) for one in found]
+    print_rows(rows, as_json, nothing="no queues", columns=_SHOWN)
+
+
+def _watch(queue: Queue, queue_name: str | None, max_count: int, interval: float) -> None:
+    with Live(console=console(), auto_refresh=False) as live:
+        while True:
+            found = [_counts(one, max_count) for one in _look(queue, queue_name, max_count)]
+            live.update(table(found, _SHOWN) if found else "no queues", refresh=True)
+            time.sleep(interval)
+
+
+def _counts(stats: QueueStats, max_count: int) -> dict[str, Any]:
+    """Return a queue's stats for people: a count that was cut off says so."""
+    facts: dict[str, Any] = record(stats)
+    return facts | {name: f"{facts[name]}+" for name in _COUNTS if facts[name] >= max_count}
+
+
+def _style(check: Mapping[str, Any]) -> str | None:
+    return _STYLES.get(check["status"])

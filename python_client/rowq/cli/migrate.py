@@ -1,0 +1,107 @@
+"""migrate, rollback, status, sql: rowq's tables and routines in a database."""
+
+from typing import Annotated
+
+import typer
+
+from rowq import migrate as migrations
+from rowq.cli.errors import ExitCode
+from rowq.cli.options import AsJson, Url
+from rowq.cli.output import console, print_facts, print_json, table
+from rowq.engines import engines
+from rowq.migrate import Migrated, Status
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    for command in (migrate, rollback, status, sql):
+        app.command(rich_help_panel="The installation")(command)
+
+
+def migrate(
+    url: Url,
+    to: Annotated[
+        int | None, typer.Option(metavar="N", help="Install no migration above this one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Install rowq in a database, or upgrade it; harmless when there is nothing to do."""
+    _tell(migrations.migrate(url, to), as_json)
+
+
+def rollback(
+    url: Url,
+    to: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Go back to this migration; by default one. 0: remove."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also when unfinished messages are thrown away.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go back to an earlier migration, or remove rowq."""
+    _tell(migrations.rollback(url, to, force=force), as_json)
+
+
+def status(url: Url, as_json: AsJson = False) -> None:
+    """Show what is installed; exits with 4 when it is not up to date, or was changed by hand."""
+    found = migrations.status(url)
+    if as_json:
+        print_json(found)
+    else:
+        _print_status(found)
+    if found.pending or found.newer or found.drift:
+        raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def sql(
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="Whose script: " + ", ".join(one.name for one in engines()) + ".",
+            show_default=False,
+        ),
+    ],
+    from_number: Annotated[
+        int,
+        typer.Option("--from", metavar="N", help="Only what comes after this migration."),
+    ] = 0,
+) -> None:
+    """Print what migrate does as a script for the engine's own client, such as psql."""
+    typer.echo(migrations.script(engine, from_number), nl=False)
+
+
+def _tell(done: Migrated, as_json: bool) -> None:
+    if as_json:
+        print_json(done)
+        return
+    for number in done.applied:
+        typer.echo(f"installed migration {number}")
+    for number in done.rolled_back:
+        typer.echo(f"removed migration {number}")
+    if not (done.applied or done.rolled_back):
+        typer.echo("nothing to do")
+    typer.echo(f"migration {done.installed} is installed" if done.installed else "rowq is removed")
+    for notice in done.notices:
+        typer.echo(f"notice: {notice}", err=True)
+
+
+def _print_status(found: Status) -> None:
+    roles = [f"{name}{'' if there else ' (missing)'}" for name, there in found.roles.items()]
+    print_facts(
+        {
+            "server": found.server,
+            "installed": found.installed or "nothing",
+            "pending": ", ".join(map(str, found.pending)) or "nothing",
+            "unknown_here": ", ".join(found.newer) or "nothing",
+            "owner": found.owner,
+            "roles": ", ".join(roles),
+        }
+    )
+    if found.drift:
+        typer.echo("not as shipped:")
+        records = [{"routine": one.routine, "problem": one.problem} for one in found.drift]
+        console().print(table(records))
+    for notice in found.notices:
+        typer.echo(f"notice: {notice}", err=True)

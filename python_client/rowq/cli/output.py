@@ -1,0 +1,126 @@
+"""How results are printed: tables for people, JSON lines for programs."""
+
+import base64
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rowq.cli.errors import ExitCode
+
+_WIDE = 10_000
+_LONGEST_CELL = 300
+
+
+def console() -> Console:
+    """Return the console of standard output; without a terminal nothing is wrapped or cut."""
+    terminal = sys.stdout.isatty()
+    return Console(file=sys.stdout, highlight=False, width=None if terminal else _WIDE)
+
+
+def print_json(value: Any) -> None:
+    """Print a result or a dictionary as one line of JSON."""
+    typer.echo(json.dumps(record(value), ensure_ascii=False, default=_spell))
+
+
+def record(value: Any) -> Any:
+    """Return a dataclass as a dictionary of its fields; anything else as it is."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return value
+
+
+def print_rows(
+    rows: Sequence[Any],
+    as_json: bool,
+    *,
+    nothing: str,
+    columns: Sequence[str] | None = None,
+    style: Callable[[Mapping[str, Any]], str | None] | None = None,
+) -> None:
+    """Print results as JSON lines, or as a table.
+
+    rows     dataclasses or dictionaries of one kind
+    nothing  what a person is told when there are none
+    columns  what the table shows; all fields by default
+    style    the rich style of a table's row
+    """
+    if as_json:
+        for row in rows:
+            print_json(row)
+    elif not rows:
+        typer.echo(nothing)
+    else:
+        console().print(table([record(row) for row in rows], columns, style))
+
+
+def table(
+    records: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] | None = None,
+    style: Callable[[Mapping[str, Any]], str | None] | None = None,
+) -> Table:
+    """Return dictionaries as a table for people."""
+    names = columns or list(records[0])
+    made = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        number = all(isinstance(one[name], int | float | None) for one in records)
+        made.add_column(Text(name.replace("_", " ")), justify="right" if number else "left")
+    for one in records:
+        made.add_row(*(cell(one[name]) for name in names), style=style(one) if style else None)
+    return made
+
+
+def print_facts(facts: Mapping[str, Any]) -> None:
+    """Print a name and a value per line, for people."""
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        typer.echo(f"{name.replace('_', ' '):<{width}}  {cell(value, _WIDE).plain}")
+
+
+def cell(value: Any, longest: int = _LONGEST_CELL) -> Text:
+    """Return a value as text that cannot disturb a terminal or a table."""
+    match value:
+        case None:
+            return Text("-")
+        case bool():
+            return Text("yes" if value else "no")
+        case float():
+            return Text(f"{value:,.3f}".rstrip("0").rstrip("."))
+        case datetime():
+            return Text(value.isoformat(sep=" ", timespec="milliseconds"))
+        case bytes():
+            return Text(f"{len(value):,} bytes")
+        case dict() | list() | tuple():
+            shown = json.dumps(value, ensure_ascii=False, default=_spell)
+        case _:
+            shown = str(value)
+    visible = "".join(one if one.isprintable() else _escaped(one) for one in shown)
+    return Text(visible if len(visible) <= longest else visible[: longest - 1] + "…")
+
+
+def finish(outcomes: Iterable[Any], as_json: bool, *, good: set[str]) -> None:
+    """Print what was done with each message; exit with INCOMPLETE unless all outcomes are good."""
+    told = list(outcomes)
+    print_rows(told, as_json, nothing="no messages")
+    if any(one.outcome not in good for one in told):
+        raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "backslashreplace").decode()
+
+
+def _spell(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return record(value)

@@ -1,0 +1,157 @@
+"""rowq queue ...: create, list, show, alter, pause, resume, purge, drop."""
+
+from typing import Annotated
+
+import typer
+
+from rowq.cli.database import open_queue
+from rowq.cli.options import AsJson, QueueName, Url
+from rowq.cli.output import print_facts, print_json, print_rows, record
+from rowq.messages import PurgedQueue, QueueOutcome, QueueStats
+
+app = typer.Typer(help="Make, change and remove queues.", no_args_is_help=True)
+
+_COUNTS = ("queue_name", "is_paused", "ready", "delayed", "leased", "dead", "oldest_ready_seconds")
+
+LeaseSetting = Annotated[int | None, typer.Option(help="Length of a lease, 1 to 86400.")]
+MaxAttempts = Annotated[int | None, typer.Option(help="Leases before a message is dead.")]
+BackoffBase = Annotated[float | None, typer.Option(help="Delay before the second attempt.")]
+BackoffFactor = Annotated[float | None, typer.Option(help="Growth of each further delay.")]
+BackoffCap = Annotated[float | None, typer.Option(help="No delay is longer.")]
+BackoffJitter = Annotated[
+    float | None, typer.Option(help="Random share, 0 to 1, that a delay is shortened by.")
+]
+ArchiveDays = Annotated[
+    int | None, typer.Option(help="Days to keep finished messages; 0 deletes them.")
+]
+
+
+@app.command()
+def create(
+    queue_name: QueueName,
+    url: Url,
+    lease_seconds: LeaseSetting = None,
+    max_attempts: MaxAttempts = None,
+    backoff_base_seconds: BackoffBase = None,
+    backoff_factor: BackoffFactor = None,
+    backoff_cap_seconds: BackoffCap = None,
+    backoff_jitter: BackoffJitter = None,
+    archive_days: ArchiveDays = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a queue; one that exists is left as it is."""
+    with open_queue(url) as queue:
+        done = queue.create_queue(
+            queue_name,
+            lease_seconds=lease_seconds,
+            max_attempts=max_attempts,
+            backoff_base_seconds=backoff_base_seconds,
+            backoff_factor=backoff_factor,
+            backoff_cap_seconds=backoff_cap_seconds,
+            backoff_jitter=backoff_jitter,
+            archive_days=archive_days,
+        )
+    _tell(done, as_json)
+
+
+@app.command()
+def alter(
+    queue_name: QueueName,
+    url: Url,
+    lease_seconds: LeaseSetting = None,
+    max_attempts: MaxAttempts = None,
+    backoff_base_seconds: BackoffBase = None,
+    backoff_factor: BackoffFactor = None,
+    backoff_cap_seconds: BackoffCap = None,
+    backoff_jitter: BackoffJitter = None,
+    archive_days: ArchiveDays = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change settings of a queue; what is left out stays as it is."""
+    with open_queue(url) as queue:
+        done = queue.alter_queue(
+            queue_name,
+            lease_seconds=lease_seconds,
+            max_attempts=max_attempts,
+            backoff_base_seconds=backoff_base_seconds,
+            backoff_factor=backoff_factor,
+            backoff_cap_seconds=backoff_cap_seconds,
+            backoff_jitter=backoff_jitter,
+            archive_days=archive_days,
+        )
+    _tell(done, as_json)
+
+
+@app.command("list")
+def list_queues(url: Url, as_json: AsJson = False) -> None:
+    """List every queue with its counts."""
+    with open_queue(url) as queue:
+        found = queue.queue_stats()
+    print_rows(found, as_json, nothing="no queues", columns=_COUNTS)
+
+
+@app.command()
+def show(queue_name: QueueName, url: Url, as_json: AsJson = False) -> None:
+    """Show counts and settings of a queue."""
+    with open_queue(url) as queue:
+        found: QueueStats = queue.queue_stats(queue_name)[0]
+    if as_json:
+        print_json(found)
+    else:
+        print_facts(record(found))
+
+
+@app.command()
+def pause(queue_name: QueueName, url: Url, as_json: AsJson = False) -> None:
+    """Stop delivery; enqueue and finishing go on."""
+    with open_queue(url) as queue:
+        _tell(queue.pause_queue(queue_name), as_json)
+
+
+@app.command()
+def resume(queue_name: QueueName, url: Url, as_json: AsJson = False) -> None:
+    """Start delivery again."""
+    with open_queue(url) as queue:
+        _tell(queue.resume_queue(queue_name), as_json)
+
+
+@app.command()
+def purge(
+    queue_name: QueueName,
+    url: Url,
+    include_dead: Annotated[
+        bool, typer.Option("--include-dead", help="Remove dead messages too.")
+    ] = False,
+    max_messages: Annotated[int | None, typer.Option(help="Stop after so many.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete waiting messages, ready and delayed; leased ones stay with their workers."""
+    with open_queue(url) as queue:
+        done: PurgedQueue = queue.purge_queue(
+            queue_name, include_dead=include_dead, max_messages=max_messages
+        )
+    if as_json:
+        print_json(done)
+    else:
+        typer.echo(f"removed {done.removed} messages")
+
+
+@app.command()
+def drop(
+    queue_name: QueueName,
+    url: Url,
+    force: Annotated[
+        bool, typer.Option("--force", help="With everything in it, archive included.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove an empty queue, or with --force any queue."""
+    with open_queue(url) as queue:
+        _tell(queue.drop_queue(queue_name, force=force), as_json)
+
+
+def _tell(done: QueueOutcome, as_json: bool) -> None:
+    if as_json:
+        print_json(done)
+    else:
+        typer.echo(f"{done.queue_name}: {done.outcome}")
