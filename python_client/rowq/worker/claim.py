@@ -80,7 +80,7 @@ class LiveClaim:
             if not verdicts:
                 return
             if self.lost:
-                self._context.counter.add(WorkerStats(stale=len(verdicts)))
+                self.settled(verdicts, WorkerStats(stale=len(verdicts)))
                 return
             told = apply_verdicts(queue, self._name, self.claim_id, verdicts, self._context.persist)
             self.settled(verdicts, told)

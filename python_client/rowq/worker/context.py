@@ -38,10 +38,11 @@ class Context:
             self.stopping.set()
 
     def fail(self, error: BaseException) -> None:
-        """Stop because of `error`; the first one counts."""
+        """Stop because of `error`, without waiting for the database; the first one counts."""
         if self.failure is None:
             self.failure = error
         self.stop()
+        self._give_up_at = time.monotonic()
 
     def session(self) -> OwnedSession:
         """Return a session, not yet open, that reconnects for as long as this worker lives."""

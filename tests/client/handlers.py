@@ -1,0 +1,67 @@
+"""Handlers that worker processes import; what they handled stands in files, one per process.
+
+ROWQ_TEST_DIRECTORY names the directory they write in.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import rowq
+
+
+def directory() -> Path:
+    """Return the directory that the test reads."""
+    return Path(os.environ["ROWQ_TEST_DIRECTORY"])
+
+
+def note(message: rowq.Message) -> None:
+    """Write down that the message was handled, in one write that a crash cannot tear."""
+    with (directory() / f"handled-{os.getpid()}").open("ab", buffering=0) as file:
+        file.write(f"{message.message_id}\n".encode())
+
+
+def note_then_wait(message: rowq.Message) -> None:
+    """Write it down and wait until the test says go."""
+    note(message)
+    while not (directory() / "go").exists():
+        time.sleep(0.01)
+
+
+def die_once(message: rowq.Message) -> None:
+    """Kill the own process, without a word, at the first message that any process gets."""
+    if first_to("died"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    note(message)
+
+
+def die(_message: rowq.Message) -> None:
+    """Kill the own process at every message."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def insert(message: rowq.Message, connection: Any) -> None:
+    """Write the message into the table `effect` through the worker's transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into effect (queue_name, number) values (%s, %s)",
+            (message.data["queue_name"], message.data["number"]),
+        )
+
+
+def insert_and_die_once(message: rowq.Message, connection: Any) -> None:
+    """Write it, then kill the own process at the third message that any process gets."""
+    insert(message, connection)
+    if message.data["number"] == 2 and first_to("died"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def first_to(name: str) -> bool:
+    """Whether this process is the first to make the file `name`."""
+    try:
+        (directory() / name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True

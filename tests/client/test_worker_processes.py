@@ -1,0 +1,203 @@
+"""Workers as processes: signals, kills, and a parent that restarts its children."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rowq
+from tests.engines.base import Connection, wait_until
+
+ROOT = Path(__file__).parents[2]
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name, lease_seconds=1, backoff_base_seconds=0)
+    return queue
+
+
+@pytest.fixture
+def start(database_url: str, queue_name: str, tmp_path: Path) -> Iterator[Start]:
+    """Return a function that starts a worker program in a process group of its own."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start_worker(handler: str, **options: Any) -> "subprocess.Popen[str]":
+        arguments = [database_url, queue_name, f"tests.client.handlers:{handler}"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.client.worker_program", *arguments, json.dumps(options)],
+            cwd=ROOT,
+            env={**os.environ, "ROWQ_TEST_DIRECTORY": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start_worker
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
+    sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
+    return [one.message_id for one in sent]
+
+
+def handled(directory: Path) -> dict[int, list[int]]:
+    """Return the messages that each process has handled, by process id."""
+    return {
+        int(path.name.removeprefix("handled-")): [int(line) for line in path.open()]
+        for path in directory.glob("handled-*")
+    }
+
+
+def all_handled(directory: Path) -> list[int]:
+    return sorted(one for ids in handled(directory).values() for one in ids)
+
+
+def left(queue: rowq.Queue, queue_name: str) -> tuple[int, int, int]:
+    stats = queue.queue_stats(queue_name)[0]
+    return stats.ready, stats.delayed, stats.leased
+
+
+def stats_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    """Wait for a clean end and return the printed stats."""
+    output, errors = process.communicate(timeout=40)
+    assert process.returncode == 0, errors
+    return dict(json.loads(output))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=str)
+def test_the_first_signal_finishes_the_message_releases_the_rest_and_exits_with_0(
+    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path, number: signal.Signals
+) -> None:
+    ids = fill(queue, queue_name, 5)
+    worker = start("note_then_wait")
+    wait_until(lambda: bool(all_handled(tmp_path)), "a message is being handled", 20)
+    worker.send_signal(number)
+    (tmp_path / "go").touch()
+    stats = stats_of(worker)
+    assert stats["processed"] + stats["released"] == 5
+    assert all_handled(tmp_path) == ids[: stats["processed"]]
+    assert left(queue, queue_name) == (stats["released"], 0, 0)
+
+
+@pytest.mark.promise("P02", "P09")
+def test_the_second_signal_stops_at_once_and_nothing_is_lost(
+    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+) -> None:
+    ids = fill(queue, queue_name, 3)
+    worker = start("note_then_wait")
+    wait_until(lambda: bool(all_handled(tmp_path)), "a message is being handled", 20)
+    worker.send_signal(signal.SIGTERM)
+    while worker.poll() is None:
+        worker.send_signal(signal.SIGTERM)
+    assert worker.returncode == 128 + signal.SIGTERM
+    (tmp_path / "go").touch()
+    assert stats_of(start("note_then_wait", drain=True))["processed"] == len(ids)
+
+
+@pytest.mark.chaos
+@pytest.mark.promise("P02", "P09")
+def test_a_worker_killed_in_the_middle_loses_nothing(
+    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+) -> None:
+    ids = fill(queue, queue_name, 30)
+    killed = start("die_once", batch_size=10)
+    assert killed.wait(30) == -signal.SIGKILL
+    assert stats_of(start("die_once", drain=True))["processed"] == len(ids)
+    assert sorted(set(all_handled(tmp_path))) == ids
+    assert left(queue, queue_name) == (0, 0, 0)
+
+
+@pytest.mark.chaos
+def test_a_dead_child_is_restarted_and_the_rest_goes_on(
+    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+) -> None:
+    ids = fill(queue, queue_name, 50)
+    stats = stats_of(start("die_once", processes=2, drain=True, batch_size=5))
+    assert stats["processed"] == 50
+    assert sorted(set(all_handled(tmp_path))) == ids
+    assert left(queue, queue_name) == (0, 0, 0)
+
+
+@pytest.mark.chaos
+@pytest.mark.slow
+def test_a_parent_whose_children_keep_dying_gives_up(
+    queue: rowq.Queue, queue_name: str, start: Start
+) -> None:
+    queue.alter_queue(queue_name, max_attempts=100)
+    fill(queue, queue_name, 50)
+    worker = start("die", processes=1, batch_size=1)
+    _, errors = worker.communicate(timeout=60)
+    assert worker.returncode == 1
+    assert "ended 5 times in a row" in errors
+
+
+def test_what_makes_no_sense_in_a_child_ends_the_parent_at_once(
+    queue: rowq.Queue, start: Start
+) -> None:
+    assert queue.version()
+    worker = start("no_such_handler", processes=2)
+    _, errors = worker.communicate(timeout=30)
+    assert worker.returncode == 1
+    assert "failed: cannot find the handler" in errors
+
+
+@pytest.mark.parametrize("to", ["parent", "group"])
+def test_a_signal_to_the_parent_or_to_all_stops_every_child_gracefully(
+    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path, to: str
+) -> None:
+    fill(queue, queue_name, 10)
+    worker = start("note_then_wait", processes=2, batch_size=5)
+    wait_until(lambda: len(handled(tmp_path)) == 2, "both children handle a message", 30)
+    if to == "parent":
+        worker.send_signal(signal.SIGTERM)
+    else:
+        os.killpg(worker.pid, signal.SIGTERM)
+    (tmp_path / "go").touch()
+    stats = stats_of(worker)
+    assert stats["processed"] + stats["released"] == 10
+    assert left(queue, queue_name) == (stats["released"], 0, 0)
+    assert len(all_handled(tmp_path)) == stats["processed"]
+
+
+@pytest.mark.chaos
+def test_children_of_a_killed_parent_finish_their_message_and_end(
+    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+) -> None:
+    fill(queue, queue_name, 10)
+    worker = start("note_then_wait", processes=2, batch_size=5)
+    wait_until(lambda: len(handled(tmp_path)) == 2, "both children handle a message", 30)
+    children = list(handled(tmp_path))
+    worker.kill()
+    worker.wait()
+    (tmp_path / "go").touch()
+    wait_until(lambda: not any(is_alive(child) for child in children), "the children end", 20)
+    stats = queue.queue_stats(queue_name)[0]
+    assert stats.leased == 0
+    assert stats.ready == 10 - len(all_handled(tmp_path))
+
+
+def is_alive(process_id: int) -> bool:
+    """Whether the process runs; one that has ended and waits for its parent does not."""
+    try:
+        status = Path(f"/proc/{process_id}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
