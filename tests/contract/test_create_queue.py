@@ -102,9 +102,7 @@ def test_a_setting_at_its_bound_is_taken(
 def test_a_setting_beyond_its_bound_is_refused_and_no_queue_is_made(
     connection: Connection, queue_name: str, setting: str, value: float
 ) -> None:
-    text = refused(
-        connection, "RQ711", "create_queue", queue_name=queue_name, **{setting: value}
-    )
+    text = refused(connection, "RQ711", "create_queue", queue_name=queue_name, **{setting: value})
     assert setting in text
     refused(connection, "RQ701", "queue_stats", queue_name=queue_name)
 

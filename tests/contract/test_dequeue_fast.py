@@ -52,9 +52,7 @@ def test_a_batch_is_one_claim_with_one_lease(connection: Connection, queue: str)
 
 
 @pytest.mark.promise("P05")
-def test_one_message_is_taken_unless_more_are_asked_for(
-    connection: Connection, queue: str
-) -> None:
+def test_one_message_is_taken_unless_more_are_asked_for(connection: Connection, queue: str) -> None:
     send(connection, queue, "a", "b")
     assert bodies(call(connection, "dequeue_fast", queue_name=queue)) == ["a"]
 

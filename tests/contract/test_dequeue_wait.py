@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from rowq.contract import load_contract
 
+from rowq.contract import load_contract
 from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import (
     Row,
@@ -53,9 +53,7 @@ def start_waiting(
 def test_messages_come_as_rows_of_dequeue_fast_in_one_json_array(
     connection: Connection, queue: str
 ) -> None:
-    one(
-        connection, "enqueue", queue_name=queue, body="🐘", headers={"a": [1]}, message_type="type"
-    )
+    one(connection, "enqueue", queue_name=queue, body="🐘", headers={"a": [1]}, message_type="type")
     one(connection, "enqueue", queue_name=queue, body_binary=bytes(range(256)))
     one(connection, "enqueue", queue_name=queue)
     messages = wait(connection, queue, batch_size=10, worker_name="w", lease_seconds=60)
@@ -67,9 +65,7 @@ def test_messages_come_as_rows_of_dequeue_fast_in_one_json_array(
     assert (text["headers"], text["message_type"], text["attempt"]) == ({"a": [1]}, "type", 1)
     assert base64.b64decode(binary["body_binary"], validate=True) == bytes(range(256))
     assert (none["body"], none["body_binary"], none["headers"]) == (None, None, None)
-    row = one(
-        connection, "get_message", queue_name=queue, message_id=text["message_id"]
-    )
+    row = one(connection, "get_message", queue_name=queue, message_id=text["message_id"])
     assert (row.claim_id, row.worker_name) == (text["claim_id"], "w")
     assert datetime.fromisoformat(text["lease_until"]) == row.lease_until
     assert datetime.fromisoformat(text["enqueued_at"]) == row.enqueued_at

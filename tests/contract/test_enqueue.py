@@ -79,9 +79,7 @@ def test_a_message_needs_no_body(connection: Connection, queue: str) -> None:
 
 
 @pytest.mark.promise("P01", "P17")
-def test_an_enqueue_that_was_rolled_back_never_happened(
-    connection: Connection, queue: str
-) -> None:
+def test_an_enqueue_that_was_rolled_back_never_happened(connection: Connection, queue: str) -> None:
     with rolled_back(connection):
         [ready] = send(connection, queue, "ready", dedup_key="a")
         [delayed] = send(connection, queue, "delayed", delay_seconds=1, dedup_key="b")
@@ -164,9 +162,7 @@ def test_a_message_is_delivered_no_sooner_than_run_at(connection: Connection, qu
 @pytest.mark.promise("P11")
 def test_a_short_delay_is_kept_and_then_ends_by_itself(connection: Connection, queue: str) -> None:
     row = one(connection, "enqueue", queue_name=queue, delay_seconds=0.2)
-    due_at = one(
-        connection, "get_message", queue_name=queue, message_id=row.message_id
-    ).due_at
+    due_at = one(connection, "get_message", queue_name=queue, message_id=row.message_id).due_at
     waited = one(connection, "dequeue_wait", queue_name=queue, wait_seconds=10)
     [message] = waited.messages
     assert message["message_id"] == row.message_id
@@ -252,9 +248,7 @@ def _enqueue_in_thread(
     connection: Connection, queue: str, key: str, answers: list[Row]
 ) -> threading.Thread:
     def run() -> None:
-        answers.append(
-            one(connection, "enqueue", queue_name=queue, body="second", dedup_key=key)
-        )
+        answers.append(one(connection, "enqueue", queue_name=queue, body="second", dedup_key=key))
 
     thread = threading.Thread(target=run)
     thread.start()

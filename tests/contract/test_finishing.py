@@ -41,9 +41,7 @@ def test_null_finishes_every_message_of_the_claim(
     outcome, state = DONE[routine]
     send(connection, queue, "a", "b", "c")
     rows = take(connection, queue, 2)
-    done = call(
-        connection, routine, queue_name=queue, claim_id=rows[0].claim_id, message_ids=None
-    )
+    done = call(connection, routine, queue_name=queue, claim_id=rows[0].claim_id, message_ids=None)
     assert outcomes(done) == {row.message_id: outcome for row in rows}
     assert [state_of(connection, queue, row.message_id) for row in rows] == [state, state]
     assert counts(connection, queue)[2] == 0
@@ -51,9 +49,7 @@ def test_null_finishes_every_message_of_the_claim(
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_messages_are_finished_one_by_one(
-    connection: Connection, queue: str, routine: str
-) -> None:
+def test_messages_are_finished_one_by_one(connection: Connection, queue: str, routine: str) -> None:
     outcome, state = DONE[routine]
     send(connection, queue, "a", "b", "c")
     rows = take(connection, queue, 3)
@@ -256,9 +252,7 @@ def test_a_missing_claim_is_refused(connection: Connection, queue: str, routine:
 
 @pytest.mark.promise("P15")
 @each_routine
-def test_an_unknown_queue_is_refused(
-    connection: Connection, queue_name: str, routine: str
-) -> None:
+def test_an_unknown_queue_is_refused(connection: Connection, queue_name: str, routine: str) -> None:
     refused(connection, "RQ701", routine, queue_name=queue_name, claim_id=1)
 
 

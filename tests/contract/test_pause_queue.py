@@ -62,9 +62,7 @@ def test_leased_messages_are_finished_while_the_queue_is_paused(
 
 
 @pytest.mark.promise("P18")
-def test_housekeeping_goes_on_while_the_queue_is_paused(
-    connection: Connection, queue: str
-) -> None:
+def test_housekeeping_goes_on_while_the_queue_is_paused(connection: Connection, queue: str) -> None:
     send(connection, queue, "leased")
     take_one(connection, queue)
     send(connection, queue, "delayed", delay_seconds=60)

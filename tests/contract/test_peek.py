@@ -55,9 +55,7 @@ def test_peeking_changes_nothing(connection: Connection, queue: str) -> None:
 
 
 @pytest.mark.promise("P05")
-def test_one_message_is_shown_unless_more_are_asked_for(
-    connection: Connection, queue: str
-) -> None:
+def test_one_message_is_shown_unless_more_are_asked_for(connection: Connection, queue: str) -> None:
     send(connection, queue, "a", "b", "c")
     assert bodies(call(connection, "peek", queue_name=queue)) == ["a"]
     assert bodies(peek(connection, queue, 2)) == ["a", "b"]

@@ -138,9 +138,7 @@ def test_a_rolled_back_purge_removes_nothing(connection: Connection, full: str) 
 def test_a_part_beyond_its_bounds_is_refused(
     connection: Connection, full: str, max_messages: int
 ) -> None:
-    text = refused(
-        connection, "RQ711", "purge_queue", queue_name=full, max_messages=max_messages
-    )
+    text = refused(connection, "RQ711", "purge_queue", queue_name=full, max_messages=max_messages)
     assert "max_messages" in text
     assert counts(connection, full) == (3, 2, 1, 1)
 

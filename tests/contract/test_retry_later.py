@@ -26,9 +26,7 @@ DAY = 86400
 
 
 def retry(connection: Connection, queue: str, row: Row, **arguments: Any) -> Row:
-    return one(
-        connection, "retry_later", queue_name=queue, claim_id=row.claim_id, **arguments
-    )
+    return one(connection, "retry_later", queue_name=queue, claim_id=row.claim_id, **arguments)
 
 
 def seconds_from_now(moment: datetime) -> float:
@@ -198,9 +196,7 @@ def test_the_first_2000_characters_of_an_error_are_kept(
 ) -> None:
     [message_id] = send(connection, queue, "a")
     error = "é🐘" * 1500
-    retry(
-        connection, queue, take_one(connection, queue), delay_seconds=delay_seconds, error=error
-    )
+    retry(connection, queue, take_one(connection, queue), delay_seconds=delay_seconds, error=error)
     row = one(connection, "get_message", queue_name=queue, message_id=message_id)
     assert row.last_error == error[:2000]
 

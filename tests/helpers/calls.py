@@ -14,8 +14,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rowq.contract import load_contract
 
+from rowq.contract import load_contract
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 
@@ -94,9 +94,7 @@ def send(connection: Connection, queue: str, *bodies: str, **arguments: Any) -> 
 
 def take(connection: Connection, queue: str, batch_size: int = 1, **arguments: Any) -> list[Row]:
     """Dequeue, and return the rows."""
-    return call(
-        connection, "dequeue_fast", queue_name=queue, batch_size=batch_size, **arguments
-    )
+    return call(connection, "dequeue_fast", queue_name=queue, batch_size=batch_size, **arguments)
 
 
 def take_one(connection: Connection, queue: str, **arguments: Any) -> Row:

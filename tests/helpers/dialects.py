@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from rowq.contract import Routine
-
 from tests.engines.base import Connection
 from tests.helpers.postgres import PostgresDialect
 

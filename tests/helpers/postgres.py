@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 from psycopg.rows import tuple_row
+
 from rowq.contract import Routine, load_contract
 
 PER_QUEUE = (

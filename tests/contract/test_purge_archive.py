@@ -1,0 +1,94 @@
+"""purge_archive, beyond what it shares with the rest of the housekeeping (test_housekeeping.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.test_archive import DAY, finish, stored
+from tests.engines.base import Connection
+from tests.helpers.calls import call, one, state_of
+from tests.stored_times import pass_seconds
+
+
+def archive_at_age(connection: Connection, queue: str, days: int, *bodies: str) -> list[int]:
+    """Finish messages so many days ago, and archive them; the queue must keep them that long."""
+    ids = finish(connection, queue, *bodies)
+    pass_seconds(connection, queue, days * DAY)
+    assert one(connection, "archive", queue_name=queue).archived == len(bodies)
+    return ids
+
+
+def gone(connection: Connection, queue: str, batch_size: int = 1000) -> tuple[int, int]:
+    row = one(connection, "purge_archive", queue_name=queue, batch_size=batch_size)
+    return row.purged, row.partitions_dropped
+
+
+@pytest.mark.promise("P19")
+def test_messages_older_than_the_queues_days_go_and_younger_ones_stay(lone: Connection) -> None:
+    call(lone, "create_queue", queue_name="other", archive_days=1000)
+    call(lone, "create_queue", queue_name="q", archive_days=5)
+    [old] = archive_at_age(lone, "q", 6, "old")
+    [young] = archive_at_age(lone, "q", 4, "young")
+    [others] = archive_at_age(lone, "other", 6, "of another queue")
+    assert gone(lone, "q") == (1, 0)
+    assert state_of(lone, "q", old) is None
+    assert state_of(lone, "q", young) == "completed"
+    assert state_of(lone, "other", others) == "completed"
+    assert gone(lone, "q") == (0, 0)
+
+
+@pytest.mark.promise("P19")
+def test_the_part_of_the_last_day_that_is_too_old_goes_too(lone: Connection) -> None:
+    call(lone, "create_queue", queue_name="other", archive_days=1000)
+    call(lone, "create_queue", queue_name="q", archive_days=5)
+    finish(lone, "q", "just too old")
+    pass_seconds(lone, "q", 3600)
+    finish(lone, "q", "just young enough")
+    pass_seconds(lone, "q", 5 * DAY - 1800)
+    call(lone, "archive", queue_name="q")
+    assert gone(lone, "q") == (1, 0)
+    assert stored(lone, "q", "archive") == 1
+
+
+@pytest.mark.promise("P19")
+def test_it_goes_in_parts_of_batch_size(lone: Connection) -> None:
+    call(lone, "create_queue", queue_name="other", archive_days=1000)
+    call(lone, "create_queue", queue_name="q", archive_days=1)
+    for days in (9, 8, 7):
+        archive_at_age(lone, "q", days, "a", "b")
+    assert [gone(lone, "q", 3) for _ in range(3)] == [(3, 0), (3, 0), (0, 0)]
+
+
+@pytest.mark.promise("P19")
+def test_a_partition_is_dropped_only_when_no_queue_needs_it(lone: Connection) -> None:
+    call(lone, "create_queue", queue_name="q", archive_days=1)
+    call(lone, "create_queue", queue_name="other", archive_days=30)
+    archive_at_age(lone, "q", 10, "a", "b")
+    [others] = archive_at_age(lone, "other", 10, "c")
+    assert gone(lone, "q") == (2, 0)
+    assert state_of(lone, "other", others) == "completed"
+    call(lone, "alter_queue", queue_name="other", archive_days=2)
+    assert gone(lone, "q") == (0, 1)
+    assert state_of(lone, "other", others) is None
+    assert gone(lone, "q") == gone(lone, "other") == (0, 0)
+
+
+@pytest.mark.promise("P19")
+def test_maintain_purges_and_drops(lone: Connection) -> None:
+    call(lone, "create_queue", queue_name="q", archive_days=2)
+    finish(lone, "q", "a")
+    pass_seconds(lone, "q", 10 * DAY)
+    row = one(lone, "maintain", queue_name="q")
+    assert row.archived == 1
+    row = one(lone, "maintain", queue_name="q") if row.partitions_dropped == 0 else row
+    assert (row.purged, row.partitions_dropped) == (0, 1)
+    assert stored(lone, "q", "archive") == 0
+
+
+@pytest.mark.promise("P19")
+def test_a_day_whose_partition_was_dropped_can_be_archived_again(lone: Connection) -> None:
+    call(lone, "create_queue", queue_name="q", archive_days=2)
+    archive_at_age(lone, "q", 10, "a")
+    assert gone(lone, "q") == (0, 1)
+    archive_at_age(lone, "q", 10, "b")
+    assert stored(lone, "q", "archive") == 1
