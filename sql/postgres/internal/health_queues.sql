@@ -20,12 +20,13 @@ as $$
 #variable_conflict use_column
 begin
     return query
-    select 'oldest_ready', q.queue_name, coalesce(s.oldest_ready_seconds, 0),
+    select 'oldest_ready', q.queue_name,
+           coalesce(extract(epoch from clock_timestamp() - r.oldest), 0)::double precision,
            300::double precision, 3600::double precision,
            'seconds that the oldest ready message has waited'
-           || case when s.is_paused then '; the queue is paused' else '' end
+           || case when q.paused_at is null then '' else '; the queue is paused' end
     from rowq.queue q
-    cross join lateral rowq.queue_stats(q.queue_name, 1) s;
+    cross join lateral rowq.internal_count_ready(q.part_id, 1) r;
 
     return query
     select 'dead_messages', q.queue_name, s.dead::double precision, 1::double precision,

@@ -27,7 +27,8 @@ begin
             end case;
         exception
             when data_exception then
-                raise exception 'RQ711 invalid_argument: %: % (message %)', v_key, sqlerrm, p_position
+                raise exception 'RQ711 invalid_argument: %: % (message %)',
+                    v_key, sqlerrm, p_position
                     using errcode = 'RQ711';
         end;
     end loop;

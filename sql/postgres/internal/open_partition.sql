@@ -22,7 +22,7 @@ begin
         return;
     end if;
 
-    -- Attached, not created as a partition: that would lock readers and writers of the whole archive.
+    -- Attached, not created as a partition: that would lock out all users of the archive.
     execute format('create table rowq.%I (like rowq.archive including defaults)', v_name);
     execute format(
         'alter table rowq.archive attach partition rowq.%I for values from (%L) to (%L)',

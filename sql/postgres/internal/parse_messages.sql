@@ -39,7 +39,8 @@ begin
     where jsonb_typeof(e.message) <> 'object'
     limit 1;
     if found then
-        raise exception 'RQ711 invalid_argument: a message must be a JSON object (message %)', v_place
+        raise exception 'RQ711 invalid_argument: a message must be a JSON object (message %)',
+            v_place
             using errcode = 'RQ711';
     end if;
 

@@ -30,7 +30,8 @@ begin
 
     for v_partition in
         select c.relname::text as partition_name,
-               to_date(right(c.relname::text, 8), 'YYYYMMDD')::timestamp at time zone 'UTC' as from_day
+               to_date(right(c.relname::text, 8), 'YYYYMMDD')::timestamp at time zone 'UTC'
+                   as from_day
         from pg_catalog.pg_inherits i
         join pg_catalog.pg_class c on c.oid = i.inhrelid
         where i.inhparent = 'rowq.archive'::regclass

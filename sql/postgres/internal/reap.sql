@@ -64,7 +64,9 @@ begin
             o_reaped := o_reaped + cardinality(v_ids);
         end if;
         if v_dead_ids is not null then
-            perform rowq.internal_to_dead(p_part_id, v_dead_lanes, v_dead_ids, v_dead_tries, v_error);
+            perform rowq.internal_to_dead(
+                p_part_id, v_dead_lanes, v_dead_ids, v_dead_tries, v_error
+            );
             o_died := o_died + cardinality(v_dead_ids);
         end if;
     end loop;

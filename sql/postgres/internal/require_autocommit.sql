@@ -13,7 +13,7 @@ as $$
 begin
     if pg_current_xact_id_if_assigned() is not null then
         raise exception
-            'RQ713 wrong_transaction_state: dequeue_wait commits while it waits; call it in autocommit'
+            'RQ713 wrong_transaction_state: dequeue_wait commits; call it in autocommit'
             using errcode = 'RQ713';
     end if;
     commit;

@@ -4,7 +4,8 @@ create or replace function rowq.internal_take(
     p_message_ids bigint[],
     out o_message_ids bigint[],
     out o_lanes       smallint[],
-    out o_attempts    smallint[]
+    out o_attempts    smallint[],
+    out o_errors      text[]
 )
 language plpgsql
 as $$
@@ -20,6 +21,7 @@ declare
     v_kept_ids      bigint[];
     v_kept_lanes    smallint[];
     v_kept_attempts smallint[];
+    v_kept_errors   text[];
 begin
     if p_claim_id is null then
         raise exception 'RQ711 invalid_argument: claim_id is missing'
@@ -31,14 +33,14 @@ begin
     where c.part_id = p_part_id
       and c.claim_id = p_claim_id
       and (p_message_ids is null or c.message_ids <@ p_message_ids)
-    returning c.message_ids, c.lanes, c.attempts
-    into o_message_ids, o_lanes, o_attempts;
+    returning c.message_ids, c.lanes, c.attempts, c.errors
+    into o_message_ids, o_lanes, o_attempts, o_errors;
     if found then
         return;
     end if;
 
-    select c.message_ids, c.lanes, c.attempts
-    into v_kept_ids, v_kept_lanes, v_kept_attempts
+    select c.message_ids, c.lanes, c.attempts, c.errors
+    into v_kept_ids, v_kept_lanes, v_kept_attempts, v_kept_errors
     from rowq.claim c
     where c.part_id = p_part_id
       and c.claim_id = p_claim_id
@@ -48,20 +50,29 @@ begin
             using errcode = 'RQ721';
     end if;
 
-    select coalesce(array_agg(u.message_id) filter (where u.message_id = any (p_message_ids)), '{}'),
-           coalesce(array_agg(u.lane) filter (where u.message_id = any (p_message_ids)), '{}'),
-           coalesce(array_agg(u.attempt) filter (where u.message_id = any (p_message_ids)), '{}'),
-           array_agg(u.message_id) filter (where u.message_id <> all (p_message_ids)),
-           array_agg(u.lane) filter (where u.message_id <> all (p_message_ids)),
-           array_agg(u.attempt) filter (where u.message_id <> all (p_message_ids))
-    into o_message_ids, o_lanes, o_attempts, v_kept_ids, v_kept_lanes, v_kept_attempts
-    from unnest(v_kept_ids, v_kept_lanes, v_kept_attempts) u (message_id, lane, attempt);
+    select coalesce(array_agg(u.message_id) filter (where u.is_asked), '{}'),
+           array_agg(u.lane) filter (where u.is_asked),
+           array_agg(u.attempt) filter (where u.is_asked),
+           array_agg(u.last_error) filter (where u.is_asked),
+           array_agg(u.message_id) filter (where not u.is_asked),
+           array_agg(u.lane) filter (where not u.is_asked),
+           array_agg(u.attempt) filter (where not u.is_asked),
+           array_agg(u.last_error) filter (where not u.is_asked)
+    into o_message_ids, o_lanes, o_attempts, o_errors,
+         v_kept_ids, v_kept_lanes, v_kept_attempts, v_kept_errors
+    from (
+        select x.message_id, x.lane, x.attempt, x.last_error,
+               x.message_id = any (p_message_ids) as is_asked
+        from unnest(v_kept_ids, v_kept_lanes, v_kept_attempts, v_kept_errors)
+            x (message_id, lane, attempt, last_error)
+    ) u;
 
     if o_message_ids <> '{}' then
         update rowq.claim c
         set message_ids = v_kept_ids,
             lanes       = v_kept_lanes,
-            attempts    = v_kept_attempts
+            attempts    = v_kept_attempts,
+            errors      = v_kept_errors
         where c.part_id = p_part_id
           and c.claim_id = p_claim_id;
     end if;

@@ -9,7 +9,7 @@ as $$
 -- version   1
 -- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
 -- promise   P02 P15
--- locks     the message tables of all queues against writers, for as long as the caller's transaction
+-- locks     the message tables of all queues against writers, until the caller's transaction ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ704 RQ705 RQ711
 -- differs   nothing

@@ -25,6 +25,7 @@ declare
     v_taken    record;
     v_lanes    smallint[];
     v_attempts smallint[];
+    v_errors   text[];
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
@@ -32,13 +33,14 @@ begin
 
     if v_taken.o_message_ids <> '{}' then
         select array_agg((u.lane / 2 * 2)::smallint order by u.place),
-               array_agg((u.attempt - 1)::smallint order by u.place)
-        into v_lanes, v_attempts
-        from unnest(v_taken.o_lanes, v_taken.o_attempts) with ordinality u (lane, attempt, place);
+               array_agg((u.attempt - 1)::smallint order by u.place),
+               array_agg(u.last_error order by u.place)
+        into v_lanes, v_attempts, v_errors
+        from unnest(v_taken.o_lanes, v_taken.o_attempts, v_taken.o_errors)
+            with ordinality u (lane, attempt, last_error, place);
 
         perform rowq.internal_to_ready(
-            v_queue.part_id, v_lanes, v_taken.o_message_ids, v_attempts,
-            array_fill(null::text, array[cardinality(v_lanes)])
+            v_queue.part_id, v_lanes, v_taken.o_message_ids, v_attempts, v_errors
         );
     end if;
 

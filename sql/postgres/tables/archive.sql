@@ -1,4 +1,4 @@
--- Finished messages, one partition a day (archive_YYYYMMDD, UTC), dropped whole when no queue needs it.
+-- Finished messages, one partition a day (archive_YYYYMMDD, UTC), dropped when no queue needs it.
 create table if not exists rowq.archive (
     part_id      integer not null,
     lane         smallint not null,

@@ -55,7 +55,7 @@ begin
         v_floor := row(p_part_id, p_lane, 0, 0, 0, 0, '0', v_started, v_started);
     end if;
 
-    -- Numbers ran backwards (restored, failed over, set by hand; for delayed: the clock): trust nothing.
+    -- Numbers ran backwards (restore, failover, setval; for delayed the clock): trust nothing.
     v_jumped := v_frontier < v_floor.frontier or v_frontier < v_floor.seq - 1;
     v_sweep := v_jumped or v_started >= v_floor.sweep_at;
     v_rescan := v_sweep or (p_rescan and v_started >= v_floor.rescan_at);

@@ -26,7 +26,7 @@ declare
 begin
     v_fault := case
         when p_priority is null or p_priority not between 0 and 9
-            then format('priority must be between 0 and 9, got %s', coalesce(p_priority::text, 'null'))
+            then 'priority must be between 0 and 9, got ' || coalesce(p_priority::text, 'null')
         when p_body is not null and p_body_binary is not null
             then 'body and body_binary exclude each other'
         when char_length(p_message_type) > 200

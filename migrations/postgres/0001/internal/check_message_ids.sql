@@ -15,7 +15,7 @@ begin
        or array_ndims(p_message_ids) > 1
        or array_position(p_message_ids, null) is not null then
         raise exception
-            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids without null'
+            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
             using errcode = 'RQ711';
     end if;
 end;

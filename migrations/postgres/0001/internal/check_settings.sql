@@ -24,7 +24,7 @@ begin
        or char_length(p_queue_name) not between 1 and 100
        or p_queue_name ~ '[[:cntrl:]]' then
         raise exception
-            'RQ711 invalid_argument: queue_name must be 1 to 100 characters without control characters'
+            'RQ711 invalid_argument: queue_name must be 1 to 100 characters, none of them control'
             using errcode = 'RQ711';
     end if;
     perform rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);

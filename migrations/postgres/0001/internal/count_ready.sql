@@ -28,7 +28,7 @@ begin
           and f.lane > v_lane
         order by f.part_id, f.lane, f.generation
         limit 1;
-        exit when not found or ready >= p_limit;
+        exit when not found;
 
         select count(*) into v_count
         from (
@@ -40,7 +40,6 @@ begin
             limit p_limit - ready
         ) h;
         ready := ready + v_count;
-        continue when v_count = 0;
 
         select m.enqueued_at into v_head
         from rowq.ready r

@@ -43,8 +43,9 @@ begin
         return;
     end if;
 
-    select 'leased', c.lanes[p.place], c.attempts[p.place], c.claim_id, c.worker_name, c.lease_until
-    into state, lane, attempt, claim_id, worker_name, lease_until
+    select 'leased', c.lanes[p.place], c.attempts[p.place], c.claim_id, c.worker_name,
+           c.lease_until, c.errors[p.place]
+    into state, lane, attempt, claim_id, worker_name, lease_until, last_error
     from rowq.claim c
     cross join lateral array_position(c.message_ids, p_message_id) p (place)
     where c.part_id = p_part_id

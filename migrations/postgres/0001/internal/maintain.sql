@@ -22,6 +22,7 @@ as $$
 declare
     v_lane      smallint := -1;
     v_rescan_at timestamp with time zone;
+    v_sweep_at  timestamp with time zone;
 begin
     o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id * 2);
     o_promoted := 0;
@@ -48,7 +49,14 @@ begin
         from rowq.internal_reap(p_queue.part_id, p_queue.max_attempts, p_batch_size) r;
     end if;
 
-    if p_queue.archive_days > 0 then
+    -- Without an archive there is nothing to do, but for what is left from a time with one.
+    select f.sweep_at into v_sweep_at
+    from rowq.floor f
+    where f.part_id = p_queue.part_id
+      and f.lane = -3
+    order by f.part_id, f.lane, f.generation
+    limit 1;
+    if p_queue.archive_days > 0 or v_sweep_at <= clock_timestamp() then
         o_archived := rowq.internal_archive(p_queue.part_id, p_batch_size);
         select a.o_purged, a.o_partitions_dropped into o_purged, o_partitions_dropped
         from rowq.internal_purge_archive(p_queue.part_id, p_queue.archive_days, p_batch_size) a;

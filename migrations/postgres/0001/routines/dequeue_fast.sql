@@ -75,11 +75,15 @@ begin
         v_taken := rowq.internal_take_ready(v_part_id, p_batch_size);
     end if;
 
-    insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts, worker_name)
+    insert into rowq.claim (
+        part_id, lease_until, message_ids, lanes, attempts, errors, worker_name
+    )
     values (
         v_part_id,
         clock_timestamp() + make_interval(secs => coalesce(p_lease_seconds, v_lease_seconds)),
-        v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts, p_worker_name
+        v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
+        case when array_remove(v_taken.o_errors, null) <> '{}' then v_taken.o_errors end,
+        p_worker_name
     )
     returning claim_id, lease_until
     into v_claim_id, v_lease_until;

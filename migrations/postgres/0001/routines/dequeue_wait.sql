@@ -17,8 +17,7 @@ as $$
 -- errors    RQ701 RQ711 RQ713
 -- differs   rows come as one JSON array; caller's rights, as only such a procedure may commit
 declare
-    v_until constant timestamp with time zone :=
-        pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => p_wait_seconds);
+    v_until timestamp with time zone;
     v_pause double precision := 0.02;
 begin
     if p_wait_seconds is null or p_wait_seconds not between 0 and 3600 then
@@ -27,6 +26,7 @@ begin
             using errcode = 'RQ711';
     end if;
     call rowq.internal_require_autocommit();
+    v_until := pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => p_wait_seconds);
 
     loop
         select pg_catalog.jsonb_agg(

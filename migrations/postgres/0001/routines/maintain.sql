@@ -43,16 +43,14 @@ begin
     end if;
 
     return query
-    select q.queue_name, m.o_elected, m.o_promoted, m.o_reaped, m.o_died, m.o_archived,
+    select (q.settings).queue_name, m.o_elected, m.o_promoted, m.o_reaped, m.o_died, m.o_archived,
            m.o_purged, m.o_partitions_dropped
     from (
-        select x.queue_name
+        select x as settings
         from rowq.queue x
         order by random()
         limit 1000
     ) q
-    cross join lateral rowq.internal_maintain(
-        rowq.internal_require_queue(q.queue_name), p_batch_size
-    ) m;
+    cross join lateral rowq.internal_maintain(q.settings, p_batch_size) m;
 end;
 $$;

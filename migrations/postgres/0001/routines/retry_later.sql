@@ -37,7 +37,7 @@ begin
 
     v_taken := rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids);
 
-    -- After the claim row was taken: a delayed row is due later than its writer's transaction began.
+    -- After the claim row was taken: a delayed row is due later than its writer's xid.
     v_now := clock_timestamp();
     select array_agg((u.lane / 2 * 2 + 1)::smallint),
            array_agg(u.message_id),

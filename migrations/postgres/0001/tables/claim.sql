@@ -1,4 +1,5 @@
 -- One row per successful dequeue: the messages of the batch as parallel arrays under one lease.
+-- errors is null when no message of the batch has failed before.
 -- A heartbeat updates lease_until in place: it is in no index, and fillfactor leaves it room.
 create table if not exists rowq.claim (
     part_id     integer not null,
@@ -7,6 +8,7 @@ create table if not exists rowq.claim (
     message_ids bigint[] not null,
     lanes       smallint[] not null,
     attempts    smallint[] not null,
+    errors      text[],
     worker_name text,
     constraint claim_pk primary key (part_id, claim_id)
 ) with (
