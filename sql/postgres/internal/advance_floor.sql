@@ -19,6 +19,7 @@ as $$
 declare
     c_worth_a_row constant bigint := 1000;
     c_duty        constant integer := 50;
+    c_long_walk   constant interval := interval '20 milliseconds';
     v_started     constant timestamp with time zone := clock_timestamp();
     v_frontier    bigint;
     v_snapshot    pg_snapshot;
@@ -92,12 +93,12 @@ begin
             or v_sweep
             or v_seq < v_floor.seq
             or (p_lane <> -2 and v_seq - v_floor.seq > c_worth_a_row)
-            or v_took > interval '20 milliseconds') then
+            or v_took > c_long_walk) then
         return;
     end if;
 
     -- A walk over many dead rows is repeated only after fifty times its own length.
-    if v_rescan then
+    if v_rescan and v_took > c_long_walk then
         v_floor.rescan_at := clock_timestamp() + v_took * c_duty;
     end if;
     if v_sweep then

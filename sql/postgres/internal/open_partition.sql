@@ -18,7 +18,13 @@ begin
         return;
     end if;
     perform pg_advisory_xact_lock(1919907697, -1);
-    if to_regclass(format('rowq.%I', v_name)) is not null then
+    -- In the table: the name cache may not have heard yet of what another session has just made.
+    if exists (
+        select 1
+        from pg_catalog.pg_class c
+        where c.relname = v_name
+          and c.relnamespace = 'rowq'::regnamespace
+    ) then
         return;
     end if;
 

@@ -67,7 +67,12 @@ begin
             x (message_id, lane, attempt, last_error)
     ) u;
 
-    if o_message_ids <> '{}' then
+    if v_kept_ids is null then
+        -- Somebody finished the others between the two looks above: this was all that was left.
+        delete from rowq.claim c
+        where c.part_id = p_part_id
+          and c.claim_id = p_claim_id;
+    elsif o_message_ids <> '{}' then
         update rowq.claim c
         set message_ids = v_kept_ids,
             lanes       = v_kept_lanes,

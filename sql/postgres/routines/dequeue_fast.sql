@@ -73,6 +73,10 @@ begin
             return;
         end if;
         v_taken := rowq.internal_take_ready(v_part_id, p_batch_size);
+        if v_taken.o_message_ids is null then
+            -- Promoted below the floor, by a sequence that was set back: maintain will find them.
+            return;
+        end if;
     end if;
 
     insert into rowq.claim (

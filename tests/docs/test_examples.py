@@ -1,0 +1,40 @@
+"""Every command and every output in README.md is true."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.transcript import agrees, examples, printed_by
+from tests.engines.base import Server
+from tests.helpers.psql import psql_program
+from tests.static.sources import ROOT
+
+
+def test_the_readme_s_commands_print_what_it_says(
+    server: Server, empty_database: str, tmp_path: Path
+) -> None:
+    programs = [Path(sys.executable).parent, Path(psql_program(server)).parent]
+    tools = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": tools, "ROWQ_URL": empty_database, "COLUMNS": "100"}
+    todo = list(examples(ROOT / "README.md"))
+    assert len(todo) > 8
+    for example in todo:
+        printed = printed_by(example, environment, tmp_path)
+        assert agrees(example.output, printed), f"{example.shown}\nprinted:\n{printed}"
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a\nb\n", "a\nb\n", True),
+        ("a  \nb\n", "a\nb", True),
+        ("a ... c\n", "a b c\n", True),
+        ("a\n", "a\nb\n", False),
+        ("", "a\n", False),
+        ("a.c\n", "abc\n", False),
+    ],
+)
+def test_an_output_that_differs_is_noticed(shown: str, printed: str, *, same: bool) -> None:
+    assert agrees(shown, printed) is same
