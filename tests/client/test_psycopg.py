@@ -1,9 +1,13 @@
 """What a PostgreSQL user may have done to the own connection without harm to rowq."""
 
+import uuid
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 import rowq
 
@@ -88,3 +92,29 @@ def test_a_savepoint_of_the_caller_survives_a_refusal(
         with pytest.raises(rowq.QueueNotFound), own.transaction():
             queue.enqueue(queue_name + "?", "refused")
     assert [message.data for message in queue.peek(queue_name, 10)] == ["kept"]
+
+
+@pytest.fixture
+def consumer_url(own: "psycopg.Connection[Any]", database_url: str) -> Iterator[str]:
+    """Return the URL of a login that has the consumer role and nothing else."""
+    role = f"rowq_test_{uuid.uuid4().hex[:8]}"
+    own.execute(f"create role {role} login password 'x' in role rowq_consumer")
+    given = conninfo_to_dict(database_url)
+    parameters = {**given, "user": role, "password": "x"}
+    database = quote(str(parameters.pop("dbname")), safe="")
+    yield f"postgresql:///{database}?{urlencode(parameters)}"
+    own.execute(f"drop role {role}")
+
+
+def test_a_consumer_may_drain_though_it_may_not_see_stats(
+    own: "psycopg.Connection[Any]",
+    consumer_url: str,
+    queue_name: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    queue = rowq.Queue(own)
+    for number in range(3):
+        queue.enqueue(queue_name, number)
+    stats = rowq.Worker(consumer_url, queue_name, lambda _message: None, drain=True).run()
+    assert stats.processed == 3
+    assert caplog.text.count("queue_stats is not permitted") == 1

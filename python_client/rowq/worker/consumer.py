@@ -14,6 +14,9 @@ from rowq.worker.log import log
 from rowq.worker.plain import PlainWork
 from rowq.worker.transactional import TransactionalWork
 
+# A claim that was still uncommitted during one round's maintain is seen after the next round's.
+_EMPTY_ROUNDS = 2
+
 
 class Consumer:
     """Runs in a thread of its own, with its own connection, until stopped or drained."""
@@ -35,15 +38,19 @@ class Consumer:
             session.open()
             self._queue = stack.enter_context(Queue(session))
             work = self._work(stack)
+            empty_rounds = 0
             while not self._context.stopping.is_set():
                 if claim := self._take():
                     idle.reset()
+                    empty_rounds = 0
                     with self._keeper.watching(claim):
                         work.do(claim)
-                elif settings.drain and self._is_drained():
-                    return
-                else:
-                    self._context.stopping.wait(idle.next())
+                    continue
+                if settings.drain:
+                    empty_rounds = empty_rounds + 1 if self._is_drained() else 0
+                    if empty_rounds == _EMPTY_ROUNDS:
+                        return
+                self._context.stopping.wait(idle.next())
 
     def _work(self, stack: ExitStack) -> PlainWork | TransactionalWork:
         if not self._context.settings.transactional:
