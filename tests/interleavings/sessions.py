@@ -1,0 +1,140 @@
+"""Sessions that a test moves step by step, and every order in which their steps can happen.
+
+A call in the test's own thread that returns has waited for nobody: the transactions it could have
+waited for are still open. A call that is expected to wait is started in the session's thread, and
+the server is asked until it says that the session waits for a lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
+
+from rowq import Queue
+from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
+
+T = TypeVar("T")
+
+SECONDS = 20.0
+"""How long a step may take once nothing holds it up any more."""
+
+
+@dataclass(frozen=True)
+class Running(Generic[T]):
+    """A call that goes on in a session's own thread."""
+
+    session: Session
+    future: Future[T]
+
+    def waits_for(self, other: Session) -> None:
+        """Wait until the server says that the call waits for a lock of another session."""
+        wait_until_blocked(self.session.server, self.session.id, other.id)
+        assert not self.future.done()
+
+    def result(self) -> T:
+        """Return what the call returned, or raise what it raised."""
+        return self.future.result(SECONDS)
+
+
+class Session:
+    """One session of a test.
+
+    queue: calls routines in this session, in the test's thread. connection: the driver's own.
+    """
+
+    def __init__(self, server: Server, connection: Connection) -> None:
+        self.server = server
+        self.connection = connection
+        self.id = server.session_id(connection)
+        self.queue = Queue(connection)
+        self._thread = ThreadPoolExecutor(1)
+        self._started: list[Future[Any]] = []
+
+    def begin(self, isolation: str = "read committed") -> Self:
+        """Open a transaction; returns the session."""
+        self.execute(f"begin isolation level {isolation}")
+        return self
+
+    def commit(self) -> None:
+        """Commit the open transaction."""
+        self.execute("commit")
+
+    def rollback(self) -> None:
+        """Roll the open transaction back."""
+        self.execute("rollback")
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Execute a statement that is no routine; returns the cursor."""
+        cursor = self.connection.cursor()
+        cursor.execute(statement, values)
+        return cursor
+
+    def start(self, call: Callable[[Queue], T]) -> Running[T]:
+        """Start a call in the session's own thread, behind what was started there before."""
+        future = self._thread.submit(call, self.queue)
+        self._started.append(future)
+        return Running(self, future)
+
+    def close(self) -> None:
+        """End the session, whatever it is doing."""
+        if not all(future.done() for future in self._started):
+            self.server.kill_session(self.id)
+        self.connection.close()
+        self._thread.shutdown()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A named step of a session, for interleave and play."""
+
+    name: str
+    session: Session
+    call: Callable[[Queue], Any]
+
+
+def play(steps: Sequence[Step]) -> dict[str, Any]:
+    """Run steps in this order and return what each returned, or the exception it raised.
+
+    A step that has to wait for a lock is left waiting, and the later steps of its session with it,
+    while the steps of others go on; so every order of steps can be played.
+    """
+    started = []
+    for step in steps:
+        running = step.session.start(step.call)
+        started.append((step, running))
+        _wait_for_rest(step.session, running)
+    return {step.name: _outcome(running) for step, running in started}
+
+
+def orders(*sequences: str) -> list[str]:
+    """Return every way to interleave sequences of step names, each name a word.
+
+    orders("a b", "x") is ["a b x", "a x b", "x a b"].
+    """
+    return [" ".join(order) for order in _merge([tuple(one.split()) for one in sequences])]
+
+
+def _merge(sequences: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    if not any(sequences):
+        yield ()
+    for place, sequence in enumerate(sequences):
+        if sequence:
+            rest = [*sequences[:place], sequence[1:], *sequences[place + 1 :]]
+            yield from ((sequence[0], *others) for others in _merge(rest))
+
+
+def _wait_for_rest(session: Session, running: Running[Any]) -> None:
+    """Wait until a step is done, or stands still because its session waits for a lock."""
+
+    def rests() -> bool:
+        wait([running.future], 0.02)
+        return running.future.done() or session.id in session.server.waiting_sessions()
+
+    wait_until(rests, "a step ends or waits for a lock", SECONDS)
+
+
+def _outcome(running: Running[Any]) -> Any:
+    error = running.future.exception(SECONDS)
+    return running.future.result() if error is None else error

@@ -1,0 +1,70 @@
+"""Creating and dropping a queue beside those who use it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowq import QueueBusy, QueueNotFound
+from tests.interleavings.conftest import Open
+from tests.interleavings.sessions import Session
+
+
+def everything(session: Session, queue: str) -> list[int]:
+    """Dequeue all that is ready."""
+    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
+
+
+@pytest.mark.promise("P01", "P02")
+def test_drop_queue_gives_way_to_an_open_enqueue(sessions: Open, queue: str) -> None:
+    producer, admin = sessions(2)
+    sent = [producer.begin().queue.enqueue(queue, 0).message_id]
+    dropping = admin.start(lambda own: own.drop_queue(queue, force=True))
+    dropping.waits_for(producer)
+    sent.append(producer.queue.enqueue(queue, 0).message_id)
+    with pytest.raises(QueueBusy):
+        dropping.result()
+    producer.commit()
+    assert everything(admin, queue) == sent
+
+
+@pytest.mark.promise("P02")
+def test_drop_queue_gives_way_to_a_worker_that_needs_what_it_locks(
+    sessions: Open, queue: str
+) -> None:
+    worker, admin = sessions(2)
+    worker.queue.enqueue(queue, 0)
+    claim = worker.begin().queue.dequeue_fast(queue)[0].claim_id
+    dropping = admin.start(lambda own: own.drop_queue(queue, force=True))
+    dropping.waits_for(worker)
+    assert [one.outcome for one in worker.queue.complete(queue, claim)] == ["completed"]
+    worker.commit()
+    with pytest.raises(QueueBusy):
+        dropping.result()
+
+
+@pytest.mark.promise("P01", "P15")
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+def test_an_enqueue_beside_an_open_drop_of_its_queue_is_refused_or_kept(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    admin, producer = sessions(2)
+    admin.begin().queue.drop_queue(queue)
+    sending = producer.start(lambda own: own.enqueue(queue, 0))
+    sending.waits_for(admin)
+    admin.execute(ending)
+    if ending == "commit":
+        with pytest.raises(QueueNotFound):
+            sending.result()
+    else:
+        sent = sending.result().message_id
+        assert everything(admin, queue) == [sent]
+
+
+@pytest.mark.promise("P15")
+def test_two_sessions_create_one_queue(sessions: Open, queue_name: str) -> None:
+    first, second = sessions(2)
+    assert first.begin().queue.create_queue(queue_name).outcome == "created"
+    creating = second.start(lambda own: own.create_queue(queue_name))
+    creating.waits_for(first)
+    first.commit()
+    assert creating.result().outcome == "exists"

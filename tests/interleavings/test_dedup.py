@@ -1,0 +1,124 @@
+"""Producers of one dedup key, and those who finish its message, at the same time."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from rowq import NewMessage
+from tests.interleavings.conftest import Open
+from tests.interleavings.sessions import Session, Step, orders, play
+
+ENDINGS = list(product(["commit", "rollback"], repeat=2))
+
+
+def everything(session: Session, queue: str) -> list[int]:
+    """Dequeue all that is ready."""
+    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
+
+
+@pytest.mark.promise("P12")
+@pytest.mark.parametrize(("first_end", "second_end"), ENDINGS)
+@pytest.mark.parametrize("order", orders("a1 a2 a3", "b1 b2 b3"))
+def test_two_producers_of_one_dedup_key_make_one_message(
+    sessions: Open, queue: str, order: str, first_end: str, second_end: str
+) -> None:
+    first, second, consumer = sessions(3)
+    steps = {
+        "a1": Step("a1", first, lambda _: first.begin()),
+        "a2": Step("a2", first, lambda own: own.enqueue(queue, "a", dedup_key="key")),
+        "a3": Step("a3", first, lambda _: first.execute(first_end)),
+        "b1": Step("b1", second, lambda _: second.begin()),
+        "b2": Step("b2", second, lambda own: own.enqueue(queue, "b", dedup_key="key")),
+        "b3": Step("b3", second, lambda _: second.execute(second_end)),
+    }
+    done = play([steps[name] for name in order.split()])
+    a_first = order.index("a2") < order.index("b2")
+    early, late = (done["a2"], done["b2"]) if a_first else (done["b2"], done["a2"])
+    early_end = first_end if a_first else second_end
+    assert early.outcome == "enqueued"
+    if early_end == "commit":
+        assert (late.outcome, late.message_id) == ("duplicate", early.message_id)
+    else:
+        assert late.outcome == "enqueued"
+
+    ends = {"a": first_end, "b": second_end}
+    made = {"a": done["a2"], "b": done["b2"]}
+    expected = [
+        made[name].message_id
+        for name in ("a", "b")
+        if made[name].outcome == "enqueued" and ends[name] == "commit"
+    ]
+    assert everything(consumer, queue) == expected
+    assert len(expected) <= 1
+
+
+@pytest.mark.promise("P12")
+def test_a_second_producer_of_a_dedup_key_waits_until_the_first_has_ended(
+    sessions: Open, queue: str
+) -> None:
+    first, second = sessions(2)
+    sent = first.begin().queue.enqueue(queue, 0, dedup_key="key")
+    other = second.start(lambda own: own.enqueue(queue, 0, dedup_key="key"))
+    other.waits_for(first)
+    first.commit()
+    assert (other.result().message_id, other.result().outcome) == (sent.message_id, "duplicate")
+
+
+@pytest.mark.promise("P12")
+@pytest.mark.parametrize("finish", ["complete", "fail_now", "cancel"])
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+def test_an_enqueue_beside_the_finish_of_its_dedup_key_knows_how_that_ended(
+    sessions: Open, queue: str, finish: str, ending: str
+) -> None:
+    worker, producer = sessions(2)
+    old = worker.queue.enqueue(queue, 0, dedup_key="key").message_id
+    if finish == "cancel":
+        worker.begin().queue.cancel(queue, [old])
+    else:
+        claim = worker.queue.dequeue_fast(queue)[0].claim_id
+        worker.begin()
+        getattr(worker.queue, finish)(queue, claim)
+    sending = producer.start(lambda own: own.enqueue(queue, 0, dedup_key="key"))
+    sending.waits_for(worker)
+    worker.execute(ending)
+    sent = sending.result()
+    if ending == "commit":
+        assert sent.outcome == "enqueued"
+        assert sent.message_id != old
+    else:
+        assert (sent.outcome, sent.message_id) == ("duplicate", old)
+
+
+@pytest.mark.promise("P12")
+def test_batches_with_the_same_dedup_keys_in_opposite_orders_do_not_deadlock(
+    sessions: Open, queue: str
+) -> None:
+    first, second, holder = sessions(3)
+    keys = [f"key {number}" for number in range(20)]
+    forward = [NewMessage(data=0, dedup_key=key) for key in keys]
+    holder.begin().queue.enqueue(queue, 0, dedup_key="key 5")
+    one = first.start(lambda own: own.enqueue_batch(queue, forward))
+    one.waits_for(holder)
+    other = second.start(lambda own: own.enqueue_batch(queue, forward[::-1]))
+    other.waits_for(first)
+    holder.rollback()
+    made = [entry.outcome for entry in [*one.result(), *other.result()]]
+    assert made == ["enqueued"] * 20 + ["duplicate"] * 20
+    assert len(everything(holder, queue)) == 20
+
+
+@pytest.mark.promise("P12", "P10")
+def test_reset_beside_an_open_enqueue_of_the_dead_messages_key_waits_and_yields(
+    sessions: Open, queue: str
+) -> None:
+    admin, producer = sessions(2)
+    dead = admin.queue.enqueue(queue, "old", dedup_key="key").message_id
+    admin.queue.fail_now(queue, admin.queue.dequeue_fast(queue)[0].claim_id)
+    producer.begin().queue.enqueue(queue, "new", dedup_key="key")
+    resetting = admin.start(lambda own: own.reset(queue, [dead]))
+    resetting.waits_for(producer)
+    producer.commit()
+    assert [one.outcome for one in resetting.result()] == ["duplicate"]
+    assert [message.data for message in admin.queue.dequeue_fast(queue, 5)] == ["new"]

@@ -1,0 +1,105 @@
+"""Producers beside each other and beside consumers: an open transaction holds up nobody."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+
+import pytest
+
+from rowq import NewMessage, Queue
+from tests.interleavings.conftest import Open
+from tests.interleavings.sessions import Session, Step, orders, play
+from tests.stored_times import tick
+
+ENDINGS = list(product(["commit", "rollback"], repeat=2))
+
+
+def everything(session: Session, queue: str) -> list[int]:
+    """Dequeue all that is ready."""
+    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
+
+
+def keep_house(session: Session, queue: str) -> None:
+    """Keep house once more, two seconds later."""
+    tick(session.connection, queue)
+    assert session.queue.maintain(queue)[0].elected
+
+
+@pytest.mark.promise("P01", "P06")
+def test_an_open_enqueue_holds_up_neither_producers_nor_consumers_nor_housekeeping(
+    sessions: Open, queue: str
+) -> None:
+    slow, producer, consumer = sessions(3)
+    late = slow.begin().queue.enqueue(queue, 0).message_id
+    later = producer.queue.enqueue(queue, 0).message_id
+    batch = producer.queue.enqueue_batch(queue, [NewMessage(data=0), NewMessage(priority=1)])
+    assert everything(consumer, queue) == [batch[1].message_id, later, batch[0].message_id]
+    assert consumer.queue.maintain(queue)[0].elected
+    slow.commit()
+    keep_house(consumer, queue)
+    assert everything(consumer, queue) == [late]
+
+
+@pytest.mark.promise("P01")
+def test_an_enqueue_rolled_back_never_existed(sessions: Open, queue: str) -> None:
+    producer, consumer = sessions(2)
+    sent = producer.begin().queue.enqueue(queue, 0, dedup_key="key").message_id
+    producer.queue.enqueue(queue, 0, delay_seconds=1)
+    producer.queue.enqueue_batch(queue, [NewMessage(data=0)] * 3)
+    assert consumer.queue.get_message(queue, sent) is None
+    producer.rollback()
+    assert everything(consumer, queue) == []
+    assert consumer.queue.get_message(queue, sent) is None
+    stats = consumer.queue.queue_stats(queue)[0]
+    assert (stats.ready, stats.delayed, stats.leased, stats.dead) == (0, 0, 0, 0)
+    assert consumer.queue.enqueue(queue, 0, dedup_key="key").outcome == "enqueued"
+
+
+@pytest.mark.promise("P01")
+def test_an_enqueue_undone_to_a_savepoint_takes_nothing_else_with_it(
+    sessions: Open, queue: str
+) -> None:
+    producer, consumer = sessions(2)
+    kept = [producer.begin().queue.enqueue(queue, 0).message_id]
+    producer.execute("savepoint before_more")
+    producer.queue.enqueue(queue, 0, priority=1)
+    producer.execute("rollback to savepoint before_more")
+    kept.insert(0, producer.queue.enqueue(queue, 0, priority=1).message_id)
+    producer.commit()
+    assert everything(consumer, queue) == kept
+
+
+@pytest.mark.promise("P01", "P02")
+@pytest.mark.parametrize(("first_end", "second_end"), ENDINGS)
+def test_the_first_message_of_a_priority_by_two_producers_at_once_is_never_overlooked(
+    sessions: Open, queue_name: str, first_end: str, second_end: str
+) -> None:
+    first, second, consumer = sessions(3)
+    for number, order in enumerate(orders("a1 a2", "b1 b2", "look")):
+        queue = f"{queue_name}_{number}"
+        consumer.queue.create_queue(queue)
+        steps = {
+            "a1": Step("a1", first, partial(enqueue, first, queue, "a")),
+            "a2": Step("a2", first, lambda _: first.execute(first_end)),
+            "b1": Step("b1", second, partial(enqueue, second, queue, "b")),
+            "b2": Step("b2", second, lambda _: second.execute(second_end)),
+            "look": Step("look", consumer, partial(look, queue)),
+        }
+        seen = play([steps[name] for name in order.split()])["look"]
+        expected = {"a"} if first_end == "commit" else set()
+        expected |= {"b"} if second_end == "commit" else set()
+        keep_house(consumer, queue)
+        rest = {message.data for message in consumer.queue.dequeue_fast(queue, 10)}
+        assert (seen | rest, seen & rest) == (expected, set()), order
+
+
+def enqueue(producer: Session, queue: str, data: str, _: Queue) -> None:
+    """Open a transaction and enqueue one message."""
+    producer.begin().queue.enqueue(queue, data)
+
+
+def look(queue: str, own: Queue) -> set[str]:
+    """Keep house, and dequeue all that is ready."""
+    own.maintain(queue)
+    return {message.data for message in own.dequeue_fast(queue, 10)}

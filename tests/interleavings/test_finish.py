@@ -1,0 +1,142 @@
+"""Two calls that finish parts of one claim at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowq import Queue, StaleClaim
+from tests.interleavings.conftest import Open
+from tests.interleavings.sessions import Session
+
+
+def claim_of(session: Session, queue: str, count: int) -> tuple[int, list[int]]:
+    """Lease new messages to one claim."""
+    for _ in range(count):
+        session.queue.enqueue(queue, 0)
+    messages = session.queue.dequeue_fast(queue, count)
+    return messages[0].claim_id, [message.message_id for message in messages]
+
+
+def complete(queue: Queue, name: str, claim: int, ids: list[int] | None) -> dict[int, str]:
+    """Complete messages and return their outcomes by message."""
+    return {one.message_id: one.outcome for one in queue.complete(name, claim, ids)}
+
+
+@pytest.mark.promise("P04", "P08")
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@pytest.mark.parametrize(
+    ("first_part", "second_part"),
+    [
+        pytest.param([0, 1], [2, 3], id="that is all of it"),
+        pytest.param([0, 1], [2], id="with a rest"),
+        pytest.param([0, 1], [1, 2], id="with an overlap"),
+        pytest.param([0, 1], [0, 1], id="the same part"),
+        pytest.param([0, 1, 2, 3], [1, 2], id="everything, then a part"),
+        pytest.param([1, 2], [0, 1, 2, 3], id="a part, then everything"),
+    ],
+)
+def test_two_partial_completes_of_one_claim_finish_each_message_once(
+    sessions: Open, queue: str, first_part: list[int], second_part: list[int], ending: str
+) -> None:
+    first, second = sessions(2)
+    claim, ids = claim_of(first, queue, 4)
+    ours, theirs = [ids[one] for one in first_part], [ids[one] for one in second_part]
+    first.begin()
+    assert complete(first.queue, queue, claim, ours) == dict.fromkeys(ours, "completed")
+    completing = second.start(lambda own: complete(own, queue, claim, theirs))
+    completing.waits_for(first)
+    first.execute(ending)
+    gone = set(ours) if ending == "commit" else set()
+    outcomes = completing.result()
+    assert outcomes == {one: "stale" if one in gone else "completed" for one in theirs}
+
+    rest = [one for one in ids if one not in gone | set(theirs)]
+    if rest:
+        assert complete(first.queue, queue, claim, None) == dict.fromkeys(rest, "completed")
+    with pytest.raises(StaleClaim):
+        first.queue.complete(queue, claim)
+    assert [first.queue.get_message(queue, one) for one in ids] == [None] * 4
+
+
+@pytest.mark.promise("P08")
+def test_completing_what_a_claim_still_holds_waits_for_an_open_part_of_it(
+    sessions: Open, queue: str
+) -> None:
+    first, second = sessions(2)
+    claim, ids = claim_of(first, queue, 4)
+    first.begin()
+    complete(first.queue, queue, claim, ids[:2])
+    completing = second.start(lambda own: complete(own, queue, claim, None))
+    completing.waits_for(first)
+    first.commit()
+    assert completing.result() == dict.fromkeys(ids[2:], "completed")
+
+
+@pytest.mark.promise("P08")
+def test_complete_and_retry_of_different_messages_of_one_claim_both_take_effect(
+    sessions: Open, queue: str
+) -> None:
+    first, second = sessions(2)
+    claim, ids = claim_of(first, queue, 2)
+    first.begin()
+    complete(first.queue, queue, claim, ids[:1])
+    retrying = second.start(lambda own: own.retry_later(queue, claim, ids[1:], delay_seconds=0))
+    retrying.waits_for(first)
+    first.commit()
+    assert [one.outcome for one in retrying.result()] == ["retrying"]
+    again = first.queue.dequeue_fast(queue, 5)
+    assert [(one.message_id, one.attempt) for one in again] == [(ids[1], 2)]
+
+
+@pytest.mark.promise("P08")
+def test_a_heartbeat_beside_an_open_partial_complete_holds_the_rest(
+    sessions: Open, queue: str
+) -> None:
+    worker, heart = sessions(2)
+    claim, ids = claim_of(worker, queue, 3)
+    worker.begin()
+    complete(worker.queue, queue, claim, ids[:1])
+    beating = heart.start(lambda own: own.extend_lease(queue, claim, lease_seconds=600))
+    beating.waits_for(worker)
+    worker.commit()
+    assert beating.result().claim_id == claim
+    rest = [worker.queue.get_message(queue, one) for one in ids[1:]]
+    assert {one.lease_until for one in rest if one} == {beating.result().lease_until}
+
+
+@pytest.mark.promise("P03", "P15")
+def test_cancel_leaves_a_message_alone_that_an_open_dequeue_holds(
+    sessions: Open, queue: str
+) -> None:
+    producer, consumer = sessions(2)
+    message = producer.queue.enqueue(queue, 0).message_id
+    consumer.begin().queue.dequeue_fast(queue)
+    assert [one.outcome for one in producer.queue.cancel(queue, [message])] == ["leased"]
+    consumer.rollback()
+    assert [one.outcome for one in producer.queue.cancel(queue, [message])] == ["cancelled"]
+    assert consumer.queue.dequeue_fast(queue) == []
+
+
+@pytest.mark.promise("P07")
+def test_dequeue_passes_over_a_message_that_is_being_cancelled(sessions: Open, queue: str) -> None:
+    producer, consumer = sessions(2)
+    message = producer.queue.enqueue(queue, 0).message_id
+    producer.begin().queue.cancel(queue, [message])
+    assert consumer.queue.dequeue_fast(queue) == []
+    producer.rollback()
+    assert [one.message_id for one in consumer.queue.dequeue_fast(queue)] == [message]
+
+
+@pytest.mark.promise("P08", "P15")
+def test_cancel_of_a_dead_message_waits_for_nobody_who_resets_it(
+    sessions: Open, queue: str
+) -> None:
+    producer, admin = sessions(2)
+    claim, ids = claim_of(admin, queue, 1)
+    admin.queue.fail_now(queue, claim)
+    admin.begin()
+    assert [one.outcome for one in admin.queue.reset(queue, ids)] == ["reset"]
+    assert [one.outcome for one in producer.queue.cancel(queue, ids)] == ["leased"]
+    admin.commit()
+    assert [one.outcome for one in producer.queue.cancel(queue, ids)] == ["cancelled"]
+    assert admin.queue.reset(queue) == []

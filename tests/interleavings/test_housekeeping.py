@@ -1,0 +1,221 @@
+"""Housekeeping by many at once, and beside everybody else: nothing twice, and nobody waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowq import NewMessage
+from rowq.migrate import migrate
+from tests.engines.base import Server
+from tests.interleavings.conftest import Open
+from tests.interleavings.sessions import Session
+from tests.stored_times import pass_seconds
+
+
+def delayed(session: Session, queue: str, count: int) -> list[int]:
+    """Enqueue messages that are delayed and by now overdue."""
+    sent = session.queue.enqueue_batch(queue, [NewMessage(data=0, delay_seconds=30)] * count)
+    pass_seconds(session.connection, queue, 60)
+    return [one.message_id for one in sent]
+
+
+def expired(session: Session, queue: str, claims: int) -> list[int]:
+    """Lease one new message each to claims whose leases have run out."""
+    ids = []
+    for _ in range(claims):
+        session.queue.enqueue(queue, 0)
+        ids.append(session.queue.dequeue_fast(queue)[0].message_id)
+    pass_seconds(session.connection, queue, 60)
+    return ids
+
+
+def everything(session: Session, queue: str) -> list[int]:
+    """Dequeue all that is ready."""
+    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
+
+
+@pytest.mark.promise("P03", "P19")
+def test_two_reapers_take_back_different_claims(sessions: Open, queue: str) -> None:
+    first, second = sessions(2)
+    ids = expired(first, queue, 4)
+    assert first.begin().queue.reap(queue, 1).reaped == 1
+    assert second.begin().queue.reap(queue, 2).reaped == 2
+    assert first.queue.reap(queue).reaped == 1
+    assert second.queue.reap(queue).reaped == 0
+    first.commit()
+    second.commit()
+    assert sorted(everything(first, queue)) == ids
+
+
+@pytest.mark.promise("P02", "P09")
+def test_what_a_rolled_back_reap_had_taken_is_reaped_by_another(sessions: Open, queue: str) -> None:
+    first, second = sessions(2)
+    ids = expired(first, queue, 3)
+    assert first.begin().queue.reap(queue).reaped == 3
+    assert second.queue.reap(queue).reaped == 0
+    first.rollback()
+    assert second.queue.reap(queue).reaped == 3
+    assert everything(first, queue) == ids
+
+
+@pytest.mark.promise("P11", "P19")
+def test_two_promoters_promote_each_message_once(sessions: Open, queue: str) -> None:
+    first, second = sessions(2)
+    ids = delayed(first, queue, 6)
+    assert first.begin().queue.promote(queue, 2).promoted == 2
+    assert second.begin().queue.promote(queue, 3).promoted == 3
+    assert first.queue.promote(queue).promoted == 1
+    first.commit()
+    second.rollback()
+    assert first.queue.promote(queue).promoted == 3
+    assert sorted(everything(first, queue)) == ids
+
+
+@pytest.mark.promise("P11")
+def test_dequeue_promotes_by_itself_beside_an_open_promote(sessions: Open, queue: str) -> None:
+    housekeeper, consumer = sessions(2)
+    ids = delayed(consumer, queue, 4)
+    assert housekeeper.begin().queue.promote(queue, 2).promoted == 2
+    assert everything(consumer, queue) == ids[2:]
+    housekeeper.rollback()
+    assert everything(consumer, queue) == ids[:2]
+
+
+@pytest.mark.promise("P19")
+def test_one_of_two_housekeepers_is_elected_and_the_other_does_not_wait(
+    sessions: Open, queue: str
+) -> None:
+    first, second = sessions(2)
+    ids = [*expired(first, queue, 1), *delayed(first, queue, 1)]
+    elected = first.begin().queue.maintain(queue)[0]
+    assert (elected.elected, elected.reaped, elected.promoted) == (True, 1, 1)
+    passed = second.queue.maintain(queue)[0]
+    assert (passed.elected, passed.reaped, passed.promoted) == (False, 0, 0)
+    first.rollback()
+    again = second.queue.maintain(queue)[0]
+    assert (again.elected, again.reaped, again.promoted) == (True, 1, 1)
+    assert sorted(everything(first, queue)) == sorted(ids)
+
+
+@pytest.mark.promise("P06", "P19")
+def test_maintain_of_all_queues_does_not_wait_for_a_queue_that_is_being_maintained(
+    sessions: Open, queue: str, queue_name: str
+) -> None:
+    first, second = sessions(2)
+    other = f"{queue_name}_other"
+    first.queue.create_queue(other)
+    first.begin().queue.maintain(queue)
+    elected = {one.queue_name: one.elected for one in second.queue.maintain()}
+    assert (elected[queue], elected[other]) == (False, True)
+
+
+@pytest.mark.promise("P03", "P07", "P19")
+def test_maintain_neither_waits_for_an_open_dequeue_nor_forgets_what_it_holds(
+    sessions: Open, queue: str
+) -> None:
+    consumer, housekeeper = sessions(2)
+    ids = [consumer.queue.enqueue(queue, 0).message_id for _ in range(4)]
+    consumer.begin().queue.dequeue_fast(queue, 2)
+    for _ in range(3):
+        assert housekeeper.queue.maintain(queue)[0].elected
+        pass_seconds(housekeeper.connection, queue, 120)
+    consumer.rollback()
+    assert everything(housekeeper, queue) == ids
+
+
+@pytest.mark.promise("P02", "P19")
+def test_an_open_maintain_holds_up_neither_producers_nor_consumers(
+    sessions: Open, queue: str
+) -> None:
+    housekeeper, producer, consumer = sessions(3)
+    old = [*expired(producer, queue, 2), *delayed(producer, queue, 2)]
+    housekeeper.begin().queue.maintain(queue)
+    new = [producer.queue.enqueue(queue, 0).message_id for _ in range(3)]
+    messages = consumer.queue.dequeue_fast(queue, 10)
+    assert [message.message_id for message in messages] == new
+    consumer.queue.complete(queue, messages[0].claim_id)
+    housekeeper.commit()
+    assert sorted(everything(consumer, queue)) == sorted(old)
+
+
+def finish_days_ago(session: Session, queue: str, days: int) -> int:
+    """Complete a new message as if that had been some days ago, and return it."""
+    session.queue.enqueue(queue, 0)
+    message = session.queue.dequeue_fast(queue)[0]
+    session.queue.complete(queue, message.claim_id)
+    pass_seconds(session.connection, queue, days * 86400)
+    return message.message_id
+
+
+@pytest.mark.promise("P19")
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+def test_two_archivers_of_a_new_day_make_its_room_once(
+    server: Server, empty_database: str, ending: str
+) -> None:
+    migrate(empty_database)
+    first, second = (Session(server, server.connect(empty_database)) for _ in range(2))
+    try:
+        for queue in ("one", "two"):
+            first.queue.create_queue(queue, archive_days=30)
+            finish_days_ago(first, queue, 3)
+        assert first.begin().queue.archive("one").archived == 1
+        archiving = second.start(lambda own: own.archive("two"))
+        archiving.waits_for(first)
+        first.execute(ending)
+        assert archiving.result().archived == 1
+        assert first.queue.archive("one").archived == (0 if ending == "commit" else 1)
+    finally:
+        first.close()
+        second.close()
+
+
+@pytest.mark.promise("P19")
+def test_purge_archive_gives_way_to_a_long_reader_and_drops_the_day_later(
+    server: Server, empty_database: str
+) -> None:
+    migrate(empty_database)
+    admin, reader = (Session(server, server.connect(empty_database)) for _ in range(2))
+    try:
+        admin.queue.create_queue("orders", archive_days=2)
+        for days in (9, 5, 1):
+            message = finish_days_ago(admin, "orders", days)
+        assert admin.queue.archive("orders").archived == 3
+        reader.begin("repeatable read")
+        assert reader.execute("select count(*) from rowq.archive").fetchone() == (3,)
+
+        purging = admin.start(lambda own: own.purge_archive("orders"))
+        purging.waits_for(reader)
+        assert (purging.result().purged, purging.result().partitions_dropped) == (0, 0)
+        assert reader.execute("select count(*) from rowq.archive").fetchone() == (3,)
+
+        reader.commit()
+        assert admin.queue.purge_archive("orders").partitions_dropped == 2
+        kept = admin.queue.get_message("orders", message)
+        assert kept is not None
+        assert kept.state == "completed"
+    finally:
+        admin.close()
+        reader.close()
+
+
+@pytest.mark.promise("P04", "P19")
+def test_a_reader_of_the_archive_does_not_hold_up_the_work(
+    server: Server, empty_database: str
+) -> None:
+    migrate(empty_database)
+    worker, reader = (Session(server, server.connect(empty_database)) for _ in range(2))
+    try:
+        worker.queue.create_queue("orders", archive_days=2)
+        finish_days_ago(worker, "orders", 9)
+        worker.queue.archive("orders")
+        reader.begin("repeatable read").execute("select count(*) from rowq.archive").fetchone()
+        finish_days_ago(worker, "orders", 0)
+        done = worker.queue.maintain("orders")[0]
+        assert (done.elected, done.archived, done.partitions_dropped) == (True, 1, 0)
+        finish_days_ago(worker, "orders", 0)
+        reader.commit()
+        done = worker.queue.maintain("orders")[0]
+        assert (done.archived, done.partitions_dropped) == (1, 1)
+    finally:
+        worker.close()
+        reader.close()

@@ -1,0 +1,200 @@
+"""Callers at stricter isolation levels, and effects in the same transaction as the message."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from rowq import NewMessage, Queue
+from rowq.engines import engine_for_connection
+from tests.interleavings.conftest import Open
+from tests.interleavings.sessions import Session
+from tests.stored_times import tick
+
+STRICT = ["repeatable read", "serializable"]
+each_strict = pytest.mark.parametrize("isolation", STRICT)
+
+
+def everything(session: Session, queue: str) -> list[int]:
+    """Dequeue all that is ready."""
+    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
+
+
+def succeeds_or_may_be_repeated(session: Session, call: Callable[[Queue], Any]) -> Any:
+    """Return what a call in an open transaction gives, or None if it asks to be repeated."""
+    try:
+        return call(session.queue)
+    except Exception as error:
+        if not engine_for_connection(session.connection).is_passing(error):
+            raise
+        session.rollback()
+        return None
+
+
+@each_strict
+@pytest.mark.promise("P03", "P06")
+def test_a_strict_dequeue_beside_others_is_correct_or_asks_to_be_repeated(
+    sessions: Open, queue: str, isolation: str
+) -> None:
+    strict, other = sessions(2)
+    ids = [one.message_id for one in other.queue.enqueue_batch(queue, [NewMessage()] * 4)]
+    strict.begin(isolation).execute("select 1")
+    taken = [message.message_id for message in other.queue.dequeue_fast(queue, 2)]
+    messages = succeeds_or_may_be_repeated(strict, lambda own: own.dequeue_fast(queue, 2))
+    if messages:
+        taken += [message.message_id for message in messages]
+        strict.commit()
+    strict.begin(isolation)
+    taken += everything(strict, queue)
+    strict.commit()
+    assert taken == ids
+
+
+@each_strict
+@pytest.mark.promise("P08")
+def test_a_strict_complete_of_a_claim_reaped_since_is_refused_or_asks_to_be_repeated(
+    sessions: Open, queue: str, isolation: str
+) -> None:
+    strict, other = sessions(2)
+    sent = other.queue.enqueue(queue, 0).message_id
+    claim = other.queue.dequeue_fast(queue)[0].claim_id
+    strict.begin(isolation).execute("select 1")
+    other.queue.release(queue, claim)
+    outcomes = succeeds_or_may_be_repeated(strict, lambda own: own.complete(queue, claim, [sent]))
+    if outcomes:
+        assert [one.outcome for one in outcomes] == ["stale"]
+        strict.commit()
+    assert everything(other, queue) == [sent]
+
+
+@each_strict
+@pytest.mark.promise("P12")
+def test_a_strict_enqueue_of_a_key_taken_since_is_a_duplicate_or_asks_to_be_repeated(
+    sessions: Open, queue: str, isolation: str
+) -> None:
+    strict, other = sessions(2)
+    strict.begin(isolation).execute("select 1")
+    sent = other.queue.enqueue(queue, 0, dedup_key="key").message_id
+    again = succeeds_or_may_be_repeated(strict, lambda own: own.enqueue(queue, dedup_key="key"))
+    if again:
+        assert (again.outcome, again.message_id) == ("duplicate", sent)
+        strict.commit()
+    strict.begin(isolation)
+    assert strict.queue.enqueue(queue, 0, dedup_key="key").outcome == "duplicate"
+    strict.commit()
+    assert everything(other, queue) == [sent]
+
+
+@each_strict
+@pytest.mark.promise("P14", "P19")
+def test_strict_housekeeping_beside_late_committers_loses_nothing(
+    sessions: Open, queue: str, isolation: str
+) -> None:
+    strict, late, other = sessions(3)
+    sent = late.begin().queue.enqueue(queue, 0).message_id
+    strict.begin(isolation).execute("select 1")
+    for _ in range(2):
+        other.queue.enqueue_batch(queue, [NewMessage()] * 1000)
+        messages = other.queue.dequeue_fast(queue, 1000)
+        other.queue.complete(queue, messages[0].claim_id)
+    succeeds_or_may_be_repeated(strict, lambda own: own.maintain(queue))
+    with contextlib.suppress(Exception):
+        strict.commit()
+    late.commit()
+    tick(other.connection, queue)
+    other.queue.maintain(queue)
+    assert everything(other, queue) == [sent]
+
+
+@each_strict
+@pytest.mark.promise("P03", "P04")
+def test_strict_consumers_side_by_side_finish_every_message_once(
+    sessions: Open, queue: str, isolation: str
+) -> None:
+    workers = sessions(3)
+    ids = [one.message_id for one in workers[0].queue.enqueue_batch(queue, [NewMessage()] * 60)]
+    done: list[int] = []
+
+    def work(session: Session, _: Queue) -> None:
+        while has_worked(session, queue, isolation, done):
+            pass
+
+    running = [worker.start(partial(work, worker)) for worker in workers]
+    for one in running:
+        one.result()
+    assert sorted(done) == ids
+
+
+def has_worked(session: Session, queue: str, isolation: str, done: list[int]) -> bool:
+    """Dequeue and complete in one transaction; return whether there was anything to do."""
+    try:
+        session.begin(isolation)
+        messages = session.queue.dequeue_fast(queue, 3)
+        if messages:
+            session.queue.complete(queue, messages[0].claim_id)
+        session.commit()
+    except Exception as error:
+        if not engine_for_connection(session.connection).is_passing(error):
+            raise
+        session.rollback()
+        return True
+    done += [message.message_id for message in messages]
+    return bool(messages)
+
+
+@pytest.fixture
+def effects(sessions: Open, queue: str) -> Iterator[str]:
+    """Return the name of a table for what the handler of a message does."""
+    (admin,) = sessions(1)
+    table = f"effect_{queue[-8:]}"
+    admin.execute(f"create table {table} (message_id bigint not null)")
+    yield table
+    admin.execute(f"drop table {table}")
+
+
+@pytest.mark.promise("P01", "P02", "P07")
+@pytest.mark.parametrize("isolation", ["read committed", *STRICT])
+def test_dequeue_effect_and_complete_in_one_transaction_happen_together_or_not_at_all(
+    sessions: Open, queue: str, effects: str, isolation: str
+) -> None:
+    worker, other = sessions(2)
+    sent = other.queue.enqueue(queue, 0).message_id
+
+    def handle() -> int:
+        message = worker.begin(isolation).queue.dequeue_fast(queue)[0]
+        worker.execute(f"insert into {effects} values (%s)", [message.message_id])
+        worker.queue.complete(queue, message.claim_id)
+        assert everything(other, queue) == []
+        return message.attempt
+
+    def count() -> int:
+        return int(other.execute(f"select count(*) from {effects}").fetchone()[0])
+
+    assert handle() == 1
+    worker.rollback()
+    assert count() == 0
+    assert handle() == 1
+    worker.commit()
+    assert count() == 1
+    assert other.queue.get_message(queue, sent) is None
+
+
+@pytest.mark.promise("P01", "P12")
+def test_a_handler_that_enqueues_the_next_step_hands_it_over_with_its_own_completion(
+    sessions: Open, queue: str
+) -> None:
+    worker, other = sessions(2)
+    other.queue.enqueue(queue, "step 1", dedup_key="order 1")
+    for ending in ("rollback", "commit"):
+        message = worker.begin().queue.dequeue_fast(queue)[0]
+        assert message.data == "step 1"
+        worker.queue.complete(queue, message.claim_id)
+        sent = worker.queue.enqueue(queue, "step 2", dedup_key="order 1")
+        assert sent.outcome == "enqueued"
+        assert other.queue.dequeue_fast(queue) == []
+        worker.execute(ending)
+    assert [one.data for one in other.queue.dequeue_fast(queue, 5)] == ["step 2"]

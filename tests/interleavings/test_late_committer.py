@@ -1,0 +1,172 @@
+"""Messages that commit late, with numbers long passed by, are delivered after the next maintain.
+
+Everything here happens behind the floor: other messages with higher numbers have been delivered,
+finished and cleaned up in between.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from rowq import NewMessage
+from tests.interleavings.conftest import Open
+from tests.interleavings.sessions import Session
+from tests.stored_times import pass_seconds, tick
+
+BATCH = [NewMessage(data=0)] * 1000
+
+
+def pass_by(session: Session, queue: str) -> None:
+    """Let so many messages pass through the queue that its floor moves, and clean up."""
+    for _ in range(2):
+        session.queue.enqueue_batch(queue, BATCH)
+        while messages := session.queue.dequeue_fast(queue, 500):
+            session.queue.complete(queue, messages[0].claim_id)
+    keep_house(session, queue)
+
+
+def keep_house(session: Session, queue: str) -> None:
+    """Keep house once more, two seconds later."""
+    tick(session.connection, queue)
+    assert session.queue.maintain(queue)[0].elected
+
+
+def everything(session: Session, queue: str) -> list[int]:
+    """Dequeue all that is ready."""
+    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
+
+
+def floor_of(session: Session, queue: str) -> int:
+    """Return the highest floor of the queue's lanes."""
+    cursor = session.execute(
+        "select max(f.seq) from rowq.floor f join rowq.queue q on q.part_id = f.part_id"
+        " where q.queue_name = %s and f.lane >= 0",
+        [queue],
+    )
+    return int(cursor.fetchone()[0])
+
+
+@pytest.mark.promise("P14")
+def test_a_late_committer_behind_the_floor_is_delivered_after_the_next_maintain(
+    sessions: Open, queue: str
+) -> None:
+    late, other = sessions(2)
+    sent = late.begin().queue.enqueue(queue, 0).message_id
+    pass_by(other, queue)
+    assert floor_of(other, queue) > sent
+    late.commit()
+    keep_house(other, queue)
+    assert everything(other, queue) == [sent]
+
+
+@pytest.mark.promise("P14")
+def test_late_committers_in_a_row_are_each_delivered(sessions: Open, queue: str) -> None:
+    *late, other = sessions(5)
+    sent = [one.begin().queue.enqueue(queue, 0).message_id for one in late]
+    pass_by(other, queue)
+    for session, message in zip(reversed(late), reversed(sent), strict=True):
+        session.commit()
+        keep_house(other, queue)
+        assert everything(other, queue) == [message]
+        pass_by(other, queue)
+
+
+@pytest.mark.promise("P14")
+def test_a_message_that_commits_between_two_maintains_of_an_empty_queue_is_delivered(
+    sessions: Open, queue: str
+) -> None:
+    late, other = sessions(2)
+    pass_by(other, queue)
+    sent = late.begin().queue.enqueue(queue, 0).message_id
+    keep_house(other, queue)
+    keep_house(other, queue)
+    late.commit()
+    keep_house(other, queue)
+    assert everything(other, queue) == [sent]
+
+
+@pytest.mark.promise("P14", "P13")
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+def test_an_idle_writer_through_many_maintains_loses_nothing(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    idle, other = sessions(2)
+    sent = idle.begin().queue.enqueue(queue, 0).message_id
+    for _ in range(8):
+        pass_by(other, queue)
+        assert everything(other, queue) == []
+    assert floor_of(other, queue) > sent
+    last = idle.queue.enqueue(queue, 0).message_id
+    pass_by(other, queue)
+    idle.execute(ending)
+    keep_house(other, queue)
+    assert everything(other, queue) == ([sent, last] if ending == "commit" else [])
+
+
+@pytest.mark.promise("P02", "P14")
+def test_messages_given_back_late_are_delivered_after_the_next_maintain(
+    sessions: Open, queue: str
+) -> None:
+    worker, other = sessions(2)
+    given_back = [one.message_id for one in other.queue.enqueue_batch(queue, BATCH[:3])]
+    claim = worker.queue.dequeue_fast(queue, 3)[0].claim_id
+    worker.begin().queue.release(queue, claim)
+    for _ in range(2):
+        for _ in range(2):
+            other.queue.enqueue_batch(queue, BATCH)
+            first = other.queue.dequeue_fast(queue, 1000)
+            other.queue.release(queue, first[0].claim_id)
+            again = other.queue.dequeue_fast(queue, 1000)
+            other.queue.complete(queue, again[0].claim_id)
+        keep_house(other, queue)
+    worker.commit()
+    keep_house(other, queue)
+    assert everything(other, queue) == given_back
+
+
+@pytest.mark.promise("P11", "P14")
+def test_a_delayed_message_that_commits_after_its_time_is_promoted(
+    sessions: Open, queue: str
+) -> None:
+    late, other = sessions(2)
+    sent = late.begin().queue.enqueue(queue, 0, delay_seconds=0.001).message_id
+    for _ in range(3):
+        other.queue.enqueue_batch(queue, [NewMessage(data=0, delay_seconds=1)] * 100)
+        pass_seconds(other.connection, queue, 2)
+        assert len(everything(other, queue)) == 100
+        keep_house(other, queue)
+    late.commit()
+    keep_house(other, queue)
+    assert everything(other, queue) == [sent]
+
+
+@pytest.mark.promise("P02", "P09", "P14")
+def test_a_claim_that_commits_late_is_reaped_when_it_expires(sessions: Open, queue: str) -> None:
+    late, other = sessions(2)
+    sent = other.queue.enqueue(queue, 0).message_id
+    late.begin().queue.dequeue_fast(queue)
+    for _ in range(3):
+        pass_by(other, queue)
+    late.commit()
+    pass_seconds(other.connection, queue, 60)
+    assert other.queue.maintain(queue)[0].reaped == 1
+    assert everything(other, queue) == [sent]
+
+
+@pytest.mark.promise("P01", "P14")
+def test_a_prepared_transaction_behind_the_floor_is_delivered_when_it_commits(
+    sessions: Open, queue: str
+) -> None:
+    late, other = sessions(2)
+    allowed = other.execute("show max_prepared_transactions").fetchone()[0]
+    if allowed == "0":
+        pytest.skip("the server allows none; start it with max_prepared_transactions = 10")
+    sent = late.begin().queue.enqueue(queue, 0).message_id
+    late.execute(f"prepare transaction '{queue}'")
+    try:
+        for _ in range(3):
+            pass_by(other, queue)
+    finally:
+        other.execute(f"commit prepared '{queue}'")
+    keep_house(other, queue)
+    assert everything(other, queue) == [sent]
