@@ -103,7 +103,7 @@ def complete(
     message_ids: HeldIds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Finish messages that dequeue took."""
+    """Finish messages that dequeue took; exits with 4 when one was stale."""
     with open_queue(url) as queue:
         outcomes = queue.complete(queue_name, claim_id, message_ids)
     finish(outcomes, as_json, good={"completed"})
@@ -120,7 +120,7 @@ def retry(
     error: ErrorText = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give messages back for another attempt after a delay."""
+    """Give messages back for another attempt later; exits with 4 when one was stale."""
     with open_queue(url) as queue:
         outcomes = queue.retry_later(
             queue_name, claim_id, message_ids, delay_seconds=delay_seconds, error=error
@@ -136,7 +136,7 @@ def fail(
     error: ErrorText = None,
     as_json: AsJson = False,
 ) -> None:
-    """Declare messages dead without another attempt."""
+    """Declare messages dead without another attempt; exits with 4 when one was stale."""
     with open_queue(url) as queue:
         outcomes = queue.fail_now(queue_name, claim_id, message_ids, error=error)
     finish(outcomes, as_json, good={"dead"})
@@ -149,7 +149,7 @@ def release(
     message_ids: HeldIds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give messages back to the front without spending the attempt."""
+    """Give messages back, the attempt not spent; exits with 4 when one was stale."""
     with open_queue(url) as queue:
         outcomes = queue.release(queue_name, claim_id, message_ids)
     finish(outcomes, as_json, good={"released"})

@@ -36,10 +36,11 @@ def demo(url: OptionalUrl = None, as_json: AsJson = False) -> None:
                 raise NotInstalled("rowq is not installed in this database: rowq migrate")
             show.say(f"using {without_password(url)}")
             report = run(url, show)
-    _tell(report, console, as_json)
+    tell(report, console, as_json)
 
 
-def _tell(report: Report, console: Console, as_json: bool) -> None:
+def tell(report: Report, console: Console, as_json: bool) -> None:
+    """Print the result; raises CommandFailed when anything in it disagrees."""
     if as_json:
         rates = {
             "enqueued_per_second": round(report.enqueued_per_second),

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -40,15 +41,10 @@ def stats(
 ) -> None:
     """Show how many messages of each kind the queues hold."""
     with open_queue(url) as queue:
-        if not watch:
-            _print(_look(queue, queue_name, max_count), max_count, as_json)
-        elif as_json or not sys.stdout.isatty():
-            while True:
-                _print(_look(queue, queue_name, max_count), max_count, as_json)
-                sys.stdout.flush()
-                time.sleep(interval)
-        else:
-            _watch(queue, queue_name, max_count, interval)
+        _print(_look(queue, queue_name, max_count), max_count, as_json)
+        if watch:
+            with suppress(KeyboardInterrupt):
+                _watch(queue, queue_name, max_count, interval, as_json)
 
 
 def health(url: Url, as_json: AsJson = False) -> None:
@@ -81,8 +77,15 @@ def _print(found: list[QueueStats], max_count: int, as_json: bool) -> None:
     print_rows(rows, as_json, nothing="no queues", columns=_SHOWN)
 
 
-def _watch(queue: Queue, queue_name: str | None, max_count: int, interval: float) -> None:
-    with Live(console=console(), auto_refresh=False) as live:
+def _watch(
+    queue: Queue, queue_name: str | None, max_count: int, interval: float, as_json: bool
+) -> None:
+    if as_json or not sys.stdout.isatty():
+        while True:
+            sys.stdout.flush()
+            time.sleep(interval)
+            _print(_look(queue, queue_name, max_count), max_count, as_json)
+    with Live(console=console(), auto_refresh=False, screen=True) as live:
         while True:
             found = [_counts(one, max_count) for one in _look(queue, queue_name, max_count)]
             live.update(table(found, _SHOWN) if found else "no queues", refresh=True)

@@ -8,7 +8,7 @@ import rowq
 from rowq.cli import consume, demo, look, migrate, produce, queues, repair, work
 from rowq.cli.errors import MEANINGS, Guarded
 
-_CODES = "\n\n".join(f"{code:>3}  {meaning}" for code, meaning in MEANINGS.items())
+_CODES = "\n".join(f"- {code}: {meaning}" for code, meaning in MEANINGS.items())
 
 app = typer.Typer(
     cls=Guarded,
@@ -18,6 +18,7 @@ app = typer.Typer(
     ),
     epilog=f"Exit status:\n\n{_CODES}",
     no_args_is_help=True,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

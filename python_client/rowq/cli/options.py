@@ -12,7 +12,7 @@ Url = Annotated[
     typer.Option(
         "--url",
         envvar="ROWQ_URL",
-        help="The database, such as postgresql://user:password@host/database.",
+        help="The database: postgresql://...",
         show_default=False,
         callback=remember_url,
     ),
@@ -31,14 +31,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 AnyQueue = Annotated[
     str | None,
-    typer.Argument(metavar="[QUEUE]", help="Name of the queue; every queue when left out."),
+    typer.Argument(metavar="QUEUE", help="Name of the queue; every queue when left out."),
 ]
 ClaimId = Annotated[
     int, typer.Argument(metavar="CLAIM_ID", help="The claim_id that dequeue printed.")
 ]
 HeldIds = Annotated[
     list[int] | None,
-    typer.Argument(metavar="[ID]...", help="Messages; all that the claim still holds by default."),
+    typer.Argument(metavar="ID", help="Messages; all that the claim still holds by default."),
 ]
 BatchSize = Annotated[int, typer.Option(help="Most messages to take at a time.")]
 LeaseSeconds = Annotated[

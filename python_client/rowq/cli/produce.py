@@ -43,7 +43,7 @@ def enqueue(
     body: Annotated[
         str | None,
         typer.Argument(
-            metavar="[BODY]", help="Text body, stored as it is; standard input when left out."
+            metavar="BODY", help="Text body, stored as it is; standard input when left out."
         ),
     ] = None,
     source: Annotated[

@@ -20,11 +20,11 @@ def register(app: typer.Typer) -> None:
 
 def cancel(
     queue_name: QueueName,
-    message_ids: Annotated[list[int], typer.Argument(metavar="ID...", help="The messages.")],
+    message_ids: Annotated[list[int], typer.Argument(metavar="ID", help="The messages.")],
     url: Url,
     as_json: AsJson = False,
 ) -> None:
-    """Withdraw messages that no worker holds, dead ones too."""
+    """Withdraw messages, dead ones too; exits with 4 when one is leased or not found."""
     with open_queue(url) as queue:
         outcomes = queue.cancel(queue_name, message_ids)
     finish(outcomes, as_json, good={"cancelled"})
@@ -34,7 +34,7 @@ def reset(
     queue_name: QueueName,
     url: Url,
     message_ids: Annotated[
-        list[int] | None, typer.Argument(metavar="[ID]...", help="The messages.")
+        list[int] | None, typer.Argument(metavar="ID", help="The messages.")
     ] = None,
     oldest: Annotated[
         int | None,
@@ -42,7 +42,7 @@ def reset(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make dead messages ready again, with fresh attempts."""
+    """Make dead messages ready again, with fresh attempts; exits with 4 unless all are."""
     if bool(message_ids) == (oldest is not None):
         raise typer.BadParameter("name messages, or give --oldest N")
     with open_queue(url) as queue:

@@ -26,7 +26,7 @@ def work(
     handler: Annotated[
         str | None,
         typer.Argument(
-            metavar="[MODULE:FUNCTION]", help="Called with every message; see rowq.Worker."
+            metavar="MODULE:FUNCTION", help="Called with every message; see rowq.Worker."
         ),
     ] = None,
     command: Annotated[

@@ -32,11 +32,12 @@ class Report:
 
     def faults(self) -> list[str]:
         """Return everything that is not as it must be; nothing when all is well."""
+        if self.orders_left:
+            done = f"{self.orders_done} of {self.orders_in} orders are done"
+            return [f"{done}, {self.orders_left} are still in the queue or dead"]
         found = different_months(self.expected_cents, self.booked_cents)
         if self.orders_done != self.orders_in:
             found.append(f"{self.orders_in} orders in, but {self.orders_done} done")
-        if self.orders_left:
-            found.append(f"{self.orders_left} orders are still in the queue or dead")
         if self.killed is None:
             found.append("no worker was killed")
         elif not self.orders_redelivered:

@@ -1,0 +1,165 @@
+"""dequeue, peek, show, and finishing by hand; dead list, reset and cancel."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+import rowq
+from rowq.cli.errors import ExitCode
+from tests.cli.conftest import Run
+
+
+@pytest.fixture
+def three(queue: rowq.Queue, made: str) -> list[int]:
+    """Enqueue three messages and return their ids."""
+    sent = queue.enqueue_batch(made, [rowq.NewMessage(data={"n": n}) for n in range(3)])
+    return [one.message_id for one in sent]
+
+
+def state(queue: rowq.Queue, queue_name: str, message_id: int) -> str | None:
+    """Return where a message is, None when it is gone."""
+    found = queue.get_message(queue_name, message_id)
+    return found.state if found else None
+
+
+def test_dequeue_prints_json_lines_and_leases(
+    run: Run, queue: rowq.Queue, made: str, three: list[int]
+) -> None:
+    done = run("dequeue", made, "--batch-size", 2, "--worker-name", "me", "--lease-seconds", 600)
+    assert [row["message_id"] for row in done.rows] == three[:2]
+    assert [json.loads(row["body"]) for row in done.rows] == [{"n": 0}, {"n": 1}]
+    found = queue.get_message(made, three[0])
+    assert found is not None
+    assert (found.state, found.worker_name) == ("leased", "me")
+    assert done.rows[0]["lease_until"] == found.lease_until.isoformat()  # type: ignore[union-attr]
+
+
+def test_dequeue_of_an_empty_queue_prints_nothing(run: Run, made: str) -> None:
+    for options in ((), ("--wait-seconds", 0.1)):
+        done = run("dequeue", made, *options)
+        assert (done.code, done.out) == (0, "")
+
+
+def test_dequeue_can_wait(run: Run, made: str, three: list[int]) -> None:
+    assert run("dequeue", made, "--wait-seconds", 5).row["message_id"] == three[0]
+
+
+def test_a_binary_body_is_printed_in_base64(run: Run, queue: rowq.Queue, made: str) -> None:
+    queue.enqueue(made, b"\0\xff")
+    row = run("peek", made).row
+    assert (row["body"], base64.b64decode(row["body_binary"])) == (None, b"\0\xff")
+
+
+def test_peek_leases_nothing(run: Run, queue: rowq.Queue, made: str, three: list[int]) -> None:
+    assert [row["message_id"] for row in run("peek", made, "--batch-size", 9).rows] == three
+    assert state(queue, made, three[0]) == "ready"
+
+
+def test_show_tells_everything_about_a_message(run: Run, made: str, three: list[int]) -> None:
+    assert run("show", made, three[0], "--json").row["state"] == "ready"
+    assert '{"n":0}' in run("show", made, three[0]).out
+    assert run("show", made, 999_999_999).code == ExitCode.INCOMPLETE
+
+
+def test_complete_finishes_the_named_messages_and_then_the_rest(
+    run: Run, queue: rowq.Queue, made: str, three: list[int]
+) -> None:
+    claim_id = run("dequeue", made, "--batch-size", 3).rows[0]["claim_id"]
+    assert run("complete", made, claim_id, three[0], "--json").rows == [
+        {"message_id": three[0], "outcome": "completed"}
+    ]
+    assert state(queue, made, three[1]) == "leased"
+    assert run("complete", made, claim_id).code == 0
+    assert [state(queue, made, one) for one in three] == [None, None, None]
+
+
+def test_a_stale_message_is_told_and_makes_the_exit_code_4(
+    run: Run, made: str, three: list[int]
+) -> None:
+    claim_id = run("dequeue", made).row["claim_id"]
+    done = run("complete", made, claim_id, three[0], three[1], "--json")
+    assert done.code == ExitCode.INCOMPLETE
+    assert [row["outcome"] for row in done.rows] == ["completed", "stale"]
+
+
+def test_a_claim_that_is_gone_is_refused_by_number(run: Run, made: str, three: list[int]) -> None:
+    assert three
+    claim_id = run("dequeue", made).row["claim_id"]
+    run("release", made, claim_id)
+    for command in ("complete", "retry", "fail", "release", "extend"):
+        done = run(command, made, claim_id)
+        assert done.code == ExitCode.REFUSED
+        assert done.err.startswith("rowq: RQ721 stale_claim")
+
+
+def test_retry_gives_back_with_a_delay_and_an_error(
+    run: Run, queue: rowq.Queue, made: str, three: list[int]
+) -> None:
+    claim_id = run("dequeue", made).row["claim_id"]
+    done = run("retry", made, claim_id, "--delay-seconds", 3600, "--error", "later", "--json")
+    assert done.row["outcome"] == "retrying"
+    found = queue.get_message(made, three[0])
+    assert found is not None
+    assert (found.state, found.last_error) == ("delayed", "later")
+
+
+def test_release_and_extend_do_what_they_say(
+    run: Run, queue: rowq.Queue, made: str, three: list[int]
+) -> None:
+    row = run("dequeue", made).row
+    longer = run("extend", made, row["claim_id"], "--lease-seconds", 900, "--json").row
+    assert longer["lease_until"] > row["lease_until"]
+    assert run("release", made, row["claim_id"]).code == 0
+    found = queue.get_message(made, three[0])
+    assert found is not None
+    assert (found.state, found.attempt) == ("ready", 0)
+
+
+def test_a_dead_message_is_listed_reset_and_cancelled(
+    run: Run, queue: rowq.Queue, made: str, three: list[int]
+) -> None:
+    claim_id = run("dequeue", made, "--batch-size", 3).rows[0]["claim_id"]
+    assert run("fail", made, claim_id, "--error", "broken").code == 0
+    listed = run("dead", "list", made, "--json").rows
+    assert [(row["message_id"], row["last_error"]) for row in listed] == [
+        (one, "broken") for one in three
+    ]
+    assert "broken" in run("dead", "list", made, "--limit", 1).out
+    assert len(run("dead", "list", made, "--after", three[0], "--json").rows) == 2
+
+    assert run("reset", made, three[2]).code == 0
+    assert run("reset", made, "--oldest", 1, "--json").row["message_id"] == three[0]
+    assert run("cancel", made, three[1], "--json").row["outcome"] == "cancelled"
+    assert [state(queue, made, one) for one in three] == ["ready", None, "ready"]
+
+
+def test_cancel_and_reset_tell_what_they_could_not_do(
+    run: Run, made: str, three: list[int]
+) -> None:
+    run("dequeue", made)
+    done = run("cancel", made, three[0], three[1], "--json")
+    assert done.code == ExitCode.INCOMPLETE
+    assert {row["message_id"]: row["outcome"] for row in done.rows} == {
+        three[0]: "leased",
+        three[1]: "cancelled",
+    }
+    assert run("reset", made, three[2]).code == ExitCode.INCOMPLETE
+
+
+def test_reset_wants_messages_or_a_number_of_them(run: Run, made: str) -> None:
+    assert run("reset", made).code == ExitCode.USAGE
+    assert run("reset", made, 1, "--oldest", 1).code == ExitCode.USAGE
+
+
+def test_a_message_cannot_disturb_the_table_it_is_shown_in(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    queue.enqueue(made, 1, message_type="[red]\x1b[2J\nnext")
+    (message,) = queue.dequeue_fast(made)
+    queue.fail_now(made, message.claim_id, error="a\tb\x07")
+    shown = run("dead", "list", made).out
+    assert "[red]\\x1b[2J\\nnext" in shown
+    assert "a\\tb\\x07" in shown

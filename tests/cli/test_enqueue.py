@@ -1,0 +1,118 @@
+"""rowq enqueue of one message: where the body comes from, and every option."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq.cli.errors import ExitCode
+from tests.cli.conftest import Run
+
+
+@pytest.mark.parametrize("body", ['{"id": 1}', "no JSON", "", "ÄÖÜ 🐘 \\ ' \" $1 %s", " a \n b "])
+def test_an_argument_is_stored_as_it_is(run: Run, queue: rowq.Queue, made: str, body: str) -> None:
+    sent = run("enqueue", made, "--json", "--", body).row
+    (message,) = queue.dequeue_fast(made)
+    assert (message.message_id, message.body) == (sent["message_id"], body)
+    assert sent["outcome"] == "enqueued"
+
+
+@pytest.mark.parametrize("dash", [(), ("-",)])
+def test_standard_input_is_stored_as_it_is(
+    run: Run, queue: rowq.Queue, made: str, dash: tuple[str, ...]
+) -> None:
+    assert run("enqueue", made, *dash, given='{"id": 1}\n').code == 0
+    (message,) = queue.dequeue_fast(made)
+    assert message.body == '{"id": 1}\n'
+
+
+def test_a_binary_file_stays_bytes(run: Run, queue: rowq.Queue, made: str, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 100
+    (tmp_path / "picture").write_bytes(content)
+    assert run("enqueue", made, "--binary", tmp_path / "picture").code == 0
+    assert run("enqueue", made, "--binary", "-", given=content).code == 0
+    assert [message.data for message in queue.dequeue_fast(made, 2)] == [content, content]
+
+
+def test_a_message_without_a_body_has_none(run: Run, queue: rowq.Queue, made: str) -> None:
+    assert run("enqueue", made, "--no-body").code == 0
+    (message,) = queue.dequeue_fast(made)
+    assert (message.body, message.body_binary) == (None, None)
+
+
+def test_every_option_reaches_the_message(run: Run, queue: rowq.Queue, made: str) -> None:
+    sent = run(
+        *("enqueue", made, "1", "--json", "--priority", 2, "--dedup-key", "key", "--type", "paid"),
+        *("--header", "a=1", "--header", "b=x=y", "--max-attempts", 3, "--delay", 3600),
+    ).row
+    found = queue.get_message(made, sent["message_id"])
+    assert found is not None
+    assert (found.priority, found.dedup_key, found.message_type) == (2, "key", "paid")
+    assert (found.headers, found.max_attempts) == ({"a": "1", "b": "x=y"}, 3)
+    assert found.due_at is not None
+    assert timedelta(minutes=59) < found.due_at - datetime.now(UTC) < timedelta(minutes=61)
+
+
+def test_run_at_takes_a_date_with_and_without_an_offset(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    next_year = datetime.now(UTC).year + 1
+    for text in (f"{next_year}-01-31T18:00+01:00", f"{next_year}-01-31T18:00"):
+        sent = run("enqueue", made, "1", "--run-at", text, "--json").row
+        found = queue.get_message(made, sent["message_id"])
+        assert found is not None
+        assert found.due_at == datetime.fromisoformat(text).astimezone(UTC)
+
+
+def test_a_duplicate_is_told_and_adds_nothing(run: Run, queue: rowq.Queue, made: str) -> None:
+    first = run("enqueue", made, "1", "--dedup-key", "same").out.split()
+    second = run("enqueue", made, "2", "--dedup-key", "same").out.split()
+    assert (first[1], second) == ("enqueued", [first[0], "duplicate"])
+    assert queue.queue_stats(made)[0].ready == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("body", "--no-body"),
+        ("--from", "x.csv", "--binary", "y"),
+        ("--from", "orders.txt"),
+        ("--from", "x.csv", "--dedup-key", "k"),
+        ("1", "--header", "no_equals_sign"),
+        ("1", "--run-at", "tomorrow"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_wrong_usage(
+    run: Run, made: str, arguments: tuple[str, ...]
+) -> None:
+    assert run("enqueue", made, *arguments).code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("option", [("--priority", 10), ("--delay", -1), ("--max-attempts", 0)])
+def test_a_value_out_of_range_is_refused_by_number_and_adds_nothing(
+    run: Run, queue: rowq.Queue, made: str, option: tuple[str, int]
+) -> None:
+    done = run("enqueue", made, "1", *option)
+    assert done.code == ExitCode.REFUSED
+    assert done.err.startswith("rowq: RQ711 ")
+    assert queue.queue_stats(made)[0].ready == 0
+
+
+def test_standard_input_that_is_no_text_is_told_and_adds_nothing(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    done = run("enqueue", made, given=b"\xff\xfe")
+    assert done.code == ExitCode.BAD_INPUT
+    assert "--binary" in done.err
+    assert queue.queue_stats(made)[0].ready == 0
+
+
+def test_a_file_that_is_not_there_is_told_on_one_line(run: Run, made: str) -> None:
+    for option in ("--from", "--binary"):
+        done = run("enqueue", made, option, "missing.csv")
+        assert done.code == ExitCode.FAILED
+        assert "missing.csv" in done.err
+        assert done.err.count("\n") == 1

@@ -1,0 +1,182 @@
+"""rowq enqueue --from: rows become messages, and a fault leaves no batch half in."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq.cli.errors import ExitCode
+from rowq.cli.intake import BadLine, Lines, csv_bodies
+from rowq.demo.orders import DATA
+from tests.cli.conftest import Run
+
+
+def bodies(queue: rowq.Queue, queue_name: str) -> list[str | None]:
+    """Return the bodies that are ready, in order."""
+    return [message.body for message in queue.peek(queue_name, 1000)]
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    """Write a file and return its path."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_a_csv_row_becomes_an_object_keyed_by_the_header_with_strings(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    text = '\ufeffid,name,note\r\n1,Zoë,"a ""b"",\nc"\r\n\r\n02,,🐘\r\n'
+    done = run("enqueue", made, "--from", write(tmp_path / "a.csv", text), "--json")
+    assert (done.code, done.row["enqueued"]) == (0, 2)
+    assert [json.loads(body or "") for body in bodies(queue, made)] == [
+        {"id": "1", "name": "Zoë", "note": 'a "b",\nc'},
+        {"id": "02", "name": "", "note": "🐘"},
+    ]
+
+
+def test_a_line_of_json_is_stored_as_it_is(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    lines = ['{"a": 1.50, "b": "\\u00e4"}', "[]", '"text"', "12345678901234567890.0", "null"]
+    file = write(tmp_path / "a.jsonl", "\n".join([*lines, "", ""]))
+    assert run("enqueue", made, "--from", file).code == 0
+    assert bodies(queue, made) == lines
+
+
+def test_standard_input_is_read_when_the_format_is_given(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    done = run("enqueue", made, "--from", "-", "--format", "jsonl", given="1\n2\n")
+    assert done.code == 0
+    assert bodies(queue, made) == ["1", "2"]
+
+
+def test_the_options_go_to_every_message(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "a.jsonl", "1\n2\n")
+    options = ("--priority", 1, "--type", "t", "--header", "a=b")
+    assert run("enqueue", made, "--from", file, *options).code == 0
+    for message in queue.peek(made, 2):
+        assert (message.priority, message.message_type) == (1, "t")
+        assert message.headers == {"a": "b"}
+
+
+BAD_CSV = {
+    "too few columns": (b"7", "1 columns, but the header has 2"),
+    "too many columns": (b"7,x,y", "3 columns"),
+    "not UTF-8": (b"7,\xff", "not UTF-8"),
+    "NUL": (b"7,\0", "NUL"),
+    "text after a quote": (b'7,"x"y', "not CSV"),
+    "a quote that never ends": (b'7,"x', "not CSV"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_CSV)
+def test_a_bad_csv_line_is_named_its_batch_left_out_and_the_load_can_go_on(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path, fault: str
+) -> None:
+    bad, why = BAD_CSV[fault]
+    rows = [f"{n},x".encode() for n in range(1, 11)]
+    file = write(tmp_path / "a.csv", b"\n".join([b"id,v", *rows[:6], bad, *rows[7:]]) + b"\n")
+
+    done = run("enqueue", made, "--from", file, "--batch-size", 3)
+    assert done.code == ExitCode.BAD_INPUT
+    assert f"{file}, line 8: " in done.err
+    assert why in done.err
+    assert "6 messages are in, nothing from line 8 on: continue with --from-line 8" in done.err
+    assert len(bodies(queue, made)) == 6
+
+    write(file, b"\n".join([b"id,v", *rows]) + b"\n")
+    assert run("enqueue", made, "--from", file, "--batch-size", 3, "--from-line", 8).code == 0
+    ids = [json.loads(body or "")["id"] for body in bodies(queue, made)]
+    assert ids == [str(n) for n in range(1, 11)]
+
+
+@pytest.mark.parametrize("bad", [b"{", b"{'a': 1}", b"NaN", b"1 2", b"\xff", b"[" * 100_000])
+def test_a_bad_json_line_in_the_middle_of_a_batch_takes_the_whole_batch_with_it(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path, bad: bytes
+) -> None:
+    file = write(tmp_path / "a.jsonl", b"1\n2\n\n3\n4\n" + bad + b"\n6\n7\n")
+    done = run("enqueue", made, "--from", file, "--batch-size", 3)
+    assert done.code == ExitCode.BAD_INPUT
+    assert f"{file}, line 6: " in done.err
+    assert "continue with --from-line 5\n" in done.err
+    assert done.err.count("\n") == 1
+    assert bodies(queue, made) == ["1", "2", "3"]
+
+    write(file, b"1\n2\n\n3\n4\n5\n6\n7\n")
+    assert run("enqueue", made, "--from", file, "--from-line", 5).code == 0
+    assert bodies(queue, made) == ["1", "2", "3", "4", "5", "6", "7"]
+
+
+@pytest.mark.parametrize("header", ["", "a,a", "a,", '"a'])
+def test_a_bad_header_is_named_and_nothing_is_in(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path, header: str
+) -> None:
+    done = run("enqueue", made, "--from", write(tmp_path / "a.csv", header and f"{header}\n1,2\n"))
+    assert done.code == ExitCode.BAD_INPUT
+    assert "line 1: " in done.err
+    assert "Nothing is in." in done.err
+    assert bodies(queue, made) == []
+
+
+def test_a_batch_that_the_database_refuses_is_named_by_number_and_lines(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "a.jsonl", "1\n2\n3\n")
+    done = run("enqueue", made, "--from", file, "--batch-size", 2, "--priority", 11)
+    assert done.code == ExitCode.REFUSED
+    assert done.err.startswith("rowq: RQ711 ")
+    assert f"(lines 1 to 2 of {file}). Nothing is in." in done.err
+    assert bodies(queue, made) == []
+
+
+def test_an_unknown_queue_is_refused_before_the_file_is_read(
+    run: Run, queue_name: str, tmp_path: Path
+) -> None:
+    done = run("enqueue", queue_name, "--from", write(tmp_path / "a.csv", b"\xff"))
+    assert done.code == ExitCode.REFUSED
+    assert done.err.startswith("rowq: RQ701 ")
+
+
+def test_a_line_number_counts_the_lines_inside_quotes(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", 'a,b\n1,"x\ny\nz"\n2\n')
+    with file.open("rb") as opened, pytest.raises(BadLine) as bad:
+        list(csv_bodies(Lines(opened), 1))
+    assert bad.value.line == 5
+
+
+@pytest.mark.slow
+def test_seventy_thousand_rows_go_in_within_seconds(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "orders.csv", lzma.decompress(DATA.read_bytes()))
+    began = time.monotonic()
+    done = run("enqueue", made, "--from", file)
+    seconds = time.monotonic() - began
+    assert re.match(r"69,659 messages are in ", done.out)
+    assert queue.queue_stats(made)[0].ready == 69_659
+    assert seconds < 30, "this takes about three seconds on an idle machine"
+    queue.drop_queue(made, force=True)
+
+
+def test_a_big_file_is_read_in_constant_memory(tmp_path: Path) -> None:
+    file = tmp_path / "big.csv"
+    with file.open("w") as out:
+        out.write("id,text\n")
+        out.writelines(f"{n},{'x' * 200}\n" for n in range(30_000))
+    tracemalloc.start()
+    with file.open("rb") as opened:
+        count = sum(1 for _ in csv_bodies(Lines(opened), 1))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 30_000
+    assert peak < 2_000_000

@@ -1,0 +1,90 @@
+"""rowq enqueue --from when it is stopped in the middle: what is in, and what is not, is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq.cli.errors import ExitCode
+from tests.engines.base import Connection, Server, wait_until
+
+PROGRAM = str(Path(sys.executable).with_name("rowq"))
+
+
+@pytest.fixture
+def load(database_url: str, made: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a load of standard input in batches of two, until the block ends."""
+    command = [PROGRAM, "enqueue", made, "--from", "-", "--format", "jsonl", "--batch-size", "2"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        env=os.environ | {"ROWQ_URL": database_url},
+    ) as process:
+        yield process
+        process.kill()
+
+
+def send(load: subprocess.Popen[str], text: str) -> None:
+    """Write to the load's standard input."""
+    assert load.stdin is not None
+    load.stdin.write(text)
+    load.stdin.flush()
+
+
+def is_in(queue: rowq.Queue, queue_name: str, count: int) -> Callable[[], bool]:
+    """Return a condition: so many messages are ready."""
+    return lambda: queue.queue_stats(queue_name)[0].ready == count
+
+
+def test_ctrl_c_tells_how_many_are_in_and_where_to_go_on(
+    load: subprocess.Popen[str], queue: rowq.Queue, made: str
+) -> None:
+    send(load, "1\n2\n3\n4\n5\n")
+    wait_until(is_in(queue, made, 4), "two batches are in")
+    load.send_signal(signal.SIGINT)
+    _, err = load.communicate()
+    assert load.returncode == ExitCode.INTERRUPTED
+    assert err == (
+        "rowq: interrupted. 4 messages are in, nothing from line 5 on: continue with"
+        " --from-line 5\n"
+    )
+    assert is_in(queue, made, 4)()
+
+
+def test_a_connection_lost_in_the_middle_of_a_batch_is_not_hidden(
+    load: subprocess.Popen[str],
+    queue: rowq.Queue,
+    made: str,
+    connect: Callable[..., Connection],
+    server: Server,
+) -> None:
+    send(load, "1\n2\n")
+    wait_until(is_in(queue, made, 2), "the first batch is in")
+    dropper = connect(autocommit=False)
+    rowq.Queue(dropper).drop_queue(made, force=True)
+    send(load, "3\n4\n")
+    me = server.session_id(dropper)
+
+    def blocked() -> list[int]:
+        waiting = server.waiting_sessions()
+        return [session for session, blockers in waiting.items() if me in blockers]
+
+    wait_until(lambda: bool(blocked()), "the second batch waits for the drop")
+    server.kill_session(blocked()[0])
+    _, err = load.communicate()
+    dropper.rollback()
+    assert load.returncode == ExitCode.NO_CONNECTION
+    assert "2 messages before them are in; whether lines 3 to 4 of standard input are" in err
+    assert err.count("\n") == 1
+    assert is_in(queue, made, 2)()

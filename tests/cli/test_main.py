@@ -1,0 +1,129 @@
+"""The command as a whole: entry point, exit codes, errors on one line, secrets."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq.cli.errors import MEANINGS, ExitCode
+from tests.cli.conftest import Run
+
+PROGRAM = str(Path(sys.executable).with_name("rowq"))
+SECRET = "pa55w0rd-of-mine"
+NOWHERE = f"postgresql://someone:{SECRET}@127.0.0.1:1/nowhere"
+
+
+def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the installed program."""
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        env={name: value for name, value in os.environ.items() if name != "ROWQ_URL"} | environment,
+        check=False,
+    )
+
+
+def test_the_installed_program_tells_its_version() -> None:
+    done = program("--version")
+    assert (done.returncode, done.stdout) == (0, f"rowq {rowq.__version__}\n")
+
+
+def test_help_lists_every_exit_code_with_its_meaning(run_without_database: Run) -> None:
+    text = run_without_database("--help").out
+    for code in ExitCode:
+        assert f"{code}: {MEANINGS[code]}" in text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_shown_for_every_common_shell(shell: str) -> None:
+    done = program("--show-completion", shell)
+    shown = done.stdout or program("--show-completion", _ROWQ_SHELL=shell).stdout
+    assert "_ROWQ_COMPLETE" in shown.upper()
+
+
+def test_completion_offers_the_commands() -> None:
+    done = program(_ROWQ_COMPLETE="complete_bash", COMP_WORDS="rowq queue pu", COMP_CWORD="2")
+    assert done.stdout.split() == ["purge"]
+
+
+def test_no_connection_is_exit_code_3_and_one_line_without_the_password(
+    run_without_database: Run,
+) -> None:
+    done = run_without_database("stats", url=NOWHERE)
+    assert done.code == ExitCode.NO_CONNECTION
+    assert done.out == ""
+    assert done.err.startswith("rowq: PostgreSQL: ")
+    assert done.err.count("\n") == 1
+    assert SECRET not in done.err
+
+
+def test_the_installed_program_shows_no_traceback_when_it_cannot_connect() -> None:
+    done = program("stats", "--url", NOWHERE)
+    assert done.returncode == ExitCode.NO_CONNECTION
+    assert "Traceback" not in done.stderr
+    assert SECRET not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("stats", "--url", f"postgresql://someone:{SECRET}@host:port/x"),
+        ("stats", "--url", f"postgresql://host/x?password={SECRET}&nonsense=1"),
+        ("stats", "--url", f"oracle://someone:{SECRET}@host/x"),
+        ("migrate", "--url", NOWHERE),
+        ("status", "--url", NOWHERE),
+        ("work", "orders", "--exec", "true", "--url", NOWHERE),
+        ("demo", "--url", NOWHERE),
+        ("stats", NOWHERE, "--url", NOWHERE),
+        ("--url", NOWHERE, "stats"),
+        ("migrate", "--to", NOWHERE),
+    ],
+)
+def test_no_failure_shows_the_password(
+    run_without_database: Run, arguments: tuple[str, ...]
+) -> None:
+    done = run_without_database(*arguments)
+    assert done.code not in {0, None}
+    assert SECRET not in done.out + done.err
+
+
+def test_a_url_in_the_place_of_a_queue_does_not_show_its_password(run: Run) -> None:
+    done = run("stats", NOWHERE)
+    assert done.code == ExitCode.REFUSED
+    assert "RQ701" in done.err
+    assert SECRET not in done.err
+
+
+def test_a_url_of_an_unknown_engine_is_wrong_usage(run_without_database: Run) -> None:
+    done = run_without_database("stats", url="nonsense://host/x")
+    assert done.code == ExitCode.USAGE
+    assert "postgresql://" in done.err
+
+
+def test_a_missing_url_is_wrong_usage_and_names_the_variable(run_without_database: Run) -> None:
+    done = run_without_database("stats")
+    assert done.code == ExitCode.USAGE
+    assert "ROWQ_URL" in done.err
+
+
+def test_a_refusal_is_exit_code_1_and_one_line_with_its_number(run: Run, queue_name: str) -> None:
+    done = run("peek", queue_name)
+    assert done.code == ExitCode.REFUSED
+    assert done.err == f"rowq: RQ701 queue_not_found: {queue_name}\n"
+    assert done.out == ""
+
+
+@pytest.mark.parametrize("command", [("stats",), ("queue", "create", "x"), ("health",)])
+def test_a_database_without_rowq_is_told_how_to_get_it(
+    empty_database: str, run_without_database: Run, command: tuple[str, ...]
+) -> None:
+    done = run_without_database(*command, url=empty_database)
+    assert done.code == ExitCode.FAILED
+    assert "rowq migrate" in done.err
+    assert done.err.count("\n") == 1

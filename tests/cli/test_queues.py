@@ -1,0 +1,131 @@
+"""rowq queue ... and what looks at queues: stats, health, maintain."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq.cli.errors import ExitCode
+from tests.cli.conftest import Run
+
+PROGRAM = str(Path(sys.executable).with_name("rowq"))
+
+
+def test_a_queue_lives_from_create_to_drop(run: Run, queue_name: str) -> None:
+    assert run("queue", "create", queue_name).out == f"{queue_name}: created\n"
+    assert run("queue", "create", queue_name, "--json").row["outcome"] == "exists"
+    assert run("queue", "alter", queue_name, "--lease-seconds", 77, "--archive-days", 3).code == 0
+
+    shown = run("queue", "show", queue_name, "--json").row
+    assert (shown["lease_seconds"], shown["archive_days"], shown["is_paused"]) == (77, 3, False)
+
+    assert run("queue", "pause", queue_name).code == 0
+    assert run("queue", "show", queue_name, "--json").row["is_paused"] is True
+    assert run("queue", "resume", queue_name).code == 0
+    assert run("queue", "show", queue_name, "--json").row["is_paused"] is False
+
+    assert run("queue", "drop", queue_name).out == f"{queue_name}: dropped\n"
+    assert run("queue", "show", queue_name).code == ExitCode.REFUSED
+
+
+def test_every_setting_reaches_the_queue(run: Run, queue_name: str) -> None:
+    settings = {
+        "lease_seconds": 11,
+        "max_attempts": 12,
+        "backoff_base_seconds": 1.5,
+        "backoff_factor": 3.0,
+        "backoff_cap_seconds": 99.0,
+        "backoff_jitter": 0.5,
+        "archive_days": 7,
+    }
+    options = [
+        word for name, value in settings.items() for word in (f"--{name.replace('_', '-')}", value)
+    ]
+    assert run("queue", "create", queue_name, *options).code == 0
+    shown = run("queue", "show", queue_name, "--json").row
+    assert {name: shown[name] for name in settings} == settings
+
+
+def test_a_setting_out_of_range_is_refused_by_number(run: Run, queue_name: str) -> None:
+    done = run("queue", "create", queue_name, "--lease-seconds", 0)
+    assert done.code == ExitCode.REFUSED
+    assert done.err.startswith("rowq: RQ711 invalid_argument: lease_seconds")
+
+
+def test_the_list_shows_every_queue_and_its_counts(run: Run, queue: rowq.Queue, made: str) -> None:
+    queue.enqueue_batch(made, [rowq.NewMessage(data=n) for n in range(3)])
+    queue.enqueue(made, 4, delay_seconds=3600)
+    (line,) = [line for line in run("queue", "list").out.splitlines() if made in line]
+    assert line.split()[1:5] == ["no", "3", "1", "0"]
+    (row,) = [row for row in run("queue", "list", "--json").rows if row["queue_name"] == made]
+    assert (row["ready"], row["delayed"]) == (3, 1)
+
+
+def test_drop_refuses_a_queue_with_messages_unless_forced(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    queue.enqueue(made, 1)
+    refused = run("queue", "drop", made)
+    assert refused.code == ExitCode.REFUSED
+    assert refused.err.startswith("rowq: RQ704 ")
+    assert run("queue", "drop", made, "--force").code == 0
+
+
+def test_purge_removes_what_waits(run: Run, queue: rowq.Queue, made: str) -> None:
+    queue.enqueue_batch(made, [rowq.NewMessage(data=n) for n in range(5)])
+    assert run("queue", "purge", made, "--max-messages", 2, "--json").row == {"removed": 2}
+    assert run("queue", "purge", made, "--include-dead").out == "removed 3 messages\n"
+
+
+@pytest.mark.parametrize("name", ["naïve [bold]Ü[/] 🐘", "'; drop schema rowq cascade; --", "a\\b"])
+def test_a_hostile_queue_name_is_shown_as_it_is(run: Run, queue_name: str, name: str) -> None:
+    hostile = f"{name} {queue_name[-8:]}"
+    assert run("queue", "create", hostile).out == f"{hostile}: created\n"
+    assert hostile in run("queue", "list").out
+    assert run("queue", "show", hostile, "--json").row["queue_name"] == hostile
+    assert run("queue", "drop", hostile).code == 0
+
+
+def test_stats_shows_one_queue_or_all_and_marks_a_count_that_was_cut_off(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    queue.enqueue_batch(made, [rowq.NewMessage(data=n) for n in range(5)])
+    assert run("stats", made, "--json").row["ready"] == 5
+    assert made in run("stats").out
+    assert "3+" in run("stats", made, "--max-count", 3).out
+
+
+def test_stats_can_be_watched_until_ctrl_c(database_url: str, made: str) -> None:
+    with subprocess.Popen(
+        [PROGRAM, "stats", made, "--watch", "--interval", "0.1", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"ROWQ_URL": database_url},
+    ) as process:
+        assert process.stdout is not None
+        looks = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    assert [look["queue_name"] for look in looks] == [made] * 3
+
+
+def test_health_prints_a_row_per_check_and_fails_only_when_one_is_critical(run: Run) -> None:
+    done = run("health", "--json")
+    states = {row["status"] for row in done.rows}
+    assert states <= {"ok", "warning", "critical"}
+    assert done.code == (ExitCode.INCOMPLETE if "critical" in states else 0)
+    assert "check name" in run("health").out
+
+
+def test_maintain_tells_what_it_did_for_a_queue(run: Run, made: str) -> None:
+    row = run("maintain", made, "--json").row
+    assert (row["queue_name"], row["elected"]) == (made, True)
