@@ -1,0 +1,232 @@
+"""Judges a history: pure, and sure of what it says.
+
+Calls overlap, so each rule only speaks where no order of the overlapping calls would be right.
+Every rule has a bad history in test_checker_rejects_bad_history.py that it must reject.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tests.concurrency.history import Event
+
+FINISHES = frozenset({"complete", "retry_later", "release", "fail_now"})
+GIVES_ATTEMPT_BACK = frozenset({"release", "rollback"})
+LAST_STATES = frozenset({"completed", "cancelled"})
+
+
+@dataclass(slots=True)
+class Lease:
+    """One message in one claim.
+
+    live_until: nothing can have ended the lease before. enders: what may have ended it.
+    """
+
+    message: int
+    attempt: int
+    dequeue: Event
+    live_until: float
+    enders: set[str] = field(default_factory=set)
+
+
+class Record:
+    """A history, sorted by message and by claim."""
+
+    def __init__(self, history: Sequence[Event]) -> None:
+        self.history = sorted(history, key=lambda event: event.end)
+        self.leases: dict[int, list[Lease]] = defaultdict(list)
+        self.finishes: dict[int, list[tuple[Event, str]]] = defaultdict(list)
+        self.enqueued: dict[int, Event] = {}
+        self.lost_dequeues = 0
+        self.lost_enqueues = 0
+        self._by_claim: dict[int | None, list[Event]] = defaultdict(list)
+        for event in self.history:
+            self._sort(event)
+        for leases in self.leases.values():
+            for lease in leases:
+                self._end(lease)
+
+    def _sort(self, event: Event) -> None:
+        if event.action == "dequeue":
+            self.lost_dequeues += not event.known
+            for message, attempt in event.results:
+                lease = Lease(message, int(attempt), event, event.start + event.lease_seconds)
+                self.leases[message].append(lease)
+        elif event.action == "enqueue":
+            self.lost_enqueues += not event.known
+            self.enqueued |= {message: event for message, _ in event.results}
+        elif event.action != "census":
+            self._by_claim[event.claim_id].append(event)
+            for message, outcome in event.results:
+                self.finishes[message].append((event, str(outcome)))
+
+    def _end(self, lease: Lease) -> None:
+        """Find what may have ended a lease, and when first."""
+        ends = []
+        for event in self._by_claim[lease.dequeue.claim_id]:
+            if event.action == "extend_lease":
+                if event.known:
+                    lease.live_until = max(lease.live_until, event.start + event.lease_seconds)
+            elif not event.results or any(one == lease.message for one, _ in event.results):
+                ends.append(event.start)
+                lease.enders.add(event.action)
+        if lease.dequeue.claim_id is not None:
+            everything = self._by_claim[None]
+            ends += [one.start for one in everything if one.action == "expire"]
+        lease.live_until = min([lease.live_until, *ends])
+
+    def effects(self, message: int) -> Iterator[tuple[Event, str]]:
+        """Yield the calls on a message that are known to have taken effect."""
+        for event, outcome in self.finishes[message]:
+            if event.known and outcome not in ("stale", "leased", "not_found", "duplicate"):
+                yield event, outcome
+
+
+def check(history: Sequence[Event]) -> list[str]:
+    """Return what is wrong with a history, in words; an empty list if nothing is."""
+    record = Record(history)
+    return [fault for rule in RULES for fault in rule(record)]
+
+
+def no_double_lease(record: Record) -> Iterator[str]:
+    """Two sessions never hold a live lease on the same message."""
+    for message, leases in record.leases.items():
+        holder: Lease | None = None
+        for lease in leases:
+            if holder and lease.dequeue.end < min(holder.live_until, lease.live_until):
+                yield (
+                    f"message {message} was leased to claim {lease.dequeue.claim_id}"
+                    f" while claim {holder.dequeue.claim_id} held it"
+                )
+            if holder is None or lease.live_until > holder.live_until:
+                holder = lease
+
+
+def completed_once(record: Record) -> Iterator[str]:
+    """A message is completed or cancelled once."""
+    for message in record.finishes:
+        ends = [outcome for _, outcome in record.effects(message) if outcome in LAST_STATES]
+        if len(ends) > 1:
+            yield f"message {message} was finished {len(ends)} times: {', '.join(ends)}"
+
+
+def not_delivered_after_completion(record: Record) -> Iterator[str]:
+    """A completed message is never delivered again."""
+    for message, leases in record.leases.items():
+        ends = [one.end for one, outcome in record.effects(message) if outcome in LAST_STATES]
+        if ends and any(lease.dequeue.start > min(ends) for lease in leases):
+            yield f"message {message} was delivered after it was finished"
+
+
+def late_finish_refused(record: Record) -> Iterator[str]:
+    """Who has lost a message to another claim can no longer finish it, and nobody can twice."""
+    for message, leases in record.leases.items():
+        finished: Counter[int | None] = Counter()
+        place = {lease.dequeue.claim_id: number for number, lease in enumerate(leases)}
+        for event, _ in record.effects(message):
+            if event.action not in FINISHES:
+                continue
+            finished[event.claim_id] += 1
+            if event.claim_id not in place:
+                yield f"message {message} was finished by claim {event.claim_id}, not its own"
+                continue
+            later = leases[place[event.claim_id] + 1 :]
+            if any(lease.dequeue.end < event.start for lease in later):
+                yield (
+                    f"claim {event.claim_id} could {event.action} message {message}"
+                    " after another claim had it"
+                )
+        for claim, count in finished.items():
+            if count > 1:
+                yield f"claim {claim} finished message {message} {count} times"
+
+
+def attempts_count_leases(record: Record) -> Iterator[str]:
+    """Each lease is one attempt more, unless it was released or rolled back."""
+    for message, leases in record.leases.items():
+        if any(event.action == "reset" for event, _ in record.effects(message)):
+            continue
+        lowest, highest = 1, 1 + record.lost_dequeues
+        for lease in leases:
+            if not lowest <= lease.attempt <= highest:
+                yield (
+                    f"message {message} came as attempt {lease.attempt} in claim"
+                    f" {lease.dequeue.claim_id}, not {lowest}"
+                )
+            lowest = lease.attempt + (not lease.enders & GIVES_ATTEMPT_BACK)
+            highest = lease.attempt + 1 + record.lost_dequeues
+
+
+def nothing_lost(record: Record) -> Iterator[str]:
+    """In = done + cancelled + ready + delayed + leased + dead, each message in one place."""
+    for census in (event for event in record.history if event.action == "census"):
+        places: dict[int, list[str]] = defaultdict(list)
+        for message, state in census.results:
+            places[message].append(str(state))
+        sent = {one for one, event in record.enqueued.items() if event.end < census.start}
+        for message in sent:
+            ends, maybe = _ends(record, message, census.start)
+            found = len(places[message]) + ends
+            if found > 1:
+                yield f"message {message} is in {places[message]} and was finished {ends} times"
+            if found == 0 and not maybe:
+                yield f"message {message} is lost"
+        strangers = [message for message in places if places[message] and message not in sent]
+        if strangers and not record.lost_enqueues:
+            yield f"messages that nobody enqueued: {strangers[:5]}"
+
+
+def _ends(record: Record, message: int, before: float) -> tuple[int, bool]:
+    """Return how often a message was finished before a moment, and whether it may have been."""
+    calls = [(event, how) for event, how in record.finishes[message] if event.start < before]
+    ends = [event.known for event, how in calls if how in LAST_STATES]
+    return sum(ends), bool(ends)
+
+
+def only_known_messages(record: Record) -> Iterator[str]:
+    """What is delivered was enqueued, by a call that had begun."""
+    for message, leases in record.leases.items():
+        sent = record.enqueued.get(message)
+        if sent is None and record.lost_enqueues == 0:
+            yield f"message {message} was delivered and never enqueued"
+        if sent is not None and leases[0].dequeue.end < sent.start:
+            yield f"message {message} was delivered before it was enqueued"
+
+
+RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
+    no_double_lease,
+    completed_once,
+    not_delivered_after_completion,
+    late_finish_refused,
+    attempts_count_leases,
+    nothing_lost,
+    only_known_messages,
+)
+
+
+def check_order(history: Sequence[Event]) -> list[str]:
+    """Judge one consumer's run: first deliveries come by priority, then in order of arrival."""
+    faults = []
+    waiting: list[tuple[int, int]] = []
+    delivered: set[int] = set()
+    for event in sorted(history, key=lambda event: event.end):
+        if event.action == "enqueue":
+            for message, priority in event.results:
+                heapq.heappush(waiting, (int(priority), message))
+        elif event.action == "dequeue":
+            for message in (one for one, _ in event.results if one not in delivered):
+                first = _first(waiting, delivered)
+                if first != message:
+                    faults.append(f"message {message} came before message {first}")
+                delivered.add(message)
+    return faults
+
+
+def _first(waiting: list[tuple[int, int]], delivered: set[int]) -> int | None:
+    """Return the message that is next in line for its first delivery."""
+    while waiting and waiting[0][1] in delivered:
+        heapq.heappop(waiting)
+    return waiting[0][1] if waiting else None

@@ -1,0 +1,221 @@
+"""A checker that finds nothing wrong is worth what it finds wrong in a bad history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.concurrency import checker
+from tests.concurrency.checker import check, check_order
+from tests.concurrency.history import Event, Recorder, read, write
+
+GOOD = [
+    Event(0, 1, "p", "enqueue", None, ((1, 5), (2, 5), (3, 5), (4, 5), (5, 5))),
+    Event(2, 3, "a", "dequeue", 10, ((1, 1), (2, 1)), lease_seconds=30),
+    Event(3, 4, "b", "dequeue", 11, ((3, 1), (4, 1)), lease_seconds=30),
+    Event(5, 6, "a", "complete", 10, ((1, "completed"),)),
+    Event(6, 7, "a", "release", 10, ((2, "released"),)),
+    Event(7, 8, "b", "expire", 11),
+    Event(9, 10, "a", "dequeue", 12, ((2, 1), (3, 2), (4, 2)), lease_seconds=30),
+    Event(11, 12, "b", "complete", 11, ((3, "stale"), (4, "stale"))),
+    Event(13, 14, "a", "complete", 12, ((2, "completed"), (3, "completed"))),
+    Event(14, 15, "a", "retry_later", 12, ((4, "retrying"),)),
+    Event(16, 17, "p", "cancel", None, ((5, "cancelled"),)),
+    Event(18, 19, "judge", "census", None, ((4, "delayed"),)),
+]
+EMPTY = ((4, "delayed"),)
+
+
+def test_a_good_history_passes() -> None:
+    assert check(GOOD) == []
+
+
+def bad(*more: Event, without: Callable[[Event], bool] = lambda _: False) -> list[Event]:
+    """Return the good history with other events in it, and without some of its own."""
+    return [*(event for event in GOOD if not without(event)), *more]
+
+
+def is_census(event: Event) -> bool:
+    return event.action == "census"
+
+
+BAD = {
+    "two live leases": (
+        checker.no_double_lease,
+        bad(Event(3, 4.5, "c", "dequeue", 13, ((1, 2),), lease_seconds=30)),
+        "leased to claim 13 while claim 10 held it",
+    ),
+    "two live leases after a heartbeat": (
+        checker.no_double_lease,
+        [
+            Event(0, 1, "p", "enqueue", None, ((1, 5),)),
+            Event(2, 3, "a", "dequeue", 10, ((1, 1),), lease_seconds=5),
+            Event(4, 4.5, "a", "extend_lease", 10, lease_seconds=30),
+            Event(10, 11, "b", "dequeue", 11, ((1, 2),), lease_seconds=5),
+        ],
+        "leased to claim 11 while claim 10 held it",
+    ),
+    "completed twice": (
+        checker.completed_once,
+        bad(Event(15, 16, "b", "complete", 11, ((3, "completed"),))),
+        "message 3 was finished 2 times",
+    ),
+    "completed and cancelled": (
+        checker.completed_once,
+        bad(Event(15, 16, "p", "cancel", None, ((1, "cancelled"),))),
+        "message 1 was finished 2 times: completed, cancelled",
+    ),
+    "delivered after completion": (
+        checker.not_delivered_after_completion,
+        bad(Event(15, 16, "b", "dequeue", 13, ((1, 2),), lease_seconds=30)),
+        "message 1 was delivered after it was finished",
+    ),
+    "delivered after cancellation": (
+        checker.not_delivered_after_completion,
+        bad(Event(17.5, 17.8, "b", "dequeue", 13, ((5, 1),), lease_seconds=30)),
+        "message 5 was delivered after it was finished",
+    ),
+    "a late finish accepted": (
+        checker.late_finish_refused,
+        bad(Event(11, 12, "b", "retry_later", 11, ((3, "retrying"),))),
+        "claim 11 could retry_later message 3 after another claim had it",
+    ),
+    "a finish accepted twice": (
+        checker.late_finish_refused,
+        bad(Event(15, 16, "a", "retry_later", 12, ((4, "retrying"),))),
+        "claim 12 finished message 4 2 times",
+    ),
+    "a finish by a strange claim": (
+        checker.late_finish_refused,
+        bad(Event(15, 16, "a", "retry_later", 99, ((4, "retrying"),))),
+        "message 4 was finished by claim 99, not its own",
+    ),
+    "an attempt not counted": (
+        checker.attempts_count_leases,
+        [
+            replace(event, results=((2, 1), (3, 1), (4, 2))) if event.claim_id == 12 else event
+            for event in GOOD
+        ],
+        "message 3 came as attempt 1 in claim 12, not 2",
+    ),
+    "an attempt counted twice": (
+        checker.attempts_count_leases,
+        [
+            replace(event, results=((2, 1), (3, 2), (4, 3)))
+            if event.action == "dequeue" and event.claim_id == 12
+            else event
+            for event in GOOD
+        ],
+        "message 4 came as attempt 3 in claim 12, not 2",
+    ),
+    "a first attempt that is none": (
+        checker.attempts_count_leases,
+        bad(
+            Event(0, 1, "p", "enqueue", None, ((6, 5),)),
+            Event(17, 17.5, "a", "dequeue", 13, ((6, 0),), lease_seconds=30),
+        ),
+        "message 6 came as attempt 0 in claim 13, not 1",
+    ),
+    "a lost message": (
+        checker.nothing_lost,
+        bad(Event(18, 19, "judge", "census"), without=is_census),
+        "message 4 is lost",
+    ),
+    "a message in two places": (
+        checker.nothing_lost,
+        bad(Event(18, 19, "judge", "census", None, (*EMPTY, (4, "ready"))), without=is_census),
+        "message 4 is in ['delayed', 'ready'] and was finished 0 times",
+    ),
+    "a finished message that is still there": (
+        checker.nothing_lost,
+        bad(Event(18, 19, "judge", "census", None, (*EMPTY, (1, "ready"))), without=is_census),
+        "message 1 is in ['ready'] and was finished 1 times",
+    ),
+    "a message out of nowhere in the census": (
+        checker.nothing_lost,
+        bad(Event(18, 19, "judge", "census", None, (*EMPTY, (77, "ready"))), without=is_census),
+        "messages that nobody enqueued: [77]",
+    ),
+    "a message out of nowhere in a claim": (
+        checker.only_known_messages,
+        bad(Event(15, 16, "a", "dequeue", 13, ((77, 1),), lease_seconds=30)),
+        "message 77 was delivered and never enqueued",
+    ),
+    "a message delivered before it was enqueued": (
+        checker.only_known_messages,
+        bad(
+            Event(20, 21, "p", "enqueue", None, ((6, 5),)),
+            Event(15, 16, "a", "dequeue", 13, ((6, 1),), lease_seconds=30),
+        ),
+        "message 6 was delivered before it was enqueued",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_history_is_rejected(name: str) -> None:
+    _, history, fault = BAD[name]
+    assert any(fault in found for found in check(history)), check(history)
+
+
+def test_every_rule_has_a_bad_history_that_it_rejects_by_itself() -> None:
+    for rule, history, fault in BAD.values():
+        assert any(fault in found for found in rule(checker.Record(history)))
+    assert {rule for rule, _, _ in BAD.values()} == set(checker.RULES)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(
+            Event(5, 5.5, "c", "dequeue", 13, ((1, 2),), lease_seconds=30),
+            id="a lease taken while the complete of its holder was on its way",
+        ),
+        pytest.param(
+            Event(40, 41, "c", "dequeue", 13, ((4, 3),), lease_seconds=30),
+            id="a lease after the last one ran out",
+        ),
+    ],
+)
+def test_what_may_have_been_right_is_no_double_lease(event: Event) -> None:
+    assert list(checker.no_double_lease(checker.Record(bad(event)))) == []
+
+
+def test_a_lost_complete_leaves_open_whether_the_message_is_still_there() -> None:
+    lost = Event(15, 16, "a", "complete", 12, ((4, "completed"),), known=False)
+    gone = Event(18, 19, "judge", "census")
+    assert check(bad(lost)) == []
+    assert check(bad(lost, gone, without=is_census)) == []
+
+
+def test_a_lost_dequeue_may_have_counted_an_attempt() -> None:
+    lost = Event(8, 8.5, "c", "dequeue", known=False)
+    counted = [
+        replace(event, results=((2, 2), (3, 3), (4, 2)))
+        if event.action == "dequeue" and event.claim_id == 12
+        else event
+        for event in GOOD
+    ]
+    assert check([*counted, lost]) == []
+
+
+def test_order_is_judged_by_priority_and_then_by_arrival() -> None:
+    sent = Event(0, 1, "p", "enqueue", None, ((1, 5), (2, 5), (3, 1)))
+
+    def taken(*messages: int) -> Event:
+        return Event(2, 3, "a", "dequeue", 10, tuple((one, 1) for one in messages))
+
+    assert check_order([sent, taken(3, 1, 2)]) == []
+    assert check_order([sent, taken(1, 3, 2)]) == ["message 1 came before message 3"]
+    assert check_order([sent, taken(3, 2, 1)]) == ["message 2 came before message 1"]
+
+
+def test_a_history_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
+    recorder = Recorder(clock=iter(range(10)).__next__)
+    recorder.record(0, "a", "dequeue", 1, [(5, 1)], lease_seconds=3)
+    recorder.record(1, "a", "complete", 1, [(5, "completed")], known=False)
+    write(recorder.history(), tmp_path / "history.jsonl")
+    assert read(tmp_path / "history.jsonl") == recorder.history()
