@@ -118,6 +118,7 @@ begin
                 ('rowq_consumer', 'reap'),
                 ('rowq_consumer', 'promote'),
                 ('rowq_consumer', 'archive'),
+                ('rowq_consumer', 'queue_stats'),
                 ('rowq_consumer', 'version'),
                 ('rowq_admin', 'create_queue'),
                 ('rowq_admin', 'alter_queue'),

@@ -16,6 +16,7 @@ begin;
 \ir tables/floor.sql
 \ir internal/from_microseconds.sql
 \ir internal/floor_of.sql
+\ir internal/safe_of.sql
 \ir internal/floor_frontier.sql
 \ir internal/first_key.sql
 \ir internal/advance_floor.sql

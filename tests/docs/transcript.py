@@ -1,7 +1,7 @@
 """Run the examples of a Markdown page and compare what they print with what the page says.
 
-A ```console block is a list of commands after "$ ", each with its output; "..." in the output stands
-for anything. A ```python block is a program, the ```text block after it is its output.
+A ```console block is a list of commands after "$ ", each with its output; "..." in the output
+stands for anything. A ```python block is a program, the ```text block after it is its output.
 """
 
 import re
@@ -11,7 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_BLOCK = re.compile(r"^```(console|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
+_BLOCK = re.compile(
+    r"^```(console|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL
+)
+    r"^```(console|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ def examples(page: Path) -> Iterator[Example]:
         if kind == "python":
             yield Example((sys.executable, "-c", body), body, output)
             continue
-        for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", body, re.M):
+        for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", body, re.MULTILINE):
             yield Example(("bash", "-c", command), command, printed)
 
 
@@ -51,7 +55,7 @@ def printed_by(example: Example, environment: Mapping[str, str], directory: Path
 def agrees(shown: str, printed: str) -> bool:
     """Tell whether the output is the one shown, white space at line ends and "..." aside."""
     pattern = ".*".join(re.escape(part) for part in _trimmed(shown).split("..."))
-    return re.fullmatch(pattern, _trimmed(printed), re.S) is not None
+    return re.fullmatch(pattern, _trimmed(printed), re.DOTALL) is not None
 
 
 def _trimmed(text: str) -> str:

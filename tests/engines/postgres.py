@@ -30,6 +30,7 @@ SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
     "max_connections": "200",
+    "max_prepared_transactions": "10",
     "timezone": "<+0545>-05:45",
 }
 

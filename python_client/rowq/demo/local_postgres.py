@@ -234,9 +234,15 @@ class LocalPostgres:
 
     def _end(self, server: IO[str], how: signal.Signals) -> bool:
         """Signal the server if there is one; return whether nothing of it is left soon after."""
-        if take(server, fcntl.LOCK_SH, 0):
-            return True
-        if self._read_facts(server):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, how)
-        return take(server, fcntl.LOCK_SH, STOP_SECONDS)
+        end = time.monotonic() + STOP_SECONDS
+        signalled = False
+        while not take(server, fcntl.LOCK_SH, 0):
+            if time.monotonic() > end:
+                return False
+            # A server that is just starting does not say its pid yet.
+            if not signalled and self._read_facts(server):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, how)
+                signalled = True
+            time.sleep(PAUSE)
+        return True

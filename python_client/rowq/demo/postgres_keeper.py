@@ -175,9 +175,9 @@ def run(order: Order, lock: IO[str]) -> subprocess.Popen[bytes]:
     """Bring the server up, note how to reach it, and return it."""
     if not take(lock, fcntl.LOCK_EX, READY_SECONDS):
         raise RuntimeError("an earlier server in this directory does not end")
+    lock.truncate(0)  # what it says is of that earlier server
     make_cluster(order, lock)
     server = start(order, lock)
-    lock.truncate(0)
     lock.write(json.dumps({**order.info, "pid": server.pid}))
     lock.flush()
     return server

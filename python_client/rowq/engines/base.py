@@ -81,7 +81,3 @@ class Engine(ABC):
     @abstractmethod
     def is_passing(self, error: Exception) -> bool:
         """Whether the same call may succeed in a moment: lost connection, deadlock, full disk..."""
-
-    @abstractmethod
-    def is_permission_denied(self, error: Exception) -> bool:
-        """Whether the role may not execute the routine."""

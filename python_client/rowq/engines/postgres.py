@@ -38,7 +38,6 @@ _DEFAULTS = {
 _COMMITS_INSIDE_TRANSACTION = "2D000"
 _CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}
 _PASSING_CLASSES = {"08", "40", "53", "55", "57", "58"}
-_PERMISSION_DENIED = "42501"
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -165,9 +164,6 @@ class PostgresEngine(Engine):
 
     def is_passing(self, error: Exception) -> bool:
         return self.is_connection_lost(error) or _sqlstate(error)[:2] in _PASSING_CLASSES
-
-    def is_permission_denied(self, error: Exception) -> bool:
-        return _sqlstate(error) == _PERMISSION_DENIED
 
 
 def _driver() -> ModuleType:

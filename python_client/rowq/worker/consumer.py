@@ -4,7 +4,6 @@ import time
 from contextlib import ExitStack
 
 from rowq.backoff import Backoff
-from rowq.messages import QueueStats
 from rowq.queue import Queue
 from rowq.worker.claim import LiveClaim
 from rowq.worker.context import Context
@@ -27,7 +26,6 @@ class Consumer:
         self._handler = handler
         self._keeper = keeper
         self._worker_name = context.settings.name_of_thread(number)
-        self._may_see_stats = True
 
     def run(self) -> None:
         """Work until stopped or, with drain, until nothing is left."""
@@ -81,27 +79,8 @@ class Consumer:
         for done in self._context.persist(lambda: self._queue.maintain(name)):
             if not done.elected or done.promoted or done.reaped:
                 return False
-        stats = self._stats()
-        if stats is None:
-            return not self._context.persist(lambda: self._queue.peek(name))
+        stats = self._context.persist(lambda: self._queue.queue_stats(name, max_count=1))[0]
         if stats.is_paused and not stats.leased:
             log.warning("the queue is paused: draining ends with what is ready left in it")
             return True
         return not (stats.ready or stats.leased)
-
-    def _stats(self) -> QueueStats | None:
-        """Return the queue's stats, or None where the role may not see them.
-
-        The consumer role may not: then peek has to do, and what other workers hold is not seen.
-        """
-        if not self._may_see_stats:
-            return None
-        name = self._context.settings.queue_name
-        try:
-            return self._context.persist(lambda: self._queue.queue_stats(name, max_count=1))[0]
-        except Exception as error:
-            if not self._context.engine.is_permission_denied(error):
-                raise
-            self._may_see_stats = False
-            log.warning("queue_stats is not permitted: drain will not wait for other workers")
-            return None

@@ -1,6 +1,7 @@
 create or replace function rowq.internal_floor_of(p_part_id integer, p_lane smallint)
 returns bigint
 language plpgsql
+stable
 as $$
 -- routine   internal_floor_of
 -- version   1

@@ -49,7 +49,7 @@ begin
     from rowq.claim c
     cross join lateral array_position(c.message_ids, p_message_id) p (place)
     where c.part_id = p_part_id
-      and c.claim_id >= rowq.internal_floor_of(p_part_id, -1::smallint)
+      and c.claim_id >= rowq.internal_safe_of(p_part_id, -1::smallint)
       and p_message_id = any (c.message_ids);
     if found then
         return;
@@ -60,7 +60,7 @@ begin
     from rowq.finished f
     cross join lateral array_position(f.message_ids, p_message_id) p (place)
     where f.part_id = p_part_id
-      and f.finish_id >= rowq.internal_floor_of(p_part_id, -3::smallint)
+      and f.finish_id >= rowq.internal_safe_of(p_part_id, -3::smallint)
       and p_message_id = any (f.message_ids);
     if found then
         return;

@@ -55,7 +55,7 @@ begin
               select 1
               from rowq.finished f
               where f.part_id = v_queue.part_id
-                and f.finish_id >= rowq.internal_floor_of(v_queue.part_id, -3::smallint)
+                and f.finish_id >= rowq.internal_safe_of(v_queue.part_id, -3::smallint)
                 and u.message_id = any (f.message_ids)
           )
       );
