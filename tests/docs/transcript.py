@@ -14,8 +14,6 @@ from pathlib import Path
 _BLOCK = re.compile(
     r"^```(console|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL
 )
-    r"^```(console|python)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL
-)
 
 
 @dataclass(frozen=True, slots=True)
