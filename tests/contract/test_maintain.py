@@ -167,8 +167,8 @@ def test_messages_finished_before_the_archive_was_switched_off_do_not_stay_for_e
         if step == 0:
             assert maintain(connection, queue).archived == 1
     call(connection, "alter_queue", queue_name=queue, archive_days=0)
-    for _ in range(3):
-        maintain(connection, queue)
+    pass_seconds(connection, queue, 61)
+    maintain(connection, queue)
     assert [state_of(connection, queue, message_id) for message_id in ids] == [None, None]
 
 
