@@ -1,0 +1,46 @@
+"""Fixtures of the tests for PostgreSQL only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import psycopg
+import pytest
+
+from rowq.migrate import migrate
+from tests.engines.base import Connection, Server
+from tests.helpers.calls import call
+
+Open = Callable[..., Connection]
+
+
+@pytest.fixture(autouse=True)
+def _only_postgres(server: Server) -> None:
+    if server.engine != "postgres":
+        pytest.skip(f"about PostgreSQL, not about {server.engine}")
+
+
+@pytest.fixture
+def open_lone(empty_database: str) -> Iterator[Open]:
+    """Return a function that opens sessions in a database with rowq that no other test uses."""
+    migrate(empty_database)
+    with ExitStack() as opened:
+
+        def open_session() -> Connection:
+            return opened.enter_context(psycopg.connect(empty_database, autocommit=True))
+
+        yield open_session
+
+
+@pytest.fixture
+def lone(open_lone: Open) -> Connection:
+    """Return such a session, as the tables' owner."""
+    return open_lone()
+
+
+@pytest.fixture
+def q(lone: Connection) -> str:
+    """Return the name of a queue in that database."""
+    call(lone, "create_queue", queue_name="q")
+    return "q"

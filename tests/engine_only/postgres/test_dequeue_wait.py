@@ -1,0 +1,93 @@
+"""dequeue_wait keeps no snapshot from one look to the next, and no lock."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.calls import one, send
+
+
+def start_waiting(connection: Connection, queue: str) -> threading.Thread:
+    thread = threading.Thread(
+        target=lambda: one(connection, "dequeue_wait", queue_name=queue, wait_seconds=60)
+    )
+    thread.start()
+    return thread
+
+
+@pytest.mark.promise("P13", "P17")
+def test_the_clean_up_horizon_moves_on_while_a_session_waits(
+    server: Server, lone: Connection, open_lone: Open, q: str
+) -> None:
+    waiter = open_lone()
+    thread = start_waiting(waiter, q)
+    waiting = """
+        select backend_xmin, backend_xid, pg_current_xact_id()::xid
+        from pg_stat_activity where pid = %s and wait_event = 'PgSleep'
+        """
+    horizons = set()
+
+    def moved() -> bool:
+        row = lone.execute(waiting, [server.session_id(waiter)]).fetchone()
+        if row is not None:
+            assert row[1] is None, "it holds a transaction number while it waits"
+            assert row[0] is None or int(row[2]) - int(row[0]) < 1000
+            horizons.add(row[0])
+        return len(horizons) >= 5
+
+    wait_until(moved, "five different horizons are seen during one wait")
+    send(lone, q, "ends the wait")
+    thread.join()
+
+
+@pytest.mark.promise("P13", "P17")
+def test_vacuum_removes_what_died_while_a_session_waits(
+    server: Server, lone: Connection, open_lone: Open, q: str
+) -> None:
+    waiter = open_lone()
+    thread = start_waiting(waiter, q)
+    started = "select 1 from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
+    wait_until(
+        lambda: lone.execute(started, [server.session_id(waiter)]).fetchone() is not None,
+        "the wait begins",
+    )
+    lone.execute("create table public.t as select generate_series(1, 1000) as n")
+    lone.execute("delete from public.t")
+
+    def removed() -> bool:
+        lone.execute("vacuum public.t")
+        row = lone.execute("select pg_relation_size('public.t')").fetchone()
+        return bool(row[0] == 0)
+
+    wait_until(removed, "vacuum removes the dead rows", seconds=20)
+    assert thread.is_alive()
+    send(lone, q, "ends the wait")
+    thread.join()
+
+
+@pytest.mark.promise("P17")
+def test_it_holds_no_lock_on_a_table_while_it_waits(
+    server: Server, lone: Connection, open_lone: Open, q: str
+) -> None:
+    waiter = open_lone()
+    thread = start_waiting(waiter, q)
+    held = """
+        select count(*) filter (where l.locktype = 'relation') from pg_stat_activity a
+        left join pg_locks l on l.pid = a.pid and l.relation::regclass::text like 'rowq.%%'
+        where a.pid = %s and a.wait_event = 'PgSleep' having count(*) > 0
+        """
+    seen = []
+
+    def often_enough() -> bool:
+        if row := lone.execute(held, [server.session_id(waiter)]).fetchone():
+            seen.append(row[0])
+        return len(seen) >= 10
+
+    wait_until(often_enough, "the session is seen waiting")
+    assert set(seen) == {0}
+    send(lone, q, "ends the wait")
+    thread.join()

@@ -1,0 +1,379 @@
+"""Who may do what: each role its routines and nothing else, PUBLIC nothing, tables nobody.
+
+Runs in a database of its own, installed by a superuser, with login roles that are members of
+rowq's roles.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from rowq.contract import load_contract
+from tests.engine_only.postgres.conftest import Open
+from tests.engines.base import Connection, wait_until
+from tests.helpers.calls import bodies, call, one, send, take, take_one
+
+ROLES = ("producer", "consumer", "monitor", "admin")
+ROUTINES = load_contract().routines
+TABLES = (
+    "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
+    "floor", "meta",
+)  # fmt: skip
+ARGUMENTS: dict[str, object] = {
+    "queue_name": "q",
+    "claim_id": 1,
+    "message_id": 1,
+    "message_ids": [1],
+    "messages": [],
+}
+"""A value for each parameter without a default."""
+
+
+@pytest.fixture
+def users(lone: Connection) -> Iterator[dict[str, str]]:
+    """Return login roles by the rowq role they are in, and a stranger."""
+    names = {role: f"rowq_test_{role}_{uuid.uuid4().hex[:8]}" for role in (*ROLES, "stranger")}
+    for role, name in names.items():
+        lone.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
+        if role in ROLES:
+            grant = sql.SQL("grant {} to {}")
+            lone.execute(grant.format(sql.Identifier(f"rowq_{role}"), sql.Identifier(name)))
+    yield names
+    lone.execute("reset session authorization")
+    for name in names.values():
+        for statement in ("drop owned by {}", "drop role {}"):
+            lone.execute(sql.SQL(statement).format(sql.Identifier(name)))
+
+
+def become(connection: Connection, user: str) -> None:
+    """Let a superuser's session act as another user, until it resets its authorization."""
+    connection.execute(sql.SQL("set session authorization {}").format(sql.Identifier(user)))
+
+
+def may_call(connection: Connection, routine: str) -> bool:
+    """Call a routine with plain arguments; any error of rowq's own means that it was allowed."""
+    required = [one.name for one in ROUTINES[routine].parameters if one.default is None]
+    given = {name: ARGUMENTS[name] for name in required}
+    if routine == "dequeue_wait":
+        given["wait_seconds"] = 0
+    try:
+        call(connection, routine, **given)
+    except psycopg.errors.InsufficientPrivilege:
+        return False
+    except psycopg.Error as error:
+        assert (error.sqlstate or "").startswith("RQ"), error
+    return True
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("role", [*ROLES, "stranger"])
+def test_each_role_may_call_its_routines_and_no_other(
+    lone: Connection, q: str, users: dict[str, str], role: str
+) -> None:
+    send(lone, q, "a")
+    become(lone, users[role])
+    allowed = {routine for routine in ROUTINES if may_call(lone, routine)}
+    assert allowed == {name for name, routine in ROUTINES.items() if role in routine.roles}
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("role", [*ROLES, "stranger"])
+def test_no_role_has_any_right_on_a_table_or_a_sequence(
+    lone: Connection, users: dict[str, str], role: str
+) -> None:
+    rights = lone.execute(
+        """
+        select c.relname, p.privilege
+        from pg_class c
+        cross join unnest(array['select', 'insert', 'update', 'delete', 'truncate', 'references',
+            'trigger']) p (privilege)
+        where c.relnamespace = 'rowq'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')
+          and has_table_privilege(%(user)s, c.oid, p.privilege)
+        union all
+        select c.relname, p.privilege
+        from pg_class c cross join unnest(array['select', 'update', 'usage']) p (privilege)
+        where c.relnamespace = 'rowq'::regnamespace and c.relkind = 'S'
+          and has_sequence_privilege(%(user)s, c.oid, p.privilege)
+        """,
+        {"user": users[role]},
+    ).fetchall()
+    assert rights == []
+    assert lone.execute(
+        "select has_schema_privilege(%s, 'rowq', 'create')", [users[role]]
+    ).fetchone() == (False,)
+    become(lone, users[role])
+    for table in TABLES:
+        for statement in ("select from rowq.{}", "delete from rowq.{}", "lock table rowq.{}"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), lone.transaction():
+                lone.execute(sql.SQL(statement).format(sql.Identifier(table)))
+
+
+@pytest.mark.promise("P16")
+def test_public_has_no_right_on_anything(lone: Connection) -> None:
+    functions = lone.execute(
+        """
+        select p.oid::regprocedure::text from pg_proc p
+        where p.pronamespace = 'rowq'::regnamespace
+          and has_function_privilege('public', p.oid, 'execute')
+        """
+    ).fetchall()
+    assert functions == []
+    relations = lone.execute(
+        """
+        select c.oid::regclass::text from pg_class c
+        cross join aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
+        where c.relnamespace = 'rowq'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S')
+          and a.grantee = 0
+        union all
+        select 'schema' from pg_namespace n
+        cross join aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) a
+        where n.nspname = 'rowq' and a.grantee = 0
+        """
+    ).fetchall()
+    assert relations == []
+
+
+@pytest.mark.promise("P16")
+def test_a_partition_made_later_has_no_rights_either(lone: Connection) -> None:
+    call(lone, "create_queue", queue_name="kept", archive_days=1)
+    send(lone, "kept", "a")
+    call(lone, "complete", queue_name="kept", claim_id=take_one(lone, "kept").claim_id)
+    assert one(lone, "archive", queue_name="kept").archived == 1
+    rows = lone.execute(
+        """
+        select c.relname, r.rolname, c.relacl
+        from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        join pg_roles r on r.oid = c.relowner
+        where i.inhparent = 'rowq.archive'::regclass
+        """
+    ).fetchall()
+    assert [(owner, acl) for _, owner, acl in rows] == [("rowq_owner", None)]
+
+
+@pytest.mark.promise("P16")
+def test_everything_belongs_to_a_role_that_is_no_superuser_and_cannot_log_in(
+    lone: Connection,
+) -> None:
+    owners = lone.execute(
+        """
+        select distinct r.rolname, r.rolsuper, r.rolcanlogin, r.rolcreaterole, r.rolbypassrls
+        from (
+            select p.proowner as owner from pg_proc p where p.pronamespace = 'rowq'::regnamespace
+            union all
+            select c.relowner from pg_class c where c.relnamespace = 'rowq'::regnamespace
+            union all
+            select n.nspowner from pg_namespace n where n.nspname = 'rowq'
+        ) o
+        join pg_roles r on r.oid = o.owner
+        """
+    ).fetchall()
+    assert owners == [("rowq_owner", False, False, False, False)]
+
+
+@pytest.mark.promise("P16")
+def test_every_definers_routine_has_a_fixed_search_path_with_temporary_objects_last(
+    lone: Connection,
+) -> None:
+    rows = lone.execute(
+        """
+        select p.proname, p.prosecdef, p.proconfig from pg_proc p
+        where p.pronamespace = 'rowq'::regnamespace and p.proname not like 'internal%'
+        """
+    ).fetchall()
+    assert {name for name, _, _ in rows} == set(ROUTINES)
+    definers = {name: config for name, is_definer, config in rows if is_definer}
+    assert set(ROUTINES) - set(definers) == {"dequeue_wait"}
+    for name, config in definers.items():
+        [path] = [item for item in config if item.startswith("search_path=")]
+        places = [place.strip(' "') for place in path.removeprefix("search_path=").split(",")]
+        assert places[-1] == "pg_temp", f"{name}: {path}"
+        assert set(places) <= {"pg_catalog", "rowq", "pg_temp"}, f"{name}: {path}"
+
+
+SPY = """
+    create function pg_temp.spy(anyelement) returns boolean language plpgsql as $$
+    begin
+        raise warning 'ran as %', current_user;
+        return true;
+    end;
+    $$
+    """
+
+
+def warnings_of(connection: Connection) -> list[str]:
+    found: list[str] = []
+    connection.add_notice_handler(lambda notice: found.append(notice.message_primary or ""))
+    return found
+
+
+@pytest.mark.promise("P16")
+def test_a_temporary_type_does_not_capture_a_definers_routine(
+    lone: Connection, q: str, users: dict[str, str]
+) -> None:
+    become(lone, users["admin"])
+    warnings = warnings_of(lone)
+    lone.execute(SPY)
+    for name in ("text", "jsonb", "bytea", "xid8", "pg_snapshot", "name", "oid", "regclass"):
+        lone.execute(
+            f"create domain pg_temp.{name} as pg_catalog.{name} check (pg_temp.spy(value))"
+        )
+    for routine in ROUTINES:
+        assert may_call(lone, routine)
+    call(lone, "create_queue", queue_name=q)  # the loop has dropped it
+    send(lone, q, "a", headers={"a": 1}, dedup_key="key")
+    call(lone, "enqueue_batch", queue_name=q, messages=[{"body": "b"}])
+    assert bodies(take(lone, q, 10)) == ["a", "b"]
+    assert [text for text in warnings if "rowq_owner" in text] == []
+
+
+@pytest.mark.promise("P16")
+def test_temporary_tables_do_not_capture_a_definers_routine(
+    lone: Connection, users: dict[str, str]
+) -> None:
+    become(lone, users["admin"])
+    for table in (*TABLES, "pg_class", "pg_inherits", "pg_stat_activity", "pg_type"):
+        lone.execute(sql.SQL("create temporary table {} (x int)").format(sql.Identifier(table)))
+    call(lone, "create_queue", queue_name="q2", archive_days=1)
+    send(lone, "q2", "a")
+    call(lone, "complete", queue_name="q2", claim_id=take_one(lone, "q2").claim_id)
+    assert one(lone, "maintain", queue_name="q2").archived == 1
+    assert call(lone, "health")
+
+
+@pytest.mark.promise("P16")
+def test_a_hostile_search_path_does_not_capture_a_call(
+    lone: Connection, users: dict[str, str]
+) -> None:
+    lone.execute("create schema evil")
+    lone.execute("grant usage, create on schema evil to public")
+    become(lone, users["admin"])
+    warnings = warnings_of(lone)
+    shadowed = [
+        ("clock_timestamp()", "timestamptz", "pg_catalog.clock_timestamp()"),
+        ("make_interval(secs double precision)", "interval", "interval '1 day'"),
+        ("nextval(regclass)", "bigint", "1::bigint"),
+        ("pg_current_xact_id()", "xid8", "'1'::xid8"),
+        ("char_length(text)", "integer", "1"),
+        ('"left"(text, integer)', "text", "'evil'"),
+        ("cardinality(anyarray)", "integer", "0"),
+        ("pg_sleep(double precision)", "void", "null"),
+        ("jsonb_agg(anyelement)", "jsonb", "null::jsonb"),
+        ("encode(bytea, text)", "text", "'evil'"),
+    ]
+    for signature, kind, value in shadowed:
+        lone.execute(
+            f"""
+            create function evil.{signature} returns {kind} language plpgsql as $$
+            begin
+                raise warning 'captured {signature.partition("(")[0]}';
+                return {"" if kind == "void" else value};
+            end;
+            $$
+            """
+        )
+    lone.execute("set search_path = evil, pg_catalog")
+    call(lone, "create_queue", queue_name="q3", archive_days=1)
+    send(lone, "q3", "a", delay_seconds=0.001, dedup_key="key")
+    call(lone, "enqueue_batch", queue_name="q3", messages=[{"body": "b", "headers": {}}])
+    one(lone, "enqueue", queue_name="q3", body_binary=b"c")
+    one(lone, "dequeue_wait", queue_name="q3", wait_seconds=0.1)
+    for row in take(lone, "q3", 10):
+        call(lone, "retry_later", queue_name="q3", claim_id=row.claim_id, delay_seconds=0)
+        break
+    call(lone, "complete", queue_name="q3", claim_id=take_one(lone, "q3").claim_id)
+    for routine in ("maintain", "queue_stats", "health", "list_dead", "peek"):
+        assert may_call(lone, routine)
+    assert warnings == []
+
+
+@pytest.mark.promise("P16")
+def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
+    lone: Connection, users: dict[str, str]
+) -> None:
+    lone.execute("create schema evil")
+    lone.execute("grant usage, create on schema evil to public")
+    become(lone, users["admin"])
+    warnings = warnings_of(lone)
+    for kind in ("bigint", "integer", "text", "timestamptz"):
+        lone.execute(
+            f"""
+            create function evil.never({kind}, {kind}) returns boolean language plpgsql as $$
+            begin
+                raise warning 'captured =';
+                return false;
+            end;
+            $$
+            """
+        )
+        for operator in ("=", "<=", ">="):
+            lone.execute(
+                f"create operator evil.{operator} "
+                f"(leftarg = {kind}, rightarg = {kind}, function = evil.never)"
+            )
+    lone.execute("set search_path = evil, pg_catalog")
+    call(lone, "create_queue", queue_name="q4")
+    send(lone, "q4", "a", dedup_key="key")
+    call(lone, "complete", queue_name="q4", claim_id=take_one(lone, "q4").claim_id)
+    call(lone, "maintain", queue_name="q4")
+    assert warnings == []
+
+
+@pytest.mark.promise("P16")
+def test_a_producer_learns_nothing_of_a_message_that_is_not_its_own(
+    lone: Connection, q: str, users: dict[str, str]
+) -> None:
+    send(lone, q, "secret", dedup_key="key")
+    become(lone, users["producer"])
+    for routine in ("peek", "dequeue_fast", "get_message", "list_dead", "queue_stats"):
+        assert not may_call(lone, routine)
+    row = one(lone, "enqueue", queue_name=q, dedup_key="key")
+    assert vars(row).keys() == {"message_id", "outcome"}
+
+
+@pytest.mark.promise("P16")
+def test_the_client_of_a_role_can_do_its_whole_work(
+    lone: Connection, users: dict[str, str]
+) -> None:
+    become(lone, users["admin"])
+    call(lone, "create_queue", queue_name="work", archive_days=1)
+    lone.execute("reset session authorization")
+    become(lone, users["producer"])
+    send(lone, "work", "a", "b", dedup_key=None)
+    [cancelled] = send(lone, "work", "cancelled")
+    call(lone, "cancel", queue_name="work", message_ids=[cancelled])
+    lone.execute("reset session authorization")
+    become(lone, users["consumer"])
+    messages = one(lone, "dequeue_wait", queue_name="work", wait_seconds=5).messages
+    call(lone, "extend_lease", queue_name="work", claim_id=messages[0]["claim_id"])
+    call(lone, "complete", queue_name="work", claim_id=messages[0]["claim_id"])
+    claim = take_one(lone, "work").claim_id
+    call(lone, "fail_now", queue_name="work", claim_id=claim)
+    assert one(lone, "maintain", queue_name="work").archived == 2
+    lone.execute("reset session authorization")
+    become(lone, users["monitor"])
+    assert one(lone, "queue_stats", queue_name="work").dead == 1
+    assert len(call(lone, "list_dead", queue_name="work")) == 1
+    assert {row.check_name for row in call(lone, "health")} >= {"dead_messages"}
+
+
+@pytest.mark.promise("P13", "P16")
+def test_health_tells_a_monitor_which_session_holds_back_clean_up(
+    lone: Connection, open_lone: Open, users: dict[str, str]
+) -> None:
+    holder = open_lone()
+    holder.execute("begin isolation level repeatable read")
+    holder.execute("select 1")
+    become(lone, users["monitor"])
+
+    def named() -> bool:
+        [row] = [row for row in call(lone, "health") if row.check_name == "clean_up_horizon"]
+        return f"session {holder.info.backend_pid} " in row.detail
+
+    wait_until(named, "health names the session once its transaction is a second old")
+    holder.execute("rollback")
+    assert not named()
