@@ -1,4 +1,4 @@
-"""Every command and every output in README.md is true."""
+"""Every command and every output in the READMEs is true."""
 
 import os
 import sys
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rowq.migrate import migrate
 from tests.docs.transcript import agrees, examples, printed_by
 from tests.engines.base import Server
 from tests.helpers.psql import psql_program
@@ -15,13 +16,25 @@ from tests.static.sources import ROOT
 def test_the_readme_s_commands_print_what_it_says(
     server: Server, empty_database: str, tmp_path: Path
 ) -> None:
+    run_page("README.md", server, empty_database, tmp_path)
+
+
+def test_the_client_s_examples_print_what_its_readme_says(
+    server: Server, empty_database: str, tmp_path: Path
+) -> None:
+    migrate(empty_database)
+    run_page("python_client/README.md", server, empty_database, tmp_path)
+
+
+def run_page(page: str, server: Server, url: str, directory: Path) -> None:
+    """Run all examples of a page, one after the other, on one database."""
     programs = [Path(sys.executable).parent, Path(psql_program(server)).parent]
     tools = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": tools, "ROWQ_URL": empty_database, "COLUMNS": "100"}
-    todo = list(examples(ROOT / "README.md"))
-    assert len(todo) > 8
+    environment = {**os.environ, "PATH": tools, "ROWQ_URL": url, "COLUMNS": "100"}
+    todo = list(examples(ROOT / page))
+    assert todo
     for example in todo:
-        printed = printed_by(example, environment, tmp_path)
+        printed = printed_by(example, environment, directory)
         assert agrees(example.output, printed), f"{example.shown}\nprinted:\n{printed}"
 
 
