@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rowq import Message, NewMessage, Queue, StaleClaim
-from rowq.engines import engine_for_connection
+from rowq import NewMessage, Queue
+from rowq.engines import engine_for_url
 from tests.concurrency.history import Recorder
-from tests.engines.base import Connection, Server
-from tests.stored_times import expire_claim
-
-LEASE_SECONDS = 300
+from tests.engines.base import Connection, Server, wait_until
 
 
 class SessionLost(Exception):  # noqa: N818 - it reads as what it says
-    """The session was killed while a call was on its way."""
+    """The session, or the server, was killed while a call was on its way."""
 
 
 @dataclass
@@ -50,7 +46,8 @@ class Actor:
         self.name = name
         self.dice = random.Random(f"{seed} {name}")
         self.connection: Connection = None
-        self._connect()
+        self._engine = engine_for_url(run.url)
+        self.connect()
         self.thread = threading.Thread(target=self._live, name=name)
 
     def act(self) -> bool:
@@ -84,32 +81,45 @@ class Actor:
 
     def is_lost(self, error: Exception) -> bool:
         """Return whether an error says that this session is gone."""
-        return engine_for_connection(self.connection).is_connection_lost(error)
+        return isinstance(error, SessionLost) or self._engine.is_connection_lost(error)
 
-    def _connect(self) -> None:
+    def connect(self) -> None:
+        """Open a session, as soon as the server takes one."""
+        wait_until(self._connects, f"{self.name} gets a session", seconds=30)
+
+    def _connects(self) -> bool:
         if self.connection is not None:
             self.connection.close()
-        self.connection = self.run.server.connect(self.run.url)
+        try:
+            self.connection = self.run.server.connect(self.run.url)
+        except Exception as error:
+            if not self.is_lost(error):
+                raise
+            return False
         self.queue = Queue(self.connection)
         self.run.alive[self.name] = self.run.server.session_id(self.connection)
+        return True
 
     def _live(self) -> None:
         try:
             while not self.finished():
-                try:
-                    busy = self.act()
-                except SessionLost:
-                    self._connect()
-                else:
-                    if not busy:
-                        self.run.stop.wait(self.dice.uniform(0.001, 0.02))
+                if not self._take_turn():
+                    self.run.stop.wait(self.dice.uniform(0.001, 0.02))
         except BaseException as error:
             self.run.errors.append(error)
             self.run.stop.set()
         finally:
             self.run.alive.pop(self.name, None)
-            with contextlib.suppress(Exception):
-                self.connection.close()
+            self.connection.close()
+
+    def _take_turn(self) -> bool:
+        try:
+            return self.act()
+        except Exception as error:
+            if not self.is_lost(error):
+                raise
+            self.connect()
+            return True
 
 
 class Producer(Actor):
@@ -125,7 +135,7 @@ class Producer(Actor):
     def act(self) -> bool:
         batch = [self._message() for _ in range(min(self.left, self._size()))]
         start = self.now()
-        sent = self.queue.enqueue_batch(self.run.queue_name, batch)
+        sent = self.call("enqueue", lambda: self.queue.enqueue_batch(self.run.queue_name, batch))
         made = [
             (one.message_id, message.priority)
             for one, message in zip(sent, batch, strict=True)
@@ -151,162 +161,12 @@ class Producer(Actor):
 
     def _cancel(self, messages: Sequence[int]) -> None:
         start = self.now()
-        outcomes = self.queue.cancel(self.run.queue_name, sorted(set(messages)))
-        self.note(start, "cancel", None, [(one.message_id, one.outcome) for one in outcomes])
-
-
-class Consumer(Actor):
-    """Leases batches of all sizes and finishes them in every way, or late, or not at all.
-
-    late: claims that have run out, and are finished some turns later all the same.
-    """
-
-    def __init__(self, run: Run, name: str, seed: int) -> None:
-        super().__init__(run, name, seed)
-        self.late: list[tuple[int, list[int]]] = []
-
-    def act(self) -> bool:
-        if self.late and self.dice.random() < 0.3:
-            self.finish(self._how(), *self.late.pop())
-        messages = self.dequeue()
-        if not messages:
-            return False
-        claim_id = messages[0].claim_id
-        try:
-            self._handle(claim_id, messages)
-        except SessionLost:
-            self._connect()
-            self.expire(claim_id)
-        return True
-
-    def dequeue(self) -> list[Message]:
-        """Lease a batch and write it down."""
-        start = self.now()
-        size = self.dice.choice([1, self.dice.randint(1, self.run.largest_batch)])
-        messages: list[Message] = self.call(
-            "dequeue",
-            lambda: self.queue.dequeue_fast(
-                self.run.queue_name, size, worker_name=self.name, lease_seconds=LEASE_SECONDS
-            ),
-        )
-        if messages:
-            leased = [(message.message_id, message.attempt) for message in messages]
-            claim_id = messages[0].claim_id
-            self.note(start, "dequeue", claim_id, leased, lease_seconds=LEASE_SECONDS)
-        return messages
-
-    def expire(self, claim_id: int) -> None:
-        """Let a claim run out as if its time had passed."""
-        start = self.now()
-        self.call("expire", lambda: expire_claim(self.connection, claim_id), claim_id)
-        self.note(start, "expire", claim_id)
-
-    def _handle(self, claim_id: int, messages: Sequence[Message]) -> None:
-        ids = [message.message_id for message in messages]
-        luck = self.dice.random()
-        if luck < 0.04:
-            self.expire(claim_id)  # and never comes back
-        elif luck < 0.12:
-            self.expire(claim_id)
-            self.late.append((claim_id, ids))
-        elif luck < 0.60:
-            self.finish("complete", claim_id, ids)
-        else:
-            self._finish_in_parts(claim_id, ids)
-
-    def _finish_in_parts(self, claim_id: int, ids: list[int]) -> None:
-        self.dice.shuffle(ids)
-        while ids:
-            if self.dice.random() < 0.2:
-                self._extend(claim_id)
-            cut = self.dice.randint(1, len(ids))
-            self.finish(self._how(), claim_id, ids[:cut])
-            ids = ids[cut:]
-
-    def _how(self) -> str:
-        ways = ("complete", "retry_later", "release", "fail_now")
-        return self.dice.choices(ways, (70, 20, 8, 2))[0]
-
-    def _extend(self, claim_id: int) -> None:
-        start = self.now()
-        with contextlib.suppress(StaleClaim):
-            self.call(
-                "extend_lease",
-                lambda: self.queue.extend_lease(self.run.queue_name, claim_id),
-                claim_id,
-            )
-            self.note(start, "extend_lease", claim_id, lease_seconds=LEASE_SECONDS)
-
-    def finish(self, action: str, claim_id: int, ids: Sequence[int]) -> None:
-        """Finish some messages of a claim and write down what became of each."""
-        start = self.now()
-        options = {"delay_seconds": self.dice.choice([0, 0.1])} if action == "retry_later" else {}
-        routine = getattr(self.queue, action)
-        hoped = {"complete": "completed", "fail_now": "dead"}.get(action, action)
         outcomes = self.call(
-            action,
-            lambda: routine(self.run.queue_name, claim_id, ids, **options),
-            claim_id,
-            results=[(one, hoped) for one in ids],
+            "cancel",
+            lambda: self.queue.cancel(self.run.queue_name, sorted(set(messages))),
+            results=[(one, "cancelled") for one in messages],
         )
-        self.note(start, action, claim_id, [(one.message_id, one.outcome) for one in outcomes])
-
-
-class TransactionalConsumer(Consumer):
-    """Dequeues, does the effect and completes in one transaction; some are rolled back.
-
-    It is written down when it has ended: a killed session gives back at once, and who has the
-    messages then may be first to say so.
-    """
-
-    def act(self) -> bool:
-        try:
-            return self._transact()
-        except Exception as error:
-            if not self.is_lost(error):
-                raise
-            self.note(self.now(), "dequeue", known=False)
-            self._connect()
-            return True
-
-    def _transact(self) -> bool:
-        start = self.now()
-        self.connection.execute("begin")
-        size = self.dice.randint(1, self.run.largest_batch)
-        messages = self.queue.dequeue_fast(
-            self.run.queue_name, size, worker_name=self.name, lease_seconds=LEASE_SECONDS
-        )
-        end = self.now()
-        if not messages:
-            self.connection.execute("rollback")
-            return False
-        claim_id = messages[0].claim_id
-        self._do_effects(claim_id, [message.message_id for message in messages])
-        leased = [(message.message_id, message.attempt) for message in messages]
-        done = [(message.message_id, "completed") for message in messages]
-        ending = self.now()
-        commits = self.dice.random() < 0.8
-        try:
-            self.connection.execute("commit" if commits else "rollback")
-        except Exception:
-            if commits:
-                self.note(ending, "complete", claim_id, done, known=False)
-            raise
-        self.note(start, "dequeue", claim_id, leased, lease_seconds=LEASE_SECONDS, end=end)
-        if commits:
-            self.note(ending, "complete", claim_id, done)
-        else:
-            self.note(ending, "rollback", claim_id)
-        return True
-
-    def _do_effects(self, claim_id: int, ids: Sequence[int]) -> None:
-        with self.connection.cursor() as cursor:
-            cursor.executemany(
-                "insert into effect (queue_name, message_id) values (%s, %s)",
-                [(self.run.queue_name, one) for one in ids],
-            )
-        outcomes = self.queue.complete(self.run.queue_name, claim_id)
-        assert {one.outcome for one in outcomes} == {"completed"}
+        self.note(start, "cancel", None, [(one.message_id, one.outcome) for one in outcomes])
 
 
 class Housekeeper(Actor):
@@ -329,7 +189,9 @@ class Housekeeper(Actor):
 
     def _reset(self) -> None:
         start = self.now()
-        outcomes = self.queue.reset(self.run.queue_name, max_messages=20)
+        outcomes = self.call(
+            "reset", lambda: self.queue.reset(self.run.queue_name, max_messages=20)
+        )
         self.note(start, "reset", None, [(one.message_id, one.outcome) for one in outcomes])
 
 

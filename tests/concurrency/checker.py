@@ -42,6 +42,7 @@ class Record:
         self.enqueued: dict[int, Event] = {}
         self.lost_dequeues = 0
         self.lost_enqueues = 0
+        self.lost_resets = 0
         self._by_claim: dict[int | None, list[Event]] = defaultdict(list)
         for event in self.history:
             self._sort(event)
@@ -59,6 +60,7 @@ class Record:
             self.lost_enqueues += not event.known
             self.enqueued |= {message: event for message, _ in event.results}
         elif event.action != "census":
+            self.lost_resets += event.action == "reset" and not event.known
             self._by_claim[event.claim_id].append(event)
             for message, outcome in event.results:
                 self.finishes[message].append((event, str(outcome)))
@@ -157,6 +159,7 @@ def attempts_count_leases(record: Record) -> Iterator[str]:
                     f" {lease.dequeue.claim_id}, not {lowest}"
                 )
             lowest = lease.attempt + (not lease.enders & GIVES_ATTEMPT_BACK)
+            lowest = 1 if record.lost_resets else lowest
             highest = lease.attempt + 1 + record.lost_dequeues
 
 

@@ -1,0 +1,129 @@
+"""A client is killed with SIGKILL in the middle of its work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq import NewMessage, Queue
+from tests.chaos.client_program import PATIENCE
+from tests.engines.base import Connection, wait_until
+from tests.stored_times import pass_seconds
+
+pytestmark = pytest.mark.chaos
+PROGRAM = Path(__file__).with_name("client_program.py")
+
+
+@contextmanager
+def client(what: str, url: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a client, and kill it on leaving if it is still alive."""
+    pipe = subprocess.PIPE
+    command = [sys.executable, str(PROGRAM), what, url]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ids_until_killed(process: subprocess.Popen[str], after: int) -> list[int]:
+    """Read so many ids, kill the client, and return all ids that it could still say."""
+    assert process.stdout is not None
+    said = [process.stdout.readline() for _ in range(after)]
+    process.kill()
+    said += process.stdout.readlines()
+    return [int(line) for line in said if line.endswith("\n")]
+
+
+def fill(queue: Queue, messages: int) -> set[int]:
+    """Enqueue messages and return their ids."""
+    return {one.message_id for one in queue.enqueue_batch("orders", [NewMessage()] * messages)}
+
+
+def drain(url: str, handle: Callable[..., None], **options: Any) -> None:
+    """Let a second worker handle all that is left."""
+    rowq.Worker(url, "orders", handle, drain=True, **options).run()
+
+
+@pytest.mark.promise("P01", "P02")
+def test_a_killed_producer_leaves_what_it_enqueued_and_at_most_one_more(
+    url: str, connection: Connection
+) -> None:
+    with client("enqueue", url) as producer:
+        said = ids_until_killed(producer, 100)
+    wait_until(lambda: sessions(connection) == 0, "the server has noticed")
+    there = [one.message_id for one in Queue(connection).dequeue_fast("orders", 1000)]
+    assert there[: len(said)] == said
+    assert len(there) <= len(said) + 1
+
+
+@pytest.mark.promise("P01", "P12")
+def test_a_producer_killed_in_its_transaction_has_enqueued_nothing(
+    url: str, connection: Connection
+) -> None:
+    queue = Queue(connection)
+    with client("hold", url) as producer:
+        (held,) = ids_until_killed(producer, 1)
+    sent = queue.enqueue("orders", 0, dedup_key="held")
+    assert sent.outcome == "enqueued"
+    assert queue.get_message("orders", held) is None
+    assert [one.message_id for one in queue.dequeue_fast("orders", 5)] == [sent.message_id]
+
+
+@pytest.mark.promise("P02", "P03", "P09")
+def test_what_a_killed_worker_held_is_handled_by_another_when_the_lease_has_run_out(
+    url: str, connection: Connection
+) -> None:
+    queue = Queue(connection)
+    sent = fill(queue, 200)
+    with client("work", url) as worker:
+        first = ids_until_killed(worker, PATIENCE)
+    wait_until(lambda: sessions(connection) == 0, "the server has noticed")
+    held = queue.queue_stats("orders")[0].leased
+    assert 0 < held <= 40
+    pass_seconds(connection, "orders", 60)
+
+    second: list[int] = []
+    drain(url, lambda message: second.append(message.message_id))
+    assert set(first) | set(second) == sent
+    assert len(second) == len(set(second))
+    assert len(set(first) & set(second)) <= held
+    stats = queue.queue_stats("orders")[0]
+    assert (stats.ready, stats.delayed, stats.leased, stats.dead) == (0, 0, 0, 0)
+
+
+@pytest.mark.promise("P02", "P07")
+def test_the_effects_of_a_killed_transactional_worker_happen_exactly_once(
+    url: str, connection: Connection
+) -> None:
+    connection.execute("create table effect (message_id bigint not null)")
+    sent = fill(Queue(connection), 200)
+    with client("transactions", url) as worker:
+        ids_until_killed(worker, PATIENCE)
+    wait_until(lambda: sessions(connection) == 0, "the server has noticed")
+    pass_seconds(connection, "orders", 60)
+
+    def handle(message: rowq.Message, own: Any) -> None:
+        own.execute("insert into effect values (%s)", [message.message_id])
+
+    drain(url, handle, transactional=True)
+    effects = Counter(int(one) for (one,) in connection.execute("select * from effect"))
+    assert set(effects) == sent
+    assert set(effects.values()) == {1}
+
+
+def sessions(connection: Connection) -> int:
+    """Return how many other sessions there are in this database."""
+    query = (
+        "select count(*) from pg_stat_activity where datname = current_database()"
+        " and backend_type = 'client backend' and pid <> pg_backend_pid()"
+    )
+    return int(connection.execute(query).fetchone()[0])

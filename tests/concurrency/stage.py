@@ -1,0 +1,147 @@
+"""Lets the sessions of a run work, counts what is left, drains it and judges the whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import rowq
+from tests.concurrency import looks
+from tests.concurrency.actors import Actor, Housekeeper, Killer, Producer, Run
+from tests.concurrency.checker import check
+from tests.concurrency.consumers import LEASE_SECONDS, Consumer, TransactionalConsumer
+from tests.concurrency.history import Event, read, write
+from tests.engines.base import Connection, wait_until
+from tests.stored_times import pass_seconds
+
+SEED = 20261121
+
+
+def ten_sessions(run: Run, messages: int) -> list[Actor]:
+    """Return ten sessions that enqueue so many messages in all."""
+    return [
+        *(Producer(run, f"producer {one}", SEED, messages // 3 + 1) for one in range(3)),
+        *(Consumer(run, f"consumer {one}", SEED) for one in range(4)),
+        *(TransactionalConsumer(run, f"transaction {one}", SEED) for one in range(2)),
+        Housekeeper(run, "housekeeper", SEED),
+    ]
+
+
+def perform(run: Run, messages: int, tmp_path: Path, meanwhile: Callable[[], None]) -> list[Event]:
+    """Let ten sessions work and drain what they leave; return the history, without fault.
+
+    meanwhile: what happens to them; it is called when they have begun.
+    """
+    with _judge(run) as judge:
+        judge.execute("create table if not exists effect (queue_name text, message_id bigint)")
+        deadlocks = looks.deadlocks(judge)
+    _let_work(run, ten_sessions(run, messages), meanwhile)
+    with _judge(run) as judge:
+        left = _take_census(run, judge)
+        drain(run, judge)
+        assert set(_take_census(run, judge)) <= {"dead"}
+        assert looks.held_keys(judge, run.queue_name) == 0
+    with _judge(run) as judge:
+        assert looks.deadlocks(judge) == deadlocks
+        history = _judged(run, tmp_path / "history.jsonl")
+        _check_effects(history, judge, run.queue_name)
+    print(_summary(history, left))
+    return history
+
+
+def drain(run: Run, connection: Connection) -> None:
+    """Let everything come due and run out, and complete all that is left."""
+    judge = Consumer(run, "judge", SEED)
+    idle = 0
+    while idle < 3:
+        start = run.recorder.clock()
+        pass_seconds(connection, run.queue_name, 2 * LEASE_SECONDS)
+        run.recorder.record(start, "judge", "expire", None)
+        judge.queue.maintain(run.queue_name, 10000)
+        idle += 1
+        while messages := judge.dequeue():
+            judge.finish("complete", messages[0].claim_id, [one.message_id for one in messages])
+            idle = 0
+    judge.connection.close()
+
+
+def count(history: list[Event], action: str) -> int:
+    """Return how many messages a kind of call was about."""
+    return sum(len(event.results) for event in history if event.action == action)
+
+
+@contextmanager
+def _judge(run: Run) -> Iterator[Connection]:
+    connection = run.server.connect(run.url)
+    yield connection
+    connection.close()
+
+
+def _let_work(run: Run, actors: list[Actor], meanwhile: Callable[[], None]) -> None:
+    """Let everybody act until all is produced and most of it done; raise what went wrong."""
+    for actor in actors:
+        actor.thread.start()
+    producers = [actor.thread for actor in actors if isinstance(actor, Producer)]
+    meanwhile()
+    with rowq.connect(run.url) as queue:
+
+        def nearly_done() -> bool:
+            producing = any(thread.is_alive() for thread in producers)
+            ready = queue.queue_stats(run.queue_name)[0].ready
+            return run.stop.is_set() or (not producing and ready < 1000)
+
+        wait_until(nearly_done, "the work is nearly done", seconds=100)
+    run.stop.set()
+    for actor in actors:
+        actor.thread.join(30)
+        assert not actor.thread.is_alive(), f"{actor.name} does not end"
+    if run.errors:
+        raise run.errors[0]
+
+
+def _take_census(run: Run, connection: Connection) -> Counter[str]:
+    """Write down where every message is; nobody else is at work."""
+    start = run.recorder.clock()
+    found = looks.census(connection, run.queue_name)
+    run.recorder.record(start, "judge", "census", None, found)
+    kept = {message for message, _ in looks.finished(connection, run.queue_name)}
+    assert {message for message, _ in found} == looks.bodies(connection, run.queue_name) - kept
+    return Counter(state for _, state in found)
+
+
+def _judged(run: Run, path: Path) -> list[Event]:
+    """Return the history as the file has it, if the checker finds nothing wrong."""
+    write(run.recorder.history(), path)
+    history = read(path)
+    faults = check(history)
+    assert not faults, f"{len(faults)} faults, of which {faults[:10]}; the history is in {path}"
+    return history
+
+
+def _check_effects(history: list[Event], connection: Connection, queue: str) -> None:
+    """Judge the transactions: what they did and what they completed is the same, and once."""
+    query = "select message_id from effect where queue_name = %s"
+    effects = Counter(int(one) for (one,) in connection.execute(query, [queue]))
+    calls = [one for one in history if one.action == "complete" and "transaction" in one.session]
+    sure = {message for one in calls if one.known for message, _ in one.results}
+    possible = {message for one in calls for message, _ in one.results}
+    assert sure <= set(effects) <= possible
+    assert set(effects.values()) <= {1}
+
+
+def _summary(history: list[Event], left: Counter[str]) -> str:
+    """Say what happened, for people to read."""
+    counts: Counter[str] = Counter()
+    for event in history:
+        if event.action != "census":
+            counts[f"{event.action}{'' if event.known else ' lost'}"] += len(event.results) or 1
+        counts["stale"] += sum(outcome == "stale" for _, outcome in event.results)
+    seconds = history[-1].end - history[0].start
+    return f"{seconds:.1f} s; {dict(counts)}; left before the drain: {dict(left)}"
+
+
+def kill_now_and_then(run: Run) -> Callable[[], None]:
+    """Return what starts one more session that kills others until the run stops."""
+    return Killer(run, "killer", SEED).thread.start
