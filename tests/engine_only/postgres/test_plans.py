@@ -1,0 +1,211 @@
+"""Plans and costs of the hot routines: index scans only, however the session began.
+
+A session may have planned everything while the tables were empty and live on while they grow: its
+cached plans must be as good as fresh ones. The plans are those that the server really runs inside
+the routines, as auto_explain reports them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engines.base import Connection
+from tests.helpers.calls import call, one, send, take
+from tests.stored_times import pass_seconds
+
+STORED = {
+    "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
+    "floor",
+}  # fmt: skip
+ALWAYS_SMALL = {"queue"}
+"""A handful of rows: any plan will do."""
+
+FILL = 20
+"""Batches of 10,000 ready messages in the large tables."""
+
+MESSAGE_TABLES = "rowq.ready, rowq.delayed, rowq.claim, rowq.message, rowq.floor, rowq.dedup"
+
+Plan = dict[str, Any]
+
+
+class Watched:
+    """A session whose routines report the plan of every statement inside them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.plans: list[Plan] = []
+        connection.add_notice_handler(self._note)
+        connection.execute("load 'auto_explain'")
+        for name, value in {
+            "log_min_duration": "0",
+            "log_nested_statements": "on",
+            "log_analyze": "on",
+            "log_buffers": "on",
+            "log_timing": "off",
+            "log_format": "json",
+            "log_level": "notice",
+        }.items():
+            connection.execute(f"set auto_explain.{name} = '{value}'")
+
+    def run(self, work: Callable[[Connection], object]) -> list[Plan]:
+        """Do some work and return the plans of its statements."""
+        self.plans.clear()
+        work(self.connection)
+        return list(self.plans)
+
+    def _note(self, notice: psycopg.errors.Diagnostic) -> None:
+        _, found, plan = (notice.message_primary or "").partition("plan:\n")
+        if found:
+            self.plans.append(json.loads(plan))
+
+
+def nodes(plan: Plan) -> Iterator[Plan]:
+    """Yield a plan's nodes, from the top."""
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+def faults(plans: list[Plan]) -> set[str]:
+    """Return what must not be in a plan: rows found, or ordered, otherwise than by an index."""
+    found = set()
+    for plan in plans:
+        text = " ".join(plan["Query Text"].split())[:300]
+        for node in nodes(plan["Plan"]):
+            kind, table = node["Node Type"], node.get("Relation Name")
+            inside = {one.get("Relation Name") for one in nodes(node)} & STORED
+            if table in STORED - ALWAYS_SMALL and ("Seq" in kind or "Bitmap" in kind):
+                found.add(f"{kind} on {table}: {text}")
+            if "Sort" in kind and inside & {"ready", "delayed", "claim", "floor"}:
+                found.add(f"{kind} over {sorted(inside)}: {text}")
+            if table in STORED and " = ANY (" in node.get("Filter", ""):
+                found.add(f"keys looked for by filter in {table}: {text}")
+            if kind.startswith("Index") and "Index Cond" not in node and table in STORED:
+                found.add(f"{kind} on all of {table}: {text}")
+    return found
+
+
+def buffers(plans: list[Plan]) -> int:
+    """Return the shared buffers touched by the outermost statement."""
+    top = plans[-1]["Plan"]
+    return int(top["Shared Hit Blocks"]) + int(top["Shared Read Blocks"])
+
+
+def cycle(connection: Connection, batch_size: int = 3) -> None:
+    """Run every hot routine in every way that leads to statements of its own."""
+    messages = [{"body": "x", "dedup_key": None}, {"body": "y"}, {"delay_seconds": 1000}]
+    call(connection, "enqueue_batch", queue_name="hot", messages=messages)
+    send(connection, "hot", *"abcd", priority=1)
+    send(connection, "hot", "delayed", delay_seconds=1000)
+    send(connection, "hot", "keyed", dedup_key="key", priority=1)
+    rows = take(connection, "hot", batch_size)
+    common = {"queue_name": "hot", "claim_id": rows[0].claim_id}
+    call(connection, "extend_lease", **common)
+    call(connection, "complete", **common, message_ids=[rows[0].message_id])
+    call(connection, "retry_later", **common, message_ids=[rows[1].message_id], error="x")
+    call(connection, "release", **common)
+    rows = take(connection, "hot", batch_size)
+    call(connection, "complete", queue_name="hot", claim_id=rows[0].claim_id)
+    call(connection, "promote", queue_name="hot")
+    call(connection, "reap", queue_name="hot")
+    call(connection, "maintain", queue_name="hot")
+
+
+def fill(connection: Connection) -> None:
+    """Put 200,000 ready, 10,000 delayed and 2,000 leased messages into the tables."""
+    for turn in range(FILL):
+        messages = [{"body": "x" * 50, "priority": turn % 10}] * 10000
+        call(connection, "enqueue_batch", queue_name="hot", messages=messages)
+    delayed = [{"body": "x", "delay_seconds": 5000}] * 10000
+    call(connection, "enqueue_batch", queue_name="hot", messages=delayed)
+    for _ in range(100):
+        take(connection, "hot", 20)
+
+
+@pytest.mark.slow
+@pytest.mark.promise("P13")
+def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
+    lone: Connection, open_lone: Open
+) -> None:
+    call(lone, "create_queue", queue_name="hot", archive_days=1)
+    early = Watched(open_lone())
+    for _ in range(7):  # more often than a plan is made anew
+        early.run(cycle)
+    fill(lone)
+    assert faults(early.run(cycle)) == set(), "before analyze"
+    lone.execute("analyze")
+    plans = early.run(cycle)
+    assert len(plans) > 50
+    assert faults(plans) == set(), "after analyze"
+    late = Watched(open_lone())
+    assert faults(late.run(cycle)) == set(), "in a new session"
+    pass_seconds(lone, "hot", 6000)  # everything is due and expired
+    assert faults(early.run(cycle)) == set(), "with much to promote and to reap"
+
+
+def dequeue_cost(watched: Watched, batch_size: int) -> int:
+    """Return the buffers of the cheapest of three dequeues of full batches."""
+    costs = []
+    for _ in range(3):
+        messages = [{"body": "x"}] * batch_size
+        call(watched.connection, "enqueue_batch", queue_name="hot", messages=messages)
+        costs.append(buffers(watched.run(lambda session: take(session, "hot", batch_size))))
+    return min(costs)
+
+
+def drain(connection: Connection) -> None:
+    """Take and complete everything in batches of 50, with housekeeping on the way."""
+    turn = 0
+    while rows := take(connection, "hot", 50):
+        call(connection, "complete", queue_name="hot", claim_id=rows[0].claim_id)
+        turn += 1
+        if turn % 20 == 0:
+            pass_seconds(connection, "hot", 1)
+            one(connection, "maintain", queue_name="hot")
+
+
+@pytest.mark.slow
+@pytest.mark.promise("P11", "P13")
+def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue_nothing(
+    lone: Connection, open_lone: Open
+) -> None:
+    call(lone, "create_queue", queue_name="hot")
+    watched = Watched(open_lone())
+    for _ in range(3):  # the first calls plan and read the catalog
+        dequeue_cost(watched, 50)
+    before = {size: dequeue_cost(watched, size) for size in (1, 50)}
+    delayed = [{"body": "x", "delay_seconds": 86400, "priority": 0}] * 10000
+    for _ in range(10):
+        call(lone, "enqueue_batch", queue_name="hot", messages=delayed)
+    for size, start in before.items():
+        end = dequeue_cost(watched, size)
+        assert end <= 1.2 * start + 5, f"a batch of {size}: {start} buffers before, {end} after"
+
+
+@pytest.mark.slow
+@pytest.mark.promise("P13")
+def test_a_held_snapshot_does_not_make_dequeue_dearer_while_messages_pass(
+    lone: Connection, open_lone: Open
+) -> None:
+    call(lone, "create_queue", queue_name="hot")
+    watched, holder = Watched(open_lone()), open_lone()
+    for _ in range(3):
+        dequeue_cost(watched, 50)
+    drain(lone)
+    holder.execute("begin isolation level repeatable read")
+    holder.execute("select 1")
+    before = {size: dequeue_cost(watched, size) for size in (1, 50)}
+    for _ in range(2):
+        messages = [{"body": "x" * 50}] * 10000
+        call(lone, "enqueue_batch", queue_name="hot", messages=messages)
+        drain(lone)
+    for size, start in before.items():
+        end = dequeue_cost(watched, size)
+        assert end <= 1.5 * start, f"a batch of {size}: {start} buffers before, {end} after"
+    holder.execute("rollback")
