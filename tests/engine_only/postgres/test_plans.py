@@ -41,7 +41,10 @@ class Watched:
         self.connection = connection
         self.plans: list[Plan] = []
         connection.add_notice_handler(self._note)
-        connection.execute("load 'auto_explain'")
+        try:
+            connection.execute("load 'auto_explain'")
+        except psycopg.errors.UndefinedFile:
+            pytest.skip("this server came without auto_explain; run it on one that has contrib")
         for name, value in {
             "log_min_duration": "0",
             "log_nested_statements": "on",
@@ -79,22 +82,17 @@ def faults(plans: list[Plan]) -> set[str]:
         text = " ".join(plan["Query Text"].split())[:300]
         for node in nodes(plan["Plan"]):
             kind, table = node["Node Type"], node.get("Relation Name")
-            inside = {one.get("Relation Name") for one in nodes(node)} & STORED
+            inside = {str(one.get("Relation Name")) for one in nodes(node)} & STORED
             if table in STORED - ALWAYS_SMALL and ("Seq" in kind or "Bitmap" in kind):
                 found.add(f"{kind} on {table}: {text}")
             if "Sort" in kind and inside & {"ready", "delayed", "claim", "floor"}:
                 found.add(f"{kind} over {sorted(inside)}: {text}")
-            if table in STORED and " = ANY (" in node.get("Filter", ""):
+            bounded = ">=" in node.get("Index Cond", "")
+            if table in STORED and " = ANY (" in node.get("Filter", "") and not bounded:
                 found.add(f"keys looked for by filter in {table}: {text}")
             if kind.startswith("Index") and "Index Cond" not in node and table in STORED:
                 found.add(f"{kind} on all of {table}: {text}")
     return found
-
-
-def buffers(plans: list[Plan]) -> int:
-    """Return the shared buffers touched by the outermost statement."""
-    top = plans[-1]["Plan"]
-    return int(top["Shared Hit Blocks"]) + int(top["Shared Read Blocks"])
 
 
 def cycle(connection: Connection, batch_size: int = 3) -> None:
@@ -130,10 +128,11 @@ def fill(connection: Connection) -> None:
 
 @pytest.mark.slow
 @pytest.mark.promise("P13")
+@pytest.mark.parametrize("archive_days", [0, 1])
 def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
-    lone: Connection, open_lone: Open
+    lone: Connection, open_lone: Open, archive_days: int
 ) -> None:
-    call(lone, "create_queue", queue_name="hot", archive_days=1)
+    call(lone, "create_queue", queue_name="hot", archive_days=archive_days)
     early = Watched(open_lone())
     for _ in range(7):  # more often than a plan is made anew
         early.run(cycle)
@@ -149,13 +148,21 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
     assert faults(early.run(cycle)) == set(), "with much to promote and to reap"
 
 
-def dequeue_cost(watched: Watched, batch_size: int) -> int:
-    """Return the buffers of the cheapest of three dequeues of full batches."""
-    costs = []
+def dequeue_cost(connection: Connection, batch_size: int) -> int:
+    """Return the shared buffers that the cheapest of three dequeues of full batches touches."""
+    costs: list[int] = []
     for _ in range(3):
-        messages = [{"body": "x"}] * batch_size
-        call(watched.connection, "enqueue_batch", queue_name="hot", messages=messages)
-        costs.append(buffers(watched.run(lambda session: take(session, "hot", batch_size))))
+        call(connection, "enqueue_batch", queue_name="hot", messages=[{"body": "x"}] * batch_size)
+        [plans] = connection.execute(
+            """
+            explain (analyze, buffers, timing off, format json)
+            select * from rowq.dequeue_fast(p_queue_name => 'hot', p_batch_size => %s)
+            """,
+            [batch_size],
+        ).fetchone()
+        top = plans[0]["Plan"]
+        assert top["Actual Rows"] == batch_size
+        costs.append(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
     return min(costs)
 
 
@@ -176,15 +183,15 @@ def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue
     lone: Connection, open_lone: Open
 ) -> None:
     call(lone, "create_queue", queue_name="hot")
-    watched = Watched(open_lone())
+    session = open_lone()
     for _ in range(3):  # the first calls plan and read the catalog
-        dequeue_cost(watched, 50)
-    before = {size: dequeue_cost(watched, size) for size in (1, 50)}
+        dequeue_cost(session, 50)
+    before = {size: dequeue_cost(session, size) for size in (1, 50)}
     delayed = [{"body": "x", "delay_seconds": 86400, "priority": 0}] * 10000
     for _ in range(10):
         call(lone, "enqueue_batch", queue_name="hot", messages=delayed)
     for size, start in before.items():
-        end = dequeue_cost(watched, size)
+        end = dequeue_cost(session, size)
         assert end <= 1.2 * start + 5, f"a batch of {size}: {start} buffers before, {end} after"
 
 
@@ -194,18 +201,18 @@ def test_a_held_snapshot_does_not_make_dequeue_dearer_while_messages_pass(
     lone: Connection, open_lone: Open
 ) -> None:
     call(lone, "create_queue", queue_name="hot")
-    watched, holder = Watched(open_lone()), open_lone()
+    session, holder = open_lone(), open_lone()
     for _ in range(3):
-        dequeue_cost(watched, 50)
+        dequeue_cost(session, 50)
     drain(lone)
     holder.execute("begin isolation level repeatable read")
     holder.execute("select 1")
-    before = {size: dequeue_cost(watched, size) for size in (1, 50)}
+    before = {size: dequeue_cost(session, size) for size in (1, 50)}
     for _ in range(2):
         messages = [{"body": "x" * 50}] * 10000
         call(lone, "enqueue_batch", queue_name="hot", messages=messages)
         drain(lone)
     for size, start in before.items():
-        end = dequeue_cost(watched, size)
+        end = dequeue_cost(session, size)
         assert end <= 1.5 * start, f"a batch of {size}: {start} buffers before, {end} after"
     holder.execute("rollback")
