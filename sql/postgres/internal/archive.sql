@@ -26,22 +26,22 @@ begin
         exit when v_archived >= p_limit;
         perform rowq.internal_open_partition(v_batch.finished_at);
 
-        with gone as (
-            delete from rowq.message m
-            where m.part_id = p_part_id
-              and m.message_id = any (v_batch.message_ids)
-            returning m.message_id, m.enqueued_at, m.message_type, m.dedup_key, m.headers, m.body,
-                      m.body_binary
-        )
         insert into rowq.archive (
             part_id, lane, attempt, message_id, enqueued_at, finished_at, state, message_type,
             dedup_key, headers, body, body_binary
         )
-        select p_part_id, u.lane, u.attempt, g.message_id, g.enqueued_at, v_batch.finished_at,
-               v_batch.state, g.message_type, g.dedup_key, g.headers, g.body, g.body_binary
-        from gone g
-        join unnest(v_batch.message_ids, v_batch.lanes, v_batch.attempts)
-            u (message_id, lane, attempt) on u.message_id = g.message_id;
+        select p_part_id, u.lane, u.attempt, u.message_id, m.enqueued_at, v_batch.finished_at,
+               v_batch.state, m.message_type, m.dedup_key, m.headers, m.body, m.body_binary
+        from unnest(v_batch.message_ids, v_batch.lanes, v_batch.attempts)
+            u (message_id, lane, attempt)
+        cross join lateral (
+            select x.enqueued_at, x.message_type, x.dedup_key, x.headers, x.body, x.body_binary
+            from rowq.message x
+            where x.part_id = p_part_id
+              and x.message_id = u.message_id
+            offset 0
+        ) m;
+        perform rowq.internal_delete_messages(p_part_id, v_batch.message_ids);
 
         delete from rowq.finished f
         where f.part_id = p_part_id

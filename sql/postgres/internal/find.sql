@@ -22,8 +22,6 @@ as $$
 -- errors    none
 -- differs   nothing
 #variable_conflict use_column
-declare
-    v_place integer;
 begin
     select 'delayed', d.lane, d.attempt, d.due_at, d.last_error
     into state, lane, attempt, due_at, last_error

@@ -14,16 +14,17 @@ declare
     v_keys text[];
 begin
     select array_agg(m.dedup_key order by m.dedup_key) into v_keys
-    from rowq.message m
-    where m.part_id = p_part_id
-      and m.message_id = any (p_message_ids)
-      and m.dedup_key is not null;
+    from unnest(p_message_ids) u (message_id)
+    cross join lateral (
+        -- offset keeps this a lookup for each message, whatever the planner thinks of the sizes
+        select x.dedup_key
+        from rowq.message x
+        where x.part_id = p_part_id
+          and x.message_id = u.message_id
+        offset 0
+    ) m
+    where m.dedup_key is not null;
 
-    if v_keys is not null then
-        delete from rowq.dedup d
-        where d.part_id = p_part_id
-          and d.dedup_key = any (v_keys)
-          and d.message_id = any (p_message_ids);
-    end if;
+    perform rowq.internal_drop_keys(p_part_id, v_keys, p_message_ids);
 end;
 $$;

@@ -5,6 +5,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set timezone = 'GMT'
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 -- routine   enqueue_batch

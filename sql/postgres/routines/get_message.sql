@@ -23,6 +23,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
+set plan_cache_mode = force_custom_plan
 as $$
 -- routine   get_message
 -- version   1

@@ -17,8 +17,6 @@ as $$
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
-declare
-    v_keys text[];
 begin
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, message_ids, lanes, attempts, state)
@@ -27,21 +25,8 @@ begin
         return;
     end if;
 
-    with gone as (
-        delete from rowq.message m
-        where m.part_id = p_part_id
-          and m.message_id = any (p_message_ids)
-        returning m.dedup_key
-    )
-    select array_agg(g.dedup_key order by g.dedup_key) into v_keys
-    from gone g
-    where g.dedup_key is not null;
-
-    if v_keys is not null then
-        delete from rowq.dedup d
-        where d.part_id = p_part_id
-          and d.dedup_key = any (v_keys)
-          and d.message_id = any (p_message_ids);
-    end if;
+    perform rowq.internal_drop_keys(
+        p_part_id, rowq.internal_delete_messages(p_part_id, p_message_ids), p_message_ids
+    );
 end;
 $$;

@@ -11,14 +11,13 @@ as $$
 -- errors    none
 -- differs   nothing
 declare
+    v_row         record;
     v_message_ids bigint[];
     v_lanes       smallint[];
     v_attempts    smallint[];
     v_errors      text[];
 begin
-    select array_agg(h.message_id), array_agg(h.lane), array_agg(h.attempt), array_agg(h.last_error)
-    into v_message_ids, v_lanes, v_attempts, v_errors
-    from (
+    for v_row in
         select d.message_id, d.lane, d.attempt, d.last_error
         from rowq.delayed d
         where d.part_id = p_part_id
@@ -29,15 +28,20 @@ begin
         order by d.part_id, d.due_at, d.message_id
         limit p_limit
         for update skip locked
-    ) h;
-
+    loop
+        -- One by one: the ids of due messages lie anywhere, and "= any" may become a filter.
+        delete from rowq.delayed d
+        where d.part_id = p_part_id
+          and d.message_id = v_row.message_id;
+        v_message_ids := v_message_ids || v_row.message_id;
+        v_lanes := v_lanes || v_row.lane;
+        v_attempts := v_attempts || v_row.attempt;
+        v_errors := v_errors || v_row.last_error;
+    end loop;
     if v_message_ids is null then
         return 0;
     end if;
 
-    delete from rowq.delayed d
-    where d.part_id = p_part_id
-      and d.message_id = any (v_message_ids);
     perform rowq.internal_to_ready(p_part_id, v_lanes, v_message_ids, v_attempts, v_errors);
     return cardinality(v_message_ids);
 end;

@@ -50,10 +50,12 @@ begin
         ) h;
         continue when v_seqs is null;
 
-        -- By key, not by ctid: a plan made while the table was small stays right when it grows.
+        -- The bounds matter: planned while the table was small, "= any" alone becomes a filter over
+        -- the whole lane, dead rows too, for as long as the session lives.
         delete from rowq.ready r
         where r.part_id = p_part_id
           and r.lane = v_lane
+          and r.seq between v_seqs[1] and v_seqs[cardinality(v_seqs)]
           and r.seq = any (v_seqs);
 
         o_message_ids := o_message_ids || v_ids;

@@ -5,7 +5,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
+set plan_cache_mode = force_custom_plan
 as $$
 -- routine   cancel
 -- version   1

@@ -56,12 +56,13 @@ begin
         ) h;
         exit when v_ids is null;
 
-        v_lane := v_lanes[cardinality(v_lanes)];
-        v_seq := v_seqs[cardinality(v_seqs)];
         delete from rowq.ready r
         where r.part_id = v_queue.part_id
-          and r.lane = any (v_lanes)
+          and (r.lane, r.seq) > (v_lane, v_seq)
+          and (r.lane, r.seq) <= (v_lanes[cardinality(v_lanes)], v_seqs[cardinality(v_seqs)])
           and r.seq = any (v_seqs);
+        v_lane := v_lanes[cardinality(v_lanes)];
+        v_seq := v_seqs[cardinality(v_seqs)];
         perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled');
         v_removed := v_removed + cardinality(v_ids);
     end loop;
@@ -77,6 +78,7 @@ begin
     ) h;
     delete from rowq.delayed d
     where d.part_id = v_queue.part_id
+      and d.message_id between v_ids[1] and v_ids[cardinality(v_ids)]
       and d.message_id = any (v_ids);
     perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled');
     v_removed := v_removed + coalesce(cardinality(v_ids), 0);
@@ -93,6 +95,7 @@ begin
         ) h;
         delete from rowq.dead d
         where d.part_id = v_queue.part_id
+          and d.message_id between v_ids[1] and v_ids[cardinality(v_ids)]
           and d.message_id = any (v_ids);
         perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled');
         v_removed := v_removed + coalesce(cardinality(v_ids), 0);

@@ -8,7 +8,8 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
+set enable_bitmapscan = off
+set plan_cache_mode = force_custom_plan
 as $$
 -- routine   reset
 -- version   1

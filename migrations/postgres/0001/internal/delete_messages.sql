@@ -1,0 +1,54 @@
+create or replace function rowq.internal_delete_messages(
+    p_part_id     integer,
+    p_message_ids bigint[]
+)
+returns text[]
+language plpgsql
+as $$
+-- routine   internal_delete_messages
+-- version   1
+-- purpose   Delete messages; return the dedup keys they had, or null.
+-- promise   P04 P13
+-- locks     message rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+declare
+    c_close_together constant integer := 10000;
+    v_low        bigint;
+    v_high       bigint;
+    v_message_id bigint;
+    v_key        text;
+    v_keys       text[];
+begin
+    select min(u.message_id), max(u.message_id) into v_low, v_high
+    from unnest(p_message_ids) u (message_id);
+
+    -- The bounds matter: planned while the table was small, "= any" alone becomes a filter over
+    -- all messages of the queue, for as long as the session lives.
+    if v_high - v_low < c_close_together then
+        with gone as (
+            delete from rowq.message m
+            where m.part_id = p_part_id
+              and m.message_id between v_low and v_high
+              and m.message_id = any (p_message_ids)
+            returning m.dedup_key
+        )
+        select array_agg(g.dedup_key order by g.dedup_key) into v_keys
+        from gone g
+        where g.dedup_key is not null;
+        return v_keys;
+    end if;
+
+    foreach v_message_id in array coalesce(p_message_ids, '{}') loop
+        delete from rowq.message m
+        where m.part_id = p_part_id
+          and m.message_id = v_message_id
+        returning m.dedup_key into v_key;
+        if v_key is not null then
+            v_keys := v_keys || v_key;
+        end if;
+    end loop;
+    return v_keys;
+end;
+$$;
