@@ -29,6 +29,9 @@ ALWAYS_SMALL = {"queue"}
 FILL = 20
 """Batches of 10,000 ready messages in the large tables."""
 
+FLOOR_LAG = 15
+"""Buffers of the dead rows, up to 1,000, that a floor may be behind the first live message."""
+
 MESSAGE_TABLES = "rowq.ready, rowq.delayed, rowq.claim, rowq.message, rowq.floor, rowq.dedup"
 
 Plan = dict[str, Any]
@@ -214,5 +217,7 @@ def test_a_held_snapshot_does_not_make_dequeue_dearer_while_messages_pass(
         drain(lone)
     for size, start in before.items():
         end = dequeue_cost(session, size)
-        assert end <= 1.5 * start, f"a batch of {size}: {start} buffers before, {end} after"
+        assert end <= 1.5 * start + FLOOR_LAG, (
+            f"a batch of {size}: {start} buffers before, {end} after"
+        )
     holder.execute("rollback")
