@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.engines.base import Connection
 from tests.helpers.calls import (
-    Row,
     bodies,
-    call,
     counts,
     one,
     refused,
@@ -28,25 +25,6 @@ from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
 
 TEN_YEARS = 315360000
-TEXTS = [
-    "",
-    " ",
-    "plain",
-    "'; drop table message; --",
-    'double " quote',
-    "back\\slash \\n \\u0041",
-    "100 % %s %(x)s {} $1 :name ?",
-    "line\nbreak\r\nand\ttab",
-    "Größe naïve",
-    "日本語",
-    "🐘👩\u200d👩\u200d👧",
-    "e\u0301 is not \u00e9",
-    "\ufeffbyte order mark, \u202e rtl, \ufffe, \U0010ffff",
-    "\x01\x02\x7f",
-    "null",
-    "{not json",
-    " trailing ",
-]
 
 
 @pytest.mark.promise("P01")
@@ -195,128 +173,6 @@ def test_ten_years_of_delay_are_taken(connection: Connection, queue: str) -> Non
     assert row.due_at - row.enqueued_at == timedelta(seconds=TEN_YEARS)
 
 
-@pytest.mark.promise("P12")
-def test_a_key_of_an_unfinished_message_returns_that_message(
-    connection: Connection, queue: str
-) -> None:
-    [first] = send(connection, queue, "first", dedup_key="key")
-
-    def again() -> Row:
-        return one(connection, "enqueue", queue_name=queue, body="again", dedup_key="key")
-
-    assert (again().message_id, again().outcome) == (first, "duplicate")  # ready
-    claim = take_one(connection, queue).claim_id
-    assert (again().message_id, again().outcome) == (first, "duplicate")  # leased
-    call(connection, "retry_later", queue_name=queue, claim_id=claim, delay_seconds=60)
-    assert (again().message_id, again().outcome) == (first, "duplicate")  # delayed
-    assert dialect_of(connection).stored(connection, queue)["message"] == 1
-
-
-@pytest.mark.promise("P12")
-@pytest.mark.parametrize("finish", ["complete", "fail_now", "cancel", "purge_queue"])
-@pytest.mark.parametrize("archive_days", [0, 1])
-def test_a_key_is_free_again_when_its_message_is_finished(
-    connection: Connection, queue: str, finish: str, archive_days: int
-) -> None:
-    call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
-    [first] = send(connection, queue, "first", dedup_key="key")
-    if finish == "cancel":
-        call(connection, "cancel", queue_name=queue, message_ids=[first])
-    elif finish == "purge_queue":
-        call(connection, "purge_queue", queue_name=queue)
-    else:
-        call(connection, finish, queue_name=queue, claim_id=take_one(connection, queue).claim_id)
-    row = one(connection, "enqueue", queue_name=queue, dedup_key="key")
-    assert row.outcome == "enqueued"
-    assert row.message_id != first
-
-
-@pytest.mark.promise("P12")
-def test_keys_are_exact_and_belong_to_their_queue(connection: Connection, queue: str) -> None:
-    other = f"{queue[:80]} other"
-    call(connection, "create_queue", queue_name=other)
-    keys = ["key", "Key", "key ", " key", "k\u00e9y", "ke\u0301y", "ß", "ss", "🐘" * 200]
-    for name in (queue, other):
-        for key in keys:
-            row = one(connection, "enqueue", queue_name=name, dedup_key=key)
-            assert row.outcome == "enqueued", key
-    for key in keys:
-        assert one(connection, "enqueue", queue_name=queue, dedup_key=key).outcome == "duplicate"
-
-
-def _enqueue_in_thread(
-    connection: Connection, queue: str, key: str, answers: list[Row]
-) -> threading.Thread:
-    def run() -> None:
-        answers.append(one(connection, "enqueue", queue_name=queue, body="second", dedup_key=key))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
-
-
-@pytest.mark.promise("P12")
-def test_of_two_producers_at_once_the_second_gets_the_message_that_the_first_commits(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
-) -> None:
-    second, answers = connect(), list[Row]()
-    with transaction(connection):
-        [first_id] = send(connection, queue, "first", dedup_key="key")
-        thread = _enqueue_in_thread(second, queue, "key", answers)
-        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
-    thread.join()
-    assert [(row.message_id, row.outcome) for row in answers] == [(first_id, "duplicate")]
-    assert bodies(take(connection, queue, 10)) == ["first"]
-
-
-@pytest.mark.promise("P01", "P12")
-def test_of_two_producers_at_once_the_second_enqueues_when_the_first_rolls_back(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
-) -> None:
-    second, answers = connect(), list[Row]()
-    with rolled_back(connection):
-        [first_id] = send(connection, queue, "first", dedup_key="key")
-        thread = _enqueue_in_thread(second, queue, "key", answers)
-        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
-    thread.join()
-    [row] = answers
-    assert row.outcome == "enqueued"
-    assert row.message_id != first_id
-    assert bodies(take(connection, queue, 10)) == ["second"]
-
-
-@pytest.mark.promise("P12")
-def test_a_producer_that_waited_for_a_completion_enqueues_anew(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
-) -> None:
-    second, answers = connect(), list[Row]()
-    [first_id] = send(connection, queue, "first", dedup_key="key")
-    claim = take_one(connection, queue).claim_id
-    call(connection, "complete", queue_name=queue, claim_id=claim)
-    with transaction(connection):
-        [third_id] = send(connection, queue, "third", dedup_key="key")
-        thread = _enqueue_in_thread(second, queue, "key", answers)
-        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
-        claim = take_one(connection, queue).claim_id
-        call(connection, "complete", queue_name=queue, claim_id=claim)
-    thread.join()
-    [row] = answers
-    assert row.outcome == "enqueued"
-    assert row.message_id not in (first_id, third_id)
-
-
-@pytest.mark.promise("P12")
-def test_different_keys_do_not_wait_for_each_other(
-    connection: Connection, connect: Callable[..., Connection], queue: str
-) -> None:
-    other = connect()
-    with transaction(connection):
-        send(connection, queue, "a", dedup_key="a")
-        send(other, queue, "b", dedup_key="b")
-        send(other, queue, "none")
-    assert counts(connection, queue)[0] == 3
-
-
 @pytest.mark.promise("P10")
 @pytest.mark.parametrize("max_attempts", [1, 2, 10000])
 def test_a_message_may_have_its_own_number_of_attempts(
@@ -336,90 +192,6 @@ def test_a_message_may_have_its_own_number_of_attempts(
             delay_seconds=0,
         ).outcome
         assert outcome == ("dead" if attempt == max_attempts else "retrying")
-
-
-@pytest.mark.promise("P20")
-@pytest.mark.parametrize("text", TEXTS)
-def test_texts_come_out_as_they_went_in(connection: Connection, queue: str, text: str) -> None:
-    sent = one(
-        connection,
-        "enqueue",
-        queue_name=queue,
-        body=text,
-        message_type=text,
-        headers={text: text},
-        dedup_key=text or None,
-    )
-    row = one(connection, "get_message", queue_name=queue, message_id=sent.message_id)
-    assert (row.body, row.message_type, row.headers) == (text, text, {text: text})
-    assert row.dedup_key == (text or None)
-    leased = take_one(connection, queue, worker_name=text)
-    assert (leased.body, leased.message_type, leased.headers) == (text, text, {text: text})
-    call(
-        connection,
-        "retry_later",
-        queue_name=queue,
-        claim_id=leased.claim_id,
-        delay_seconds=0,
-        error=text,
-    )
-    assert take_one(connection, queue).last_error == text
-
-
-@pytest.mark.promise("P20")
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"a": None, "b": True, "c": 1.5, "d": [1, [2]], "e": {"f": "🐘"}},
-        {"big": 12345678901234567890},
-        {"exact": 0.1},
-        {"nested": {"x": {"y": {"z": []}}}},
-    ],
-)
-def test_headers_come_out_as_they_went_in(
-    connection: Connection, queue: str, headers: dict[str, Any]
-) -> None:
-    one(connection, "enqueue", queue_name=queue, headers=headers)
-    assert take_one(connection, queue).headers == headers
-
-
-@pytest.mark.promise("P20")
-@pytest.mark.parametrize("binary", [b"", b"\x00", bytes(range(256)), b"\xff\xfe\x00text", b"\\x00"])
-def test_binary_bodies_come_out_as_they_went_in(
-    connection: Connection, queue: str, binary: bytes
-) -> None:
-    one(connection, "enqueue", queue_name=queue, body_binary=binary)
-    row = take_one(connection, queue)
-    assert (row.body, bytes(row.body_binary)) == (None, binary)
-
-
-@pytest.mark.promise("P20")
-def test_a_nul_in_a_text_is_refused_by_name_or_kept(connection: Connection, queue: str) -> None:
-    try:
-        one(connection, "enqueue", queue_name=queue, body="a\x00b")
-    except dialect_of(connection).database_error as error:
-        assert "NUL" in str(error)
-        assert take(connection, queue) == []
-    else:
-        assert take_one(connection, queue).body == "a\x00b"
-
-
-@pytest.mark.promise("P20")
-@pytest.mark.slow
-def test_bodies_of_16_megabytes_come_out_as_they_went_in(
-    connection: Connection, queue: str
-) -> None:
-    text = "0123456789abcdé🐘" * (1 << 20)
-    binary = bytes(range(256)) * (1 << 16)
-    one(connection, "enqueue", queue_name=queue, body=text)
-    one(connection, "enqueue", queue_name=queue, body_binary=binary)
-    [first] = take(connection, queue)
-    assert first.body == text
-    [second] = take(connection, queue)
-    assert bytes(second.body_binary) == binary
-    for row in (first, second):
-        call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
 
 
 @pytest.mark.promise("P15")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_enqueue import TEN_YEARS, TEXTS
+from tests.contract.test_enqueue import TEN_YEARS
+from tests.contract.test_round_trip import TEXTS
 from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.helpers.calls import (
     Row,

@@ -1,0 +1,121 @@
+"""What goes in comes out: texts, headers and binary bodies, hostile ones too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.engines.base import Connection
+from tests.helpers.calls import (
+    bodies,
+    call,
+    one,
+    take,
+    take_one,
+)
+from tests.helpers.dialects import dialect_of
+
+TEXTS = [
+    "",
+    " ",
+    "plain",
+    "'; drop table message; --",
+    'double " quote',
+    "back\\slash \\n \\u0041",
+    "100 % %s %(x)s {} $1 :name ?",
+    "line\nbreak\r\nand\ttab",
+    "Größe naïve",
+    "日本語",
+    "🐘👩\u200d👩\u200d👧",
+    "e\u0301 is not \u00e9",
+    "\ufeffbyte order mark, \u202e rtl, \ufffe, \U0010ffff",
+    "\x01\x02\x7f",
+    "null",
+    "{not json",
+    " trailing ",
+]
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("text", TEXTS)
+def test_texts_come_out_as_they_went_in(connection: Connection, queue: str, text: str) -> None:
+    sent = one(
+        connection,
+        "enqueue",
+        queue_name=queue,
+        body=text,
+        message_type=text,
+        headers={text: text},
+        dedup_key=text or None,
+    )
+    row = one(connection, "get_message", queue_name=queue, message_id=sent.message_id)
+    assert (row.body, row.message_type, row.headers) == (text, text, {text: text})
+    assert row.dedup_key == (text or None)
+    leased = take_one(connection, queue, worker_name=text)
+    assert (leased.body, leased.message_type, leased.headers) == (text, text, {text: text})
+    call(
+        connection,
+        "retry_later",
+        queue_name=queue,
+        claim_id=leased.claim_id,
+        delay_seconds=0,
+        error=text,
+    )
+    assert take_one(connection, queue).last_error == text
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"a": None, "b": True, "c": 1.5, "d": [1, [2]], "e": {"f": "🐘"}},
+        {"big": 12345678901234567890},
+        {"exact": 0.1},
+        {"nested": {"x": {"y": {"z": []}}}},
+    ],
+)
+def test_headers_come_out_as_they_went_in(
+    connection: Connection, queue: str, headers: dict[str, Any]
+) -> None:
+    one(connection, "enqueue", queue_name=queue, headers=headers)
+    assert take_one(connection, queue).headers == headers
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("binary", [b"", b"\x00", bytes(range(256)), b"\xff\xfe\x00text", b"\\x00"])
+def test_binary_bodies_come_out_as_they_went_in(
+    connection: Connection, queue: str, binary: bytes
+) -> None:
+    one(connection, "enqueue", queue_name=queue, body_binary=binary)
+    row = take_one(connection, queue)
+    assert (row.body, bytes(row.body_binary)) == (None, binary)
+
+
+@pytest.mark.promise("P20")
+def test_a_nul_in_a_text_is_refused_by_name_or_kept(connection: Connection, queue: str) -> None:
+    refusal = None
+    try:
+        one(connection, "enqueue", queue_name=queue, body="a\x00b")
+    except dialect_of(connection).database_error as error:
+        refusal = str(error)
+    kept = bodies(take(connection, queue))
+    assert kept == ["a\x00b"] if refusal is None else "NUL" in refusal and kept == []
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.slow
+def test_bodies_of_16_megabytes_come_out_as_they_went_in(
+    connection: Connection, queue: str
+) -> None:
+    text = "0123456789abcdé🐘" * (1 << 20)
+    binary = bytes(range(256)) * (1 << 16)
+    one(connection, "enqueue", queue_name=queue, body=text)
+    one(connection, "enqueue", queue_name=queue, body_binary=binary)
+    [first] = take(connection, queue)
+    assert first.body == text
+    [second] = take(connection, queue)
+    assert bytes(second.body_binary) == binary
+    for row in (first, second):
+        call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
