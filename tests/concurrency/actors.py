@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +36,7 @@ class Run:
     errors: list[BaseException] = field(default_factory=list)
 
 
-class Actor:
+class Actor(ABC):
     """One session, with a thread, a name, and dice of its own.
 
     Subclasses say in `act` what it does in one turn, and return whether there was anything to do.
@@ -50,9 +51,9 @@ class Actor:
         self.connect()
         self.thread = threading.Thread(target=self._live, name=name)
 
+    @abstractmethod
     def act(self) -> bool:
         """Take a turn."""
-        raise NotImplementedError
 
     def finished(self) -> bool:
         """Return whether this session has done its part."""
