@@ -37,7 +37,8 @@ verify: .venv/.stamp-dev ## Check that generated files are fresh and agree with 
 	@$(BIN)/python -m pytest tests/static $(ARGS)
 
 bench: .venv/.stamp-bench ## Measure against other queues and draw the results
-	@$(BIN)/python benchmarks/run.py $(ARGS)
+	@$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick) \
+		$(if $(PGMQ_SQL),--pgmq-sql "$(PGMQ_SQL)") $(if $(NOTE),--note "$(NOTE)") $(ARGS)
 
 clean: ## Remove .venv, caches and built files
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

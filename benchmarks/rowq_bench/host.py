@@ -1,0 +1,61 @@
+"""The machine: what a reader must know to judge the figures."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+_SYNCS = 200
+_PAGE = 8192
+
+
+def host_facts(directory: Path | None) -> dict[str, Any]:
+    """Describe the machine; directory: on the server's disk, None if that is elsewhere."""
+    return {
+        "cpu": _field("/proc/cpuinfo", "model name") or platform.processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "load_average": round(os.getloadavg()[0], 2),
+        "fdatasync_us": None if directory is None else fdatasync_us(directory),
+    }
+
+
+def fdatasync_us(directory: Path) -> float:
+    """Return the median microseconds of writing 8 KiB over and waiting for the disk."""
+    lengths = []
+    with tempfile.NamedTemporaryFile(dir=directory) as file:
+        file.write(bytes(_PAGE * _SYNCS))
+        file.flush()
+        os.fsync(file.fileno())
+        for number in range(_SYNCS):
+            os.pwrite(file.fileno(), os.urandom(_PAGE), number * _PAGE)
+            started = time.perf_counter()
+            os.fdatasync(file.fileno())
+            lengths.append(time.perf_counter() - started)
+    return round(statistics.median(lengths) * 1e6, 1)
+
+
+def commit_of(root: Path) -> str:
+    """Return the checkout's commit, with a mark if files differ from it; "" without git."""
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    with contextlib.suppress(OSError):
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return ""
+
+
+def _field(path: str, name: str) -> str:
+    with contextlib.suppress(OSError):
+        for line in Path(path).read_text("utf-8").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == name:
+                return value.strip()
+    return ""

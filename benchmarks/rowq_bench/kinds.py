@@ -1,0 +1,204 @@
+"""The kinds of scenario: each runs one system once, in a fresh database, and returns figures."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+
+from benchmarks.rowq_bench.client import Client
+from benchmarks.rowq_bench.load import Crew, Report, Task
+from benchmarks.rowq_bench.measure import Figures, Mark, mark, work_figures
+from benchmarks.rowq_bench.scenarios import Scenario
+from benchmarks.rowq_bench.systems import System
+
+QUEUE = "bench"
+_NO_END = 3600.0
+_TOMORROW = 86400
+_BUFFER_SAMPLES = 9
+_SAMPLE_SECONDS = 0.2
+_BUFFERS_EACH = 3
+
+
+def drain(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
+    """Empty a full queue; the clock runs from the first dequeue to the last complete."""
+    with Client(url, system.statements, QUEUE, durable=False) as control:
+        control.create()
+        before = mark(control)
+        control.fill(scenario.messages)
+        filled = mark(control)
+        control.connection.execute("vacuum (analyze)")
+        task = _task(url, system, scenario, feed=False, seconds=_NO_END)
+        figures = _run(control, task, scenario.sessions)
+    written = filled.wal_bytes - before.wal_bytes
+    return figures | {"fill_wal_bytes_per_message": round(written / scenario.messages, 1)}
+
+
+def one_by_one(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
+    """Each session adds a message, takes one and completes it, for a fixed time."""
+    with Client(url, system.statements, QUEUE, durable=False) as control:
+        control.create()
+        control.fill(scenario.preload)
+        task = _task(url, system, scenario, feed=True, seconds=scenario.seconds)
+        return dict(_run(control, task, scenario.sessions))
+
+
+def snapshot(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
+    """Pass messages through while a snapshot keeps the server from cleaning up behind them.
+
+    The session that counts buffers was there when the tables were empty, and has its plans since.
+    """
+    batch = scenario.batch
+    seconds = _NO_END if system.name == "rowq" else scenario.seconds
+    with (
+        Client(url, system.statements, QUEUE, durable=False) as control,
+        psycopg.connect(url) as holder,
+    ):
+        control.create()
+        for _ in range(_BUFFER_SAMPLES):
+            control.complete(control.dequeue(batch))
+        control.fill(scenario.preload)
+        task = _task(url, system, scenario, feed=True, seconds=seconds)
+        crew = Crew(task, scenario.sessions)
+        samples: list[tuple[int, float]] = []
+        keep_house = _once_a_second(control.maintain)
+
+        def before() -> None:
+            holder.execute("set transaction isolation level repeatable read")
+            holder.execute("select 1")
+            counts = [control.buffers(batch) for _ in range(_BUFFER_SAMPLES)]
+            samples.append((0, statistics.median(counts)))
+
+        def tick() -> None:
+            keep_house()
+            samples.append((crew.passed, control.buffers(batch)))
+
+        began = crew.start(before)
+        reports = crew.join(tick, every=_SAMPLE_SECONDS)
+        tick()
+    return _snapshot_figures(reports, began, samples, batch)
+
+
+def _snapshot_figures(
+    reports: Sequence[Report], began: float, samples: list[tuple[int, float]], batch: int
+) -> dict[str, Any]:
+    """Return the figures of the start and of the end: the last fifth of the messages."""
+    passed = samples[-1][0]
+    window = max(passed // 50, 20 * batch)
+    late = [buffers for at, buffers in samples if at > 0.8 * passed]
+    return {
+        "messages": passed,
+        "seconds": round(max(report.ended for report in reports) - began, 3),
+        "buffers_start": samples[0][1],
+        "buffers_end": round(statistics.mean(late), 1),
+        "buffers_end_greatest": max(late),
+        "dequeue_ms_start": _dequeue_ms(reports, lambda so_far: so_far <= window),
+        "dequeue_ms_end": _dequeue_ms(reports, lambda so_far: so_far > passed - window),
+        "samples": samples,
+    }
+
+
+def depth(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
+    """Take turns at three queues: a small one, one behind delayed messages, and a backlog.
+
+    Each has a session of its own that was there when it was empty. Each turn takes a batch,
+    completes it and puts as many new messages in, so that the depth stays.
+    """
+    names = ["small"] if system.name == "bare" else ["small", "delayed", "backlog"]
+    figures: dict[str, Any] = {}
+    with contextlib.ExitStack() as stack:
+        clients = {
+            name: stack.enter_context(Client(url, system.statements, name, durable=False))
+            for name in names
+        }
+        for client in clients.values():
+            client.create()
+            client.complete(client.dequeue(1))
+        for name, client in clients.items():
+            if name == "delayed":
+                client.fill(scenario.delayed, delay=_TOMORROW)
+            client.fill(scenario.messages if name == "backlog" else scenario.preload)
+        clients["small"].connection.execute("vacuum (analyze)")
+        for batch in scenario.batches:
+            figures |= _depth_figures(clients, batch, scenario.samples)
+    return figures
+
+
+def _depth_figures(clients: dict[str, Client], batch: int, samples: int) -> Figures:
+    """Return the median milliseconds and the mean buffers of a dequeue from each queue."""
+    lengths: dict[str, list[float]] = {name: [] for name in clients}
+    buffers: dict[str, list[int]] = {name: [] for name in clients}
+    houses = [_once_a_second(client.maintain) for client in clients.values()]
+    for turn in range(samples):
+        for keep_house in houses:
+            keep_house()
+        for name, client in clients.items():
+            lengths[name].append(_replace(client, batch))
+            if turn % _BUFFERS_EACH == 0:
+                buffers[name].append(client.buffers(batch))
+    figures = {}
+    for name in clients:
+        figures[f"{name}_{batch}_buffers"] = round(statistics.mean(buffers[name]), 1)
+        figures[f"{name}_{batch}_ms"] = round(statistics.median(lengths[name]) * 1e3, 4)
+    return figures
+
+
+KINDS: dict[str, Callable[[str, System, Scenario], dict[str, Any]]] = {
+    "drain": drain,
+    "one_by_one": one_by_one,
+    "snapshot": snapshot,
+    "depth": depth,
+}
+
+
+def _task(url: str, system: System, scenario: Scenario, *, feed: bool, seconds: float) -> Task:
+    return Task(
+        url=url,
+        statements=system.statements,
+        queue=QUEUE,
+        batch=scenario.batch,
+        durable=scenario.durable,
+        feed=feed,
+        messages=scenario.messages or 10**12,
+        seconds=seconds,
+    )
+
+
+def _run(control: Client, task: Task, sessions: int) -> Figures:
+    """Let the sessions work, with housekeeping about once a second, and return the figures."""
+    marks: list[Mark] = []
+    crew = Crew(task, sessions)
+    began = crew.start(lambda: marks.append(mark(control)))
+    reports = crew.join(control.maintain)
+    return work_figures(began, marks[0], mark(control), reports)
+
+
+def _once_a_second(act: Callable[[], object]) -> Callable[[], None]:
+    """Return a function that calls another if it has not done so for a second."""
+    last = -1.0
+
+    def maybe() -> None:
+        nonlocal last
+        if time.monotonic() - last >= 1:
+            act()
+            last = time.monotonic()
+
+    return maybe
+
+
+def _dequeue_ms(reports: Sequence[Report], counts: Callable[[int], bool]) -> float:
+    chosen = [seconds for report in reports for at, seconds in report.dequeues if counts(at)]
+    return round(statistics.median(chosen) * 1e3, 4)
+
+
+def _replace(client: Client, batch: int) -> float:
+    """Take a batch, finish it, put as many in; return the seconds of the dequeue alone."""
+    started = time.perf_counter()
+    taken = client.dequeue(batch)
+    length = time.perf_counter() - started
+    client.fill(client.complete(taken))
+    return length

@@ -1,0 +1,162 @@
+"""Load: sessions at work, each in a process of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import resource
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+from benchmarks.rowq_bench.client import Client
+from benchmarks.rowq_bench.server import cpu_seconds
+from benchmarks.rowq_bench.statements import Statements, body
+
+_WARM_UP = 5
+_PATIENCE = 120
+_EMPTY_ENOUGH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What each session does.
+
+    batch: messages per dequeue. feed: whether each loop first adds as many as it will take.
+    messages: stop when all sessions together passed so many. seconds: stop after this time.
+    """
+
+    url: str
+    statements: Statements
+    queue: str
+    batch: int
+    durable: bool
+    feed: bool
+    messages: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Report:
+    """What one session did.
+
+    ended: when, by the monotonic clock. server_cpu, client_cpu: seconds.
+    loops: length of each loop in seconds. dequeues: messages passed by then, and seconds.
+    """
+
+    messages: int = 0
+    ended: float = 0
+    server_cpu: float = 0
+    client_cpu: float = 0
+    loops: list[float] = field(default_factory=list)
+    dequeues: list[tuple[int, float]] = field(default_factory=list)
+
+
+class SessionError(RuntimeError):
+    """A session could not do its work; the text says why."""
+
+
+class Crew:
+    """The sessions of one run: warmed up on entering `start`, at work until `join` returns."""
+
+    def __init__(self, task: Task, sessions: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._barrier = context.Barrier(sessions + 1)
+        self._passed = context.Value("q", 0)
+        self._reports: Any = context.Queue()
+        common = (task, self._barrier, self._passed, self._reports)
+        self._processes = [
+            context.Process(target=_session, args=(number, *common), daemon=True)
+            for number in range(sessions)
+        ]
+
+    @property
+    def passed(self) -> int:
+        """How many messages went through since the start."""
+        return int(self._passed.value)
+
+    def start(self, before: Callable[[], object]) -> float:
+        """Let all sessions warm up, call `before`, let them go; return the monotonic time."""
+        for process in self._processes:
+            process.start()
+        self._barrier.wait(_PATIENCE)
+        before()
+        self._barrier.wait(_PATIENCE)
+        return time.monotonic()
+
+    def join(self, tick: Callable[[], object], every: float = 1) -> list[Report]:
+        """Wait for the sessions, calling a function every so many seconds; return the reports."""
+        reports = list(self._collect(tick, every))
+        for process in self._processes:
+            process.join()
+        return reports
+
+    def _collect(self, tick: Callable[[], object], every: float) -> Iterator[Report]:
+        missing = len(self._processes)
+        while missing:
+            try:
+                report = self._reports.get(timeout=every)
+            except queue.Empty:
+                tick()
+                continue
+            if not isinstance(report, Report):
+                raise SessionError(report)
+            missing -= 1
+            yield report
+
+
+def _session(number: int, task: Task, barrier: Barrier, passed: Any, reports: Any) -> None:
+    """Run one session; what goes wrong is reported as text."""
+    try:
+        with Client(task.url, task.statements, task.queue, durable=task.durable) as client:
+            for _ in range(_WARM_UP):
+                _loop(client, task, number)
+            barrier.wait(_PATIENCE)
+            barrier.wait(_PATIENCE)
+            reports.put(_work(client, task, number, passed))
+    except Exception as error:
+        barrier.abort()
+        reports.put(f"{type(error).__name__}: {error}")
+
+
+def _work(client: Client, task: Task, number: int, passed: Any) -> Report:
+    report = Report()
+    server, own = cpu_seconds(client.backend), _own_cpu()
+    end = time.monotonic() + task.seconds
+    empty = 0
+    while empty < _EMPTY_ENOUGH and passed.value < task.messages and time.monotonic() < end:
+        started = time.monotonic()
+        count, seconds = _loop(client, task, number)
+        if count == 0:
+            empty += 1
+            continue
+        empty = 0
+        with passed.get_lock():
+            passed.value += count
+            so_far = passed.value
+        report.ended = time.monotonic()
+        report.loops.append(report.ended - started)
+        report.dequeues.append((so_far, seconds))
+        report.messages += count
+    report.server_cpu = cpu_seconds(client.backend) - server
+    report.client_cpu = _own_cpu() - own
+    return report
+
+
+def _loop(client: Client, task: Task, number: int) -> tuple[int, float]:
+    """Feed if asked to, dequeue, complete; return the messages, and the dequeue's seconds."""
+    if task.feed and task.batch == 1:
+        client.enqueue(body(number))
+    elif task.feed:
+        client.fill(task.batch)
+    started = time.perf_counter()
+    taken = client.dequeue(task.batch)
+    seconds = time.perf_counter() - started
+    return client.complete(taken), seconds
+
+
+def _own_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime

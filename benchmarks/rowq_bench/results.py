@@ -1,0 +1,44 @@
+"""Reading results: figures by scenario, system and round, and ratios between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.rowq_bench.measure import Spread, spread
+
+
+class Results:
+    """The results of one run, as the JSON file holds them."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        self.scenarios: dict[str, dict[str, Any]] = {s["name"]: s for s in data["scenarios"]}
+
+    def rounds(self, scenario: str, system: str) -> list[dict[str, Any]]:
+        """Return a system's figures, a dict for each round; empty if it did not take part."""
+        return [
+            run["figures"]
+            for run in sorted(self.data["runs"], key=lambda run: int(run["round"]))
+            if (run["scenario"], run["system"]) == (scenario, system)
+        ]
+
+    def systems(self, scenario: str) -> list[str]:
+        """Return who took part in a scenario, in its order."""
+        names: list[str] = self.scenarios.get(scenario, {}).get("systems", [])
+        return [name for name in names if self.rounds(scenario, name)]
+
+    def figure(self, scenario: str, system: str, name: str) -> Spread | None:
+        """Return one figure over the rounds."""
+        values = [figures[name] for figures in self.rounds(scenario, system)]
+        return spread(values) if values else None
+
+    def between(self, scenario: str, name: str, system: str, other: str) -> Spread | None:
+        """Return a figure of one system divided by another's, round by round."""
+        pairs = zip(self.rounds(scenario, system), self.rounds(scenario, other), strict=False)
+        values = [one[name] / two[name] for one, two in pairs]
+        return spread(values) if values else None
+
+    def within(self, scenario: str, system: str, name: str, base: str) -> Spread | None:
+        """Return one figure of a system divided by another figure of it, round by round."""
+        values = [figures[name] / figures[base] for figures in self.rounds(scenario, system)]
+        return spread(values) if values else None

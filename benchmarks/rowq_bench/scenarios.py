@@ -1,0 +1,50 @@
+"""Scenarios, read from scenarios.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One scenario; the head of scenarios.toml says what each field means."""
+
+    name: str
+    kind: str
+    title: str
+    systems: list[str]
+    rounds: int
+    sessions: int
+    batches: list[int]
+    durable: bool
+    messages: int = 0
+    delayed: int = 0
+    seconds: float = 0
+    preload: int = 0
+    samples: int = 0
+
+    @property
+    def batch(self) -> int:
+        """The only batch size, for the kinds that have one."""
+        (batch,) = self.batches
+        return batch
+
+    def order(self, turn: int) -> list[str]:
+        """Return the systems in the order of a round, numbered from 0."""
+        first = turn % len(self.systems)
+        return self.systems[first:] + self.systems[:first]
+
+
+def load_scenarios(*, quick: bool = False, path: Path = SCENARIOS) -> list[Scenario]:
+    """Return all scenarios in the order of the file, as small ones for a quick run."""
+    tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text("utf-8"))
+    found = []
+    for name, table in tables.items():
+        small = table.pop("quick")
+        found.append(Scenario(name=name, **(table | small if quick else table)))
+    return found

