@@ -27,8 +27,8 @@ begin;
 \ir internal/check_range.sql
 \ir internal/check_batch_size.sql
 \ir internal/check_settings.sql
-\ir internal/check_message.sql
-\ir internal/check_message_ids.sql
+\ir internal/message_fault.sql
+\ir internal/are_ids.sql
 \ir internal/name_bad_value.sql
 \ir internal/parse_messages.sql
 \ir internal/hold_keys.sql

@@ -17,7 +17,8 @@ as $$
 -- differs   only engines whose readers walk dead rows need it
 #variable_conflict use_column
 declare
-    c_worth_a_row constant bigint := 1000;
+    -- How far a mark must move to be worth a row: numbers, or microseconds for delayed.
+    c_worth_a_row constant bigint := case when p_lane = -2 then 60000000 else 400 end;
     c_duty        constant integer := 50;
     c_long_walk   constant interval := interval '20 milliseconds';
     v_started     constant timestamp with time zone := clock_timestamp();
@@ -79,7 +80,7 @@ begin
         v_floor.writers := pg_snapshot_xmax(v_snapshot);
     elsif v_rescan and v_floor.writers <= pg_snapshot_xmin(v_snapshot) then
         -- Every writer that could hold a number up to frontier has ended before the scan above.
-        p_force := p_force or least(v_seq, v_floor.frontier + 1) - v_floor.safe > c_worth_a_row;
+        p_force := p_force or v_frontier - v_floor.frontier > c_worth_a_row;
         v_floor.safe := greatest(v_floor.safe, least(v_seq, v_floor.frontier + 1));
         v_floor.frontier := v_frontier;
         v_floor.writers := pg_snapshot_xmax(v_snapshot);
@@ -92,7 +93,7 @@ begin
     if not (p_force
             or v_sweep
             or v_seq < v_floor.seq
-            or (p_lane <> -2 and v_seq - v_floor.seq > c_worth_a_row)
+            or v_seq - v_floor.seq > c_worth_a_row
             or v_took > c_long_walk) then
         return;
     end if;

@@ -21,8 +21,10 @@ declare
     v_key        text;
     v_keys       text[];
 begin
-    select min(u.message_id), max(u.message_id) into v_low, v_high
-    from unnest(p_message_ids) u (message_id);
+    if cardinality(p_message_ids) > 1 then
+        select min(u.message_id), max(u.message_id) into v_low, v_high
+        from unnest(p_message_ids) u (message_id);
+    end if;
 
     -- The bounds matter: planned while the table was small, "= any" alone becomes a filter over
     -- all messages of the queue, for as long as the session lives.

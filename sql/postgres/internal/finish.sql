@@ -17,6 +17,8 @@ as $$
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
+declare
+    v_keys text[];
 begin
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, message_ids, lanes, attempts, state)
@@ -25,8 +27,9 @@ begin
         return;
     end if;
 
-    perform rowq.internal_drop_keys(
-        p_part_id, rowq.internal_delete_messages(p_part_id, p_message_ids), p_message_ids
-    );
+    v_keys := rowq.internal_delete_messages(p_part_id, p_message_ids);
+    if v_keys is not null then
+        perform rowq.internal_drop_keys(p_part_id, v_keys, p_message_ids);
+    end if;
 end;
 $$;

@@ -66,33 +66,45 @@ begin
     end if;
 
     begin
-        return query
-        select e.place::integer,
-               case when e.body <> 'null' then e.body #>> '{}' end,
-               decode(e.body_base64, 'base64'),
-               e.message_type,
-               nullif(e.headers, 'null'),
-               coalesce(e.priority, 5),
-               e.delay_seconds,
-               e.run_at,
-               e.dedup_key,
-               e.max_attempts
-        from rows from (
-            jsonb_to_recordset(p_messages) as (
-                body          jsonb,
-                body_base64   text,
-                message_type  text,
-                headers       jsonb,
-                priority      integer,
-                delay_seconds double precision,
-                run_at        timestamp with time zone,
-                dedup_key     text,
-                max_attempts  integer
+        for place, body, body_binary, message_type, headers, priority, delay_seconds, run_at,
+            dedup_key, max_attempts in
+            select e.place::integer,
+                   case when e.body <> 'null' then e.body #>> '{}' end,
+                   decode(e.body_base64, 'base64'),
+                   e.message_type,
+                   nullif(e.headers, 'null'),
+                   coalesce(e.priority, 5),
+                   e.delay_seconds,
+                   e.run_at,
+                   e.dedup_key,
+                   e.max_attempts
+            from rows from (
+                jsonb_to_recordset(p_messages) as (
+                    body          jsonb,
+                    body_base64   text,
+                    message_type  text,
+                    headers       jsonb,
+                    priority      integer,
+                    delay_seconds double precision,
+                    run_at        timestamp with time zone,
+                    dedup_key     text,
+                    max_attempts  integer
+                )
+            ) with ordinality e (
+                body, body_base64, message_type, headers, priority, delay_seconds, run_at,
+                dedup_key, max_attempts, place
             )
-        ) with ordinality e (
-            body, body_base64, message_type, headers, priority, delay_seconds, run_at,
-            dedup_key, max_attempts, place
-        );
+        loop
+            v_fault := rowq.internal_message_fault(
+                body, body_binary, message_type, headers, priority, delay_seconds, run_at,
+                dedup_key, max_attempts
+            );
+            if v_fault is not null then
+                raise exception 'RQ711 invalid_argument: % (message %)', v_fault, place
+                    using errcode = 'RQ711';
+            end if;
+            return next;
+        end loop;
     exception
         when data_exception then
             perform rowq.internal_name_bad_value(e.message, e.place::integer)

@@ -17,15 +17,13 @@ as $$
 -- errors    none
 -- differs   nothing
 declare
-    c_far_behind constant integer := 1000;
+    c_far_behind constant integer := 400;
+    v_left       integer := p_limit;
     v_lane       smallint := -1;
     v_floor      bigint;
     v_seqs       bigint[];
-    v_ids        bigint[];
-    v_attempts   smallint[];
-    v_errors     text[];
 begin
-    while coalesce(cardinality(o_message_ids), 0) < p_limit loop
+    while v_left > 0 loop
         -- The next lane that was ever used, and its newest floor, in one step.
         select f.lane, f.seq into v_lane, v_floor
         from rowq.floor f
@@ -35,9 +33,12 @@ begin
         limit 1;
         exit when not found;
 
-        select array_agg(h.seq), array_agg(h.message_id),
-               array_agg((h.attempt + 1)::smallint), array_agg(h.last_error)
-        into v_seqs, v_ids, v_attempts, v_errors
+        select array_agg(h.seq),
+               o_message_ids || array_agg(h.message_id),
+               o_lanes || array_agg(v_lane),
+               o_attempts || array_agg((h.attempt + 1)::smallint),
+               o_errors || array_agg(h.last_error)
+        into v_seqs, o_message_ids, o_lanes, o_attempts, o_errors
         from (
             select r.seq, r.message_id, r.attempt, r.last_error
             from rowq.ready r
@@ -45,10 +46,11 @@ begin
               and r.lane = v_lane
               and r.seq >= v_floor
             order by r.part_id, r.lane, r.seq
-            limit p_limit - coalesce(cardinality(o_message_ids), 0)
+            limit v_left
             for update skip locked
         ) h;
         continue when v_seqs is null;
+        v_left := v_left - cardinality(v_seqs);
 
         -- The bounds matter: planned while the table was small, "= any" alone becomes a filter over
         -- the whole lane, dead rows too, for as long as the session lives.
@@ -57,11 +59,6 @@ begin
           and r.lane = v_lane
           and r.seq between v_seqs[1] and v_seqs[cardinality(v_seqs)]
           and r.seq = any (v_seqs);
-
-        o_message_ids := o_message_ids || v_ids;
-        o_lanes := o_lanes || array_fill(v_lane, array[cardinality(v_ids)]);
-        o_attempts := o_attempts || v_attempts;
-        o_errors := o_errors || v_errors;
 
         if v_seqs[1] - v_floor > c_far_behind then
             perform rowq.internal_advance_floor(p_part_id, v_lane, false);

@@ -28,6 +28,7 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
+    v_fault      text;
     v_lane       smallint;
     v_part_id    integer;
     v_message_id bigint;
@@ -35,10 +36,20 @@ declare
     v_now        timestamp with time zone;
     v_due_at     timestamp with time zone;
 begin
-    perform rowq.internal_check_message(
-        p_body, p_body_binary, p_message_type, p_headers, p_priority,
-        p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts
-    );
+    -- With a text body and a good priority only, there is nothing to look for.
+    if p_priority not between 0 and 9 or p_priority is null or num_nonnulls(
+        p_body_binary, p_message_type, p_headers, p_delay_seconds, p_run_at, p_dedup_key,
+        p_max_attempts
+    ) > 0 then
+        v_fault := rowq.internal_message_fault(
+            p_body, p_body_binary, p_message_type, p_headers, p_priority,
+            p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts
+        );
+        if v_fault is not null then
+            raise exception 'RQ711 invalid_argument: %', v_fault
+                using errcode = 'RQ711';
+        end if;
+    end if;
     select q.part_id into v_part_id
     from rowq.queue q
     where q.queue_name = p_queue_name;
@@ -47,9 +58,10 @@ begin
     end if;
 
     -- First the transaction's id, then the number, then the clock: see internal_advance_floor.
-    perform pg_current_xact_id();
-    v_message_id := nextval('rowq.message_seq');
-    v_now := clock_timestamp();
+    if pg_current_xact_id() is not null then
+        v_message_id := nextval('rowq.message_seq');
+        v_now := clock_timestamp();
+    end if;
     v_lane := p_priority * 2 + 1;
 
     while p_dedup_key is not null loop
@@ -98,6 +110,8 @@ begin
         values (v_part_id, v_lane, v_message_id, v_message_id);
     end if;
 
-    return query select v_message_id, 'enqueued';
+    message_id := v_message_id;
+    outcome := 'enqueued';
+    return next;
 end;
 $$;

@@ -17,7 +17,7 @@ as $$
 declare
     v_key text;
 begin
-    foreach v_key in array coalesce(p_keys, '{}') loop
+    foreach v_key in array p_keys loop
         delete from rowq.dedup d
         where d.part_id = p_part_id
           and d.dedup_key = v_key

@@ -25,6 +25,8 @@ begin
     ) m
     where m.dedup_key is not null;
 
-    perform rowq.internal_drop_keys(p_part_id, v_keys, p_message_ids);
+    if v_keys is not null then
+        perform rowq.internal_drop_keys(p_part_id, v_keys, p_message_ids);
+    end if;
 end;
 $$;

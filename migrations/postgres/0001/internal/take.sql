@@ -27,7 +27,11 @@ begin
         raise exception 'RQ711 invalid_argument: claim_id is missing'
             using errcode = 'RQ711';
     end if;
-    perform rowq.internal_check_message_ids(p_message_ids);
+    if not rowq.internal_are_ids(p_message_ids) then
+        raise exception
+            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
+            using errcode = 'RQ711';
+    end if;
 
     delete from rowq.claim c
     where c.part_id = p_part_id

@@ -27,7 +27,11 @@ begin
         raise exception 'RQ711 invalid_argument: message_ids is missing'
             using errcode = 'RQ711';
     end if;
-    perform rowq.internal_check_message_ids(p_message_ids);
+    if not rowq.internal_are_ids(p_message_ids) then
+        raise exception
+            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
+            using errcode = 'RQ711';
+    end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     select t.o_message_ids, t.o_lanes, t.o_attempts

@@ -92,6 +92,16 @@ begin
     returning claim_id, lease_until
     into v_claim_id, v_lease_until;
 
+    if cardinality(v_taken.o_message_ids) = 1 then
+        return query
+        select v_claim_id, m.message_id, v_taken.o_attempts[1]::integer, m.message_type, m.headers,
+               m.body, m.body_binary, m.enqueued_at, v_lease_until, v_taken.o_errors[1]
+        from rowq.message m
+        where m.part_id = v_part_id
+          and m.message_id = v_taken.o_message_ids[1];
+        return;
+    end if;
+
     return query
     select v_claim_id, u.message_id, u.attempt::integer, m.message_type, m.headers,
            m.body, m.body_binary, m.enqueued_at, v_lease_until, u.last_error

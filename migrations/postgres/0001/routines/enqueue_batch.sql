@@ -32,13 +32,7 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    perform rowq.internal_check_message(
-        p.body, p.body_binary, p.message_type, p.headers, p.priority,
-        p.delay_seconds, p.run_at, p.dedup_key, p.max_attempts, p.place
-    )
-    from rowq.internal_parse_messages(p_messages) p;
-
-    -- First the transaction's id, then the clock: see internal_advance_floor.
+    -- First the transaction's id, then the numbers and the clock: see internal_advance_floor.
     perform pg_current_xact_id();
     v_now := clock_timestamp();
 
@@ -78,7 +72,9 @@ begin
     where m.message_id = m.kept_id
       and m.due_at > v_now;
 
-    perform rowq.internal_open_lanes(v_part_id, v_lanes);
+    perform rowq.internal_open_lanes(v_part_id, array_agg(m.lane))
+    from unnest(v_lanes, v_due_ats) m (lane, due_at)
+    where m.due_at <= v_now or m.due_at is null;
     insert into rowq.ready (part_id, lane, seq, message_id)
     select m.part_id, m.lane, m.message_id, m.message_id
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (

@@ -26,7 +26,11 @@ declare
     v_reset record;
     v_taken bigint[];
 begin
-    perform rowq.internal_check_message_ids(p_message_ids);
+    if not rowq.internal_are_ids(p_message_ids) then
+        raise exception
+            'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
+            using errcode = 'RQ711';
+    end if;
     if p_max_messages is null or p_max_messages not between 1 and 10000 then
         raise exception 'RQ711 invalid_argument: max_messages must be between 1 and 10000, got %',
             p_max_messages

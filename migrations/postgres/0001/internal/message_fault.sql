@@ -1,4 +1,4 @@
-create or replace function rowq.internal_check_message(
+create or replace function rowq.internal_message_fault(
     p_body          text,
     p_body_binary   bytea,
     p_message_type  text,
@@ -7,24 +7,21 @@ create or replace function rowq.internal_check_message(
     p_delay_seconds double precision,
     p_run_at        timestamp with time zone,
     p_dedup_key     text,
-    p_max_attempts  integer,
-    p_position      integer default null
+    p_max_attempts  integer
 )
-returns void
+returns text
 language plpgsql
 as $$
--- routine   internal_check_message
+-- routine   internal_message_fault
 -- version   1
--- purpose   Refuse a message that breaks a rule of enqueue's parameters.
+-- purpose   What is wrong with the arguments of enqueue, or null.
 -- promise   P15
 -- locks     none
 -- commits   never; the caller owns the transaction
--- errors    RQ711
+-- errors    none
 -- differs   nothing
-declare
-    v_fault text;
 begin
-    v_fault := case
+    return case
         when p_priority is null or p_priority not between 0 and 9
             then 'priority must be between 0 and 9, got ' || coalesce(p_priority::text, 'null')
         when p_body is not null and p_body_binary is not null
@@ -44,10 +41,5 @@ begin
         when p_max_attempts not between 1 and 10000
             then format('max_attempts must be between 1 and 10000, got %s', p_max_attempts)
     end;
-    if v_fault is not null then
-        raise exception 'RQ711 invalid_argument: %',
-            v_fault || coalesce(' (message ' || p_position || ')', '')
-            using errcode = 'RQ711';
-    end if;
 end;
 $$;
