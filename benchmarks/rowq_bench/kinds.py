@@ -6,6 +6,7 @@ import contextlib
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -18,10 +19,13 @@ from benchmarks.rowq_bench.systems import System
 
 QUEUE = "bench"
 _NO_END = 3600.0
+_NO_LIMIT = 10**12
 _TOMORROW = 86400
-_BUFFER_SAMPLES = 9
-_SAMPLE_SECONDS = 0.2
+_SAMPLE_SECONDS = 0.1
 _BUFFERS_EACH = 3
+
+# Messages passed by then, and the buffers that a dequeue touched.
+Sample = tuple[int, int]
 
 
 def drain(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
@@ -48,7 +52,7 @@ def one_by_one(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
 
 
 def snapshot(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
-    """Pass messages through while a snapshot keeps the server from cleaning up behind them.
+    """Pass messages through, first freely, then beside a snapshot that prevents all cleaning up.
 
     The session that counts buffers was there when the tables were empty, and has its plans since.
     """
@@ -59,47 +63,44 @@ def snapshot(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
         psycopg.connect(url) as holder,
     ):
         control.create()
-        for _ in range(_BUFFER_SAMPLES):
-            control.complete(control.dequeue(batch))
+        control.complete(control.dequeue(batch))
         control.fill(scenario.preload)
-        task = _task(url, system, scenario, feed=True, seconds=seconds)
-        crew = Crew(task, scenario.sessions)
-        samples: list[tuple[int, float]] = []
-        keep_house = _once_a_second(control.maintain)
-
-        def before() -> None:
-            holder.execute("set transaction isolation level repeatable read")
-            holder.execute("select 1")
-            counts = [control.buffers(batch) for _ in range(_BUFFER_SAMPLES)]
-            samples.append((0, statistics.median(counts)))
-
-        def tick() -> None:
-            keep_house()
-            samples.append((crew.passed, control.buffers(batch)))
-
-        began = crew.start(before)
-        reports = crew.join(tick, every=_SAMPLE_SECONDS)
-        tick()
-    return _snapshot_figures(reports, began, samples, batch)
-
-
-def _snapshot_figures(
-    reports: Sequence[Report], began: float, samples: list[tuple[int, float]], batch: int
-) -> dict[str, Any]:
-    """Return the figures of the start and of the end: the last fifth of the messages."""
+        held = _task(url, system, scenario, feed=True, seconds=seconds)
+        calm = replace(held, messages=_NO_LIMIT, seconds=scenario.calm)
+        free_reports, free_samples = _watch(control, calm, scenario.sessions)
+        holder.execute("set transaction isolation level repeatable read")
+        holder.execute("select 1")
+        began = time.monotonic()
+        reports, samples = _watch(control, held, scenario.sessions)
     passed = samples[-1][0]
-    window = max(passed // 50, 20 * batch)
     late = [buffers for at, buffers in samples if at > 0.8 * passed]
+    window = max(passed // 50, 20 * batch)
     return {
         "messages": passed,
         "seconds": round(max(report.ended for report in reports) - began, 3),
-        "buffers_start": samples[0][1],
+        "buffers_start": round(statistics.mean(buffers for _, buffers in free_samples), 1),
         "buffers_end": round(statistics.mean(late), 1),
         "buffers_end_greatest": max(late),
-        "dequeue_ms_start": _dequeue_ms(reports, lambda so_far: so_far <= window),
-        "dequeue_ms_end": _dequeue_ms(reports, lambda so_far: so_far > passed - window),
+        "dequeue_ms_start": _dequeue_ms(free_reports, 0),
+        "dequeue_ms_end": _dequeue_ms(reports, passed - window),
         "samples": samples,
     }
+
+
+def _watch(control: Client, task: Task, sessions: int) -> tuple[list[Report], list[Sample]]:
+    """Let sessions work, keep house, and note how many buffers a dequeue touches meanwhile."""
+    samples: list[Sample] = []
+    crew = Crew(task, sessions)
+    keep_house = _once_a_second(control.maintain)
+
+    def tick() -> None:
+        keep_house()
+        samples.append((crew.passed, control.buffers(task.batch)))
+
+    crew.start(lambda: None)
+    reports = crew.join(tick, every=_SAMPLE_SECONDS)
+    tick()
+    return reports, samples
 
 
 def depth(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
@@ -163,7 +164,7 @@ def _task(url: str, system: System, scenario: Scenario, *, feed: bool, seconds: 
         batch=scenario.batch,
         durable=scenario.durable,
         feed=feed,
-        messages=scenario.messages or 10**12,
+        messages=scenario.messages or _NO_LIMIT,
         seconds=seconds,
     )
 
@@ -190,8 +191,9 @@ def _once_a_second(act: Callable[[], object]) -> Callable[[], None]:
     return maybe
 
 
-def _dequeue_ms(reports: Sequence[Report], counts: Callable[[int], bool]) -> float:
-    chosen = [seconds for report in reports for at, seconds in report.dequeues if counts(at)]
+def _dequeue_ms(reports: Sequence[Report], after: int) -> float:
+    """Return the median milliseconds of the dequeues after so many messages had passed."""
+    chosen = [seconds for report in reports for at, seconds in report.dequeues if at > after]
     return round(statistics.median(chosen) * 1e3, 4)
 
 

@@ -25,6 +25,7 @@ class Scenario:
     messages: int = 0
     delayed: int = 0
     seconds: float = 0
+    calm: float = 0
     preload: int = 0
     samples: int = 0
 

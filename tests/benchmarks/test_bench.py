@@ -21,7 +21,7 @@ from rowq.demo.postgres_binaries import choose_binaries
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "postgres.json"
-TINY = {"drain": 400, "one_by_one": 0, "snapshot": 400, "depth": 500}
+TINY = {"drain": 2000, "one_by_one": 0, "snapshot": 400, "depth": 500}
 
 
 def tiny(scenario: Scenario) -> Scenario:
@@ -38,6 +38,7 @@ def tiny(scenario: Scenario) -> Scenario:
         messages=TINY[scenario.kind],
         delayed=100 if scenario.delayed else 0,
         seconds=1,
+        calm=0.5,
         preload=60 if scenario.preload else 0,
         samples=3 if scenario.samples else 0,
     )
