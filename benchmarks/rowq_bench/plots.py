@@ -34,31 +34,25 @@ def draw_all(data: dict[str, Any], to: Path) -> None:
 
 
 def _draw_rates(results: Results, names: list[str]) -> Figure:
-    figure = Figure(figsize=(11, 3.6), layout="constrained")
-    for axes, (key, label) in zip(figure.subplots(1, len(_BARS)), _BARS.items(), strict=True):
-        systems = results.systems(names[0])
-        for place, system in enumerate(systems):
-            found = [results.figure(name, system, key) for name in names]
-            values = [
-                (0.0, 0.0, 0.0) if s is None else (s.median, s.least, s.greatest) for s in found
-            ]
-            spots = [row + 0.8 * (place + 0.5) / len(systems) - 0.4 for row in range(len(names))]
-            middles = [middle for middle, _, _ in values]
-            errors = [[m - least for m, least, _ in values], [most - m for m, _, most in values]]
-            axes.bar(
-                spots,
-                middles,
-                0.75 / len(systems),
-                yerr=errors,
-                label=system,
-                color=_COLORS[system],
-                capsize=2,
-            )
-        axes.set_xticks(range(len(names)), [name.replace("_", " ") for name in names])
-        axes.set_ylabel(label)
-        _tidy(axes)
-    figure.axes[0].legend(frameon=False)
+    figure = Figure(figsize=(3.4 * len(names), 7), layout="constrained")
+    grid = figure.subplots(len(_BARS), len(names), squeeze=False)
+    for row, (key, label) in zip(grid, _BARS.items(), strict=True):
+        row[0].set_ylabel(label)
+        for axes, name in zip(row, names, strict=True):
+            _draw_bars(axes, results, name, key)
+    for axes, name in zip(grid[0], names, strict=True):
+        axes.set_title(name.replace("_", " "), fontsize=10)
     return figure
+
+
+def _draw_bars(axes: Axes, results: Results, name: str, key: str) -> None:
+    """Draw a bar for each system: the median, and a line from the least to the greatest."""
+    for system in results.systems(name):
+        found = results.figure(name, system, key)
+        assert found is not None
+        reach = [[found.median - found.least], [found.greatest - found.median]]
+        axes.bar([system], [found.median], yerr=reach, color=_COLORS[system], capsize=3)
+    _tidy(axes)
 
 
 def _draw_snapshot(results: Results, name: str) -> Figure:

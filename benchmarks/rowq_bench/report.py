@@ -87,11 +87,12 @@ def _setting(scenario: dict[str, Any]) -> str:
         "rounds": "rounds",
         "messages": "messages",
         "delayed": "delayed",
+        "calm": "seconds before the snapshot",
         "seconds": "seconds at most",
         "preload": "waiting all the time",
         "samples": "samples",
     }
-    said = [f"{scenario[key]:,g} {word}" for key, word in words.items() if scenario[key]]
+    said = [f"{word}: {scenario[key]:,}" for key, word in words.items() if scenario[key]]
     return ", ".join(said) + f"; synchronous_commit {'on' if scenario['durable'] else 'off'}."
 
 
