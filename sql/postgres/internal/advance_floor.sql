@@ -118,7 +118,7 @@ begin
     delete from rowq.floor f
     where f.part_id = p_part_id
       and f.lane = p_lane
-      and f.generation between least(v_floor.generation, 0) and least(v_floor.generation, 0) + 50;
+      and f.generation between least(v_floor.generation, 0) and least(v_floor.generation, 0) + 3;
     if v_sweep then
         delete from rowq.floor f
         where f.part_id = p_part_id

@@ -20,9 +20,9 @@ as $$
 -- errors    none
 -- differs   nothing
 declare
-    v_lane      smallint := -1;
-    v_rescan_at timestamp with time zone;
-    v_sweep_at  timestamp with time zone;
+    v_lane        smallint := -1;
+    v_may_reap    boolean;
+    v_may_archive boolean;
 begin
     o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id * 2);
     o_promoted := 0;
@@ -35,36 +35,33 @@ begin
         return;
     end if;
 
+    -- As with floors: a walk over many dead claims is repeated only after fifty times its length.
+    -- Without an archive there is nothing to move, but for what is left from a time with one.
+    v_may_reap := rowq.internal_is_due(p_queue.part_id, -1::smallint, 'rescan');
+    v_may_archive := p_queue.archive_days > 0
+        or rowq.internal_is_due(p_queue.part_id, -3::smallint, 'sweep');
+
+    -- First the floors of what is read below, so that what was committed late is found at once.
+    perform rowq.internal_advance_floor(p_queue.part_id, -1::smallint, true);
+    perform rowq.internal_advance_floor(p_queue.part_id, -2::smallint, true);
+    perform rowq.internal_advance_floor(p_queue.part_id, -3::smallint, true);
+
     o_promoted := rowq.internal_promote(p_queue.part_id, p_batch_size);
 
-    -- As with floors: a walk over many dead claims is repeated only after fifty times its length.
-    select f.rescan_at into v_rescan_at
-    from rowq.floor f
-    where f.part_id = p_queue.part_id
-      and f.lane = -1
-    order by f.part_id, f.lane, f.generation
-    limit 1;
-    if v_rescan_at is null or v_rescan_at <= clock_timestamp() then
+    if v_may_reap then
         select r.o_reaped, r.o_died into o_reaped, o_died
         from rowq.internal_reap(p_queue.part_id, p_queue.max_attempts, p_batch_size) r;
     end if;
 
-    -- Without an archive there is nothing to do, but for what is left from a time with one.
-    select f.sweep_at into v_sweep_at
-    from rowq.floor f
-    where f.part_id = p_queue.part_id
-      and f.lane = -3
-    order by f.part_id, f.lane, f.generation
-    limit 1;
-    if p_queue.archive_days > 0 or v_sweep_at <= clock_timestamp() then
+    if v_may_archive then
         o_archived := rowq.internal_archive(p_queue.part_id, p_batch_size);
         select a.o_purged, a.o_partitions_dropped into o_purged, o_partitions_dropped
         from rowq.internal_purge_archive(p_queue.part_id, p_queue.archive_days, p_batch_size) a;
     end if;
 
-    perform rowq.internal_advance_floor(p_queue.part_id, -1::smallint, true);
-    perform rowq.internal_advance_floor(p_queue.part_id, -2::smallint, true, o_promoted > 0);
-    perform rowq.internal_advance_floor(p_queue.part_id, -3::smallint, true);
+    if o_promoted > 0 then
+        perform rowq.internal_advance_floor(p_queue.part_id, -2::smallint, true, true);
+    end if;
     loop
         select f.lane into v_lane
         from rowq.floor f
