@@ -27,7 +27,8 @@ begin
         raise exception 'RQ711 invalid_argument: claim_id is missing'
             using errcode = 'RQ711';
     end if;
-    if not rowq.internal_are_ids(p_message_ids) then
+    if (cardinality(p_message_ids) <> 1 or p_message_ids[1] is null)
+       and not rowq.internal_are_ids(p_message_ids) then
         raise exception
             'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
             using errcode = 'RQ711';

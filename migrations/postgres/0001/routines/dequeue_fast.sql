@@ -40,18 +40,19 @@ declare
     v_claim_id      bigint;
     v_lease_until   timestamp with time zone;
 begin
-    if p_batch_size is null or p_batch_size not between 1 and 1000 then
-        raise exception 'RQ711 invalid_argument: batch_size must be between 1 and 1000, got %',
-            p_batch_size
-            using errcode = 'RQ711';
-    end if;
-    if p_lease_seconds not between 1 and 86400 then
-        raise exception 'RQ711 invalid_argument: lease_seconds must be between 1 and 86400, got %',
-            p_lease_seconds
-            using errcode = 'RQ711';
-    end if;
-    if char_length(p_worker_name) > 200 then
-        raise exception 'RQ711 invalid_argument: worker_name is longer than 200 characters'
+    if p_batch_size is null
+       or p_batch_size not between 1 and 1000
+       or p_lease_seconds not between 1 and 86400
+       or char_length(p_worker_name) > 200 then
+        raise exception 'RQ711 invalid_argument: %',
+            case
+                when p_batch_size between 1 and 1000 and p_lease_seconds not between 1 and 86400
+                    then 'lease_seconds must be between 1 and 86400, got ' || p_lease_seconds
+                when p_batch_size between 1 and 1000
+                    then 'worker_name is longer than 200 characters'
+                else 'batch_size must be between 1 and 1000, got '
+                    || coalesce(p_batch_size::text, 'null')
+            end
             using errcode = 'RQ711';
     end if;
 

@@ -31,6 +31,7 @@ declare
     v_fault      text;
     v_lane       smallint;
     v_part_id    integer;
+    v_is_open    boolean;
     v_message_id bigint;
     v_existing   bigint;
     v_now        timestamp with time zone;
@@ -50,7 +51,14 @@ begin
                 using errcode = 'RQ711';
         end if;
     end if;
-    select q.part_id into v_part_id
+    v_lane := p_priority * 2 + 1;
+    select q.part_id, exists (
+        select 1
+        from rowq.floor f
+        where f.part_id = q.part_id
+          and f.lane = v_lane
+    )
+    into v_part_id, v_is_open
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -62,7 +70,6 @@ begin
         v_message_id := nextval('rowq.message_seq');
         v_now := clock_timestamp();
     end if;
-    v_lane := p_priority * 2 + 1;
 
     while p_dedup_key is not null loop
         insert into rowq.dedup (part_id, message_id, dedup_key)
@@ -85,25 +92,22 @@ begin
         part_id, message_id, enqueued_at, max_attempts, message_type, dedup_key,
         headers, body, body_binary
     )
-    values (
-        v_part_id, v_message_id, v_now, p_max_attempts, p_message_type, p_dedup_key,
-        p_headers, p_body, p_body_binary
-    );
+    select q.part_id, v_message_id, v_now, p_max_attempts, p_message_type, p_dedup_key,
+           p_headers, p_body, p_body_binary
+    from rowq.queue q
+    where q.part_id = v_part_id;
+    if not found then
+        -- Dropped since: this statement had to wait for the drop, and looked at the queue after it.
+        -- (Under repeatable read an old snapshot still shows the queue.)
+        perform rowq.internal_refuse_queue(p_queue_name);
+    end if;
 
     v_due_at := coalesce(p_run_at, v_now + make_interval(secs => p_delay_seconds));
     if v_due_at > v_now then
-        perform rowq.internal_require_part(v_part_id, p_queue_name);
         insert into rowq.delayed (part_id, lane, message_id, due_at)
         values (v_part_id, v_lane, v_message_id, v_due_at);
     else
-        if not exists (
-            select 1
-            from rowq.floor f
-            where f.part_id = v_part_id
-              and f.lane = v_lane
-        ) then
-            -- A lane's floor goes with its queue, so only here may the queue have been dropped.
-            perform rowq.internal_require_part(v_part_id, p_queue_name);
+        if not v_is_open then
             perform rowq.internal_open_lanes(v_part_id, array[v_lane]);
         end if;
         insert into rowq.ready (part_id, lane, seq, message_id)
