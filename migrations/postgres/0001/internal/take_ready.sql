@@ -59,8 +59,8 @@ begin
           and r.seq between v_seqs[1] and v_seqs[cardinality(v_seqs)]
           and r.seq = any (v_seqs);
 
-        -- One dequeue in twenty moves the floor up behind what has been taken.
-        if v_seqs[1] > v_floor and random() < 0.05 then
+        -- One dequeue in twelve moves the floor up behind what has been taken.
+        if v_seqs[1] > v_floor and random() < 0.08 then
             perform rowq.internal_advance_floor(p_part_id, v_lane, false, true);
         end if;
     end loop;
