@@ -29,7 +29,7 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 
 generate: .venv/.stamp-dev ## Write all generated files anew
 	@$(BIN)/python python_client/generate_contract.py
-	@$(BIN)/python python_client/generate_promises.py
+	@$(BIN)/python python_client/generate_readme.py
 	@$(BIN)/python python_client/generate_sync.py
 	@$(BIN)/python python_client/generate_frozen.py
 
@@ -39,6 +39,7 @@ verify: .venv/.stamp-dev ## Check that generated files are fresh and agree with 
 bench: .venv/.stamp-bench ## Measure against other queues and draw the results
 	@$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick) \
 		$(if $(PGMQ_SQL),--pgmq-sql "$(PGMQ_SQL)") $(if $(NOTE),--note "$(NOTE)") $(ARGS)
+	@$(BIN)/python python_client/generate_readme.py
 
 clean: ## Remove .venv, caches and built files
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,10 +1,10 @@
-"""The list of promises in README.md is up to date, and its links lead somewhere."""
+"""The generated parts of README.md are up to date, and every page's links lead somewhere."""
 
 import re
 
 import pytest
 
-from generate_promises import README, fresh
+from generate_readme import README, fresh
 from tests.static.sources import ROOT
 
 PAGES = [
@@ -15,7 +15,7 @@ PAGES = [
 ]
 
 
-def test_the_promises_are_what_make_generate_writes() -> None:
+def test_its_generated_parts_are_what_make_generate_writes() -> None:
     assert README.read_text(encoding="utf-8") == fresh(), "run: make generate"
 
 
