@@ -19,6 +19,7 @@ begin;
 \ir internal/safe_of.sql
 \ir internal/floor_frontier.sql
 \ir internal/first_key.sql
+\ir internal/is_past.sql
 \ir internal/is_due.sql
 \ir internal/advance_floor.sql
 \ir internal/open_lanes.sql

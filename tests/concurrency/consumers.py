@@ -159,7 +159,7 @@ class TransactionalConsumer(Consumer):
     def _do_effects(self, claim_id: int, ids: Sequence[int]) -> None:
         with self.connection.cursor() as cursor:
             cursor.executemany(
-                "insert into effect (queue_name, message_id) values (%s, %s)",
+                "insert into run_effect (queue_name, message_id) values (%s, %s)",
                 [(self.run.queue_name, one) for one in ids],
             )
         outcomes = self.queue.complete(self.run.queue_name, claim_id)

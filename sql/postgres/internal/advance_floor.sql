@@ -1,8 +1,10 @@
 create or replace function rowq.internal_advance_floor(
-    p_part_id integer,
-    p_lane    smallint,
-    p_rescan  boolean,
-    p_force   boolean default false
+    p_part_id  integer,
+    p_lane     smallint,
+    p_force    boolean default false,
+    p_rescan   boolean default false,
+    p_frontier bigint default null,
+    p_writers  xid8 default null
 )
 returns void
 language plpgsql
@@ -11,18 +13,18 @@ as $$
 -- version   1
 -- purpose   Add a ledger row for a lane when its floor has moved far enough to be worth one.
 -- promise   P13 P14
--- locks     advisory lock of the part's floors, tried; floor rows
+-- locks     new floor rows; the one before, passed over when locked
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   only engines whose readers walk dead rows need it
 #variable_conflict use_column
 declare
     -- How far a mark must move to be worth a row: numbers, or microseconds for delayed.
-    c_worth_a_row constant bigint := case when p_lane = -2 then 60000000 else 400 end;
+    c_worth_a_row constant bigint := case when p_lane = -2 then 5000000 else 400 end;
     c_duty        constant integer := 50;
     c_long_walk   constant interval := interval '20 milliseconds';
     v_started     constant timestamp with time zone := clock_timestamp();
-    v_frontier    bigint;
+    v_now         bigint;
     v_snapshot    pg_snapshot;
     v_floor       rowq.floor;
     v_first       bigint;
@@ -31,17 +33,14 @@ declare
     v_sweep       boolean;
     v_rescan      boolean;
     v_took        interval;
+    v_old         bigint;
 begin
-    -- The frontier must be older than the snapshot that is compared with it: only read committed
-    -- takes a new snapshot for each statement.
+    -- Marks compare snapshots of several statements: only read committed takes a new one for each.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         return;
     end if;
-    if not pg_try_advisory_xact_lock(1919907697, p_part_id * 2 + 1) then
-        return;
-    end if;
 
-    v_frontier := rowq.internal_floor_frontier(p_lane);
+    v_now := rowq.internal_floor_frontier(p_lane);
     select pg_current_snapshot() into v_snapshot;
 
     select f.part_id, f.lane, f.generation, f.seq, f.safe, f.frontier, f.writers,
@@ -57,10 +56,11 @@ begin
         v_floor := row(p_part_id, p_lane, 0, 0, 0, 0, '0', v_started, v_started);
     end if;
 
-    -- Numbers ran backwards (restore, failover, setval; for delayed the clock): trust nothing.
-    v_jumped := v_frontier < v_floor.frontier or v_frontier < v_floor.seq - 1;
-    v_sweep := v_jumped or v_started >= v_floor.sweep_at;
-    v_rescan := v_sweep or (p_rescan and v_started >= v_floor.rescan_at);
+    -- Numbers ran backwards (restore, failover, setval; for delayed the clock), or the ledger comes
+    -- from another server: trust nothing.
+    v_jumped := v_now < v_floor.frontier or v_now < v_floor.seq - 1 or p_writers < v_floor.writers;
+    v_sweep := v_jumped or (p_rescan and rowq.internal_is_past(v_floor.sweep_at));
+    v_rescan := v_sweep or (p_rescan and rowq.internal_is_past(v_floor.rescan_at));
 
     v_first := rowq.internal_first_key(
         p_part_id,
@@ -72,18 +72,23 @@ begin
         end
     );
     -- Never beyond what has been given out: for delayed, rows due earlier may still be added.
-    v_seq := least(v_first, v_frontier + 1);
+    v_seq := least(v_first, v_now + 1);
 
     if v_jumped then
         v_floor.safe := 0;
-        v_floor.frontier := v_frontier;
-        v_floor.writers := pg_snapshot_xmax(v_snapshot);
+        v_floor.frontier := 0;
+        v_floor.writers := '0';
     elsif v_rescan and v_floor.writers <= pg_snapshot_xmin(v_snapshot) then
-        -- Every writer that could hold a number up to frontier has ended before the scan above.
-        p_force := p_force or v_frontier - v_floor.frontier > c_worth_a_row;
+        -- Every writer that could hold a number up to frontier had ended before the scan above.
         v_floor.safe := greatest(v_floor.safe, least(v_seq, v_floor.frontier + 1));
-        v_floor.frontier := v_frontier;
-        v_floor.writers := pg_snapshot_xmax(v_snapshot);
+        -- A new mark: p_writers is a transaction id that was given out after p_frontier was read,
+        -- so who holds a number up to it has an older one. (The xmax of a snapshot is not: the
+        -- newest transactions that run have ids beyond it.)
+        if p_writers is not null then
+            p_force := p_force or p_frontier - v_floor.frontier > c_worth_a_row;
+            v_floor.frontier := p_frontier;
+            v_floor.writers := p_writers;
+        end if;
     end if;
     if v_first < v_floor.safe then
         v_floor.safe := v_first;
@@ -100,30 +105,40 @@ begin
 
     -- A walk over many dead rows is repeated only after fifty times its own length.
     if v_rescan and v_took > c_long_walk then
-        v_floor.rescan_at := clock_timestamp() + v_took * c_duty;
+        v_floor.rescan_at := clock_timestamp() + least(v_took * c_duty, interval '1 hour');
     end if;
     if v_sweep then
-        v_floor.sweep_at := clock_timestamp() + greatest(interval '1 minute', v_took * c_duty);
+        v_floor.sweep_at := clock_timestamp()
+            + least(greatest(interval '1 minute', v_took * c_duty), interval '1 hour');
     end if;
 
+    -- Far from the last generation, at random: so that nobody waits for a row of the same number
+    -- that a long transaction has added and not committed. Should its row come out as the newest
+    -- one in the end, it is an old floor, and an old floor is only lower.
     insert into rowq.floor (
         part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
     )
     values (
-        p_part_id, p_lane, least(v_floor.generation, 0) - 1, v_seq, v_floor.safe,
-        v_floor.frontier, v_floor.writers, v_floor.rescan_at, v_floor.sweep_at
+        p_part_id, p_lane, least(v_floor.generation, 0) - 1 - (random() * 1000000)::bigint, v_seq,
+        v_floor.safe, v_floor.frontier, v_floor.writers, v_floor.rescan_at, v_floor.sweep_at
     );
 
-    -- The window is bounded: beyond it may lie many dead rows. Seeds go with a sweep.
-    delete from rowq.floor f
-    where f.part_id = p_part_id
-      and f.lane = p_lane
-      and f.generation between least(v_floor.generation, 0) and least(v_floor.generation, 0) + 3;
-    if v_sweep then
+    -- Only the row before: beyond it may lie many dead ones. A sweep takes what was passed over.
+    for v_old in
+        select f.generation
+        from rowq.floor f
+        where f.part_id = p_part_id
+          and f.lane = p_lane
+          and f.generation >= v_floor.generation
+          and f.generation <= case
+              when v_sweep then 9223372036854775807 else v_floor.generation
+          end
+        for update skip locked
+    loop
         delete from rowq.floor f
         where f.part_id = p_part_id
           and f.lane = p_lane
-          and f.generation > 0;
-    end if;
+          and f.generation = v_old;
+    end loop;
 end;
 $$;

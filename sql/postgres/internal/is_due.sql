@@ -23,6 +23,6 @@ begin
       and f.lane = p_lane
     order by f.part_id, f.lane, f.generation
     limit 1;
-    return v_at is null or v_at <= clock_timestamp();
+    return v_at is null or rowq.internal_is_past(v_at);
 end;
 $$;

@@ -6,6 +6,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_custom_plan
+set jit = off
 as $$
 -- routine   cancel
 -- version   1

@@ -4,6 +4,7 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '500ms'
+set jit = off
 as $$
 -- routine   drop_queue
 -- version   1

@@ -24,6 +24,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_custom_plan
+set jit = off
 as $$
 -- routine   get_message
 -- version   1

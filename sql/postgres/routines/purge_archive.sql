@@ -3,12 +3,13 @@ returns table (purged integer, partitions_dropped integer)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 as $$
 -- routine   purge_archive
 -- version   1
 -- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
 -- promise   P19
--- locks     archive rows; a partition that is dropped, for at most 200 milliseconds of waiting
+-- locks     archive rows; for a drop the archive, tried without waiting, until the caller's end
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

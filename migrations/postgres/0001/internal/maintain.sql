@@ -1,6 +1,7 @@
 create or replace function rowq.internal_maintain(
     p_queue      rowq.queue,
     p_batch_size integer,
+    p_frontiers  bigint[],
     out o_elected            boolean,
     out o_promoted           integer,
     out o_reaped             integer,
@@ -23,6 +24,7 @@ declare
     v_lane        smallint := -1;
     v_may_reap    boolean;
     v_may_archive boolean;
+    v_writers     xid8;
 begin
     o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id * 2);
     o_promoted := 0;
@@ -42,9 +44,18 @@ begin
         or rowq.internal_is_due(p_queue.part_id, -3::smallint, 'sweep');
 
     -- First the floors of what is read below, so that what was committed late is found at once.
-    perform rowq.internal_advance_floor(p_queue.part_id, -1::smallint, true);
-    perform rowq.internal_advance_floor(p_queue.part_id, -2::smallint, true);
-    perform rowq.internal_advance_floor(p_queue.part_id, -3::smallint, true);
+    if p_frontiers is not null then
+        v_writers := pg_current_xact_id();
+    end if;
+    perform rowq.internal_advance_floor(
+        p_queue.part_id, -1::smallint, false, true, p_frontiers[2], v_writers
+    );
+    perform rowq.internal_advance_floor(
+        p_queue.part_id, -2::smallint, false, true, p_frontiers[3], v_writers
+    );
+    perform rowq.internal_advance_floor(
+        p_queue.part_id, -3::smallint, false, true, p_frontiers[2], v_writers
+    );
 
     o_promoted := rowq.internal_promote(p_queue.part_id, p_batch_size);
 
@@ -60,7 +71,7 @@ begin
     end if;
 
     if o_promoted > 0 then
-        perform rowq.internal_advance_floor(p_queue.part_id, -2::smallint, true, true);
+        perform rowq.internal_advance_floor(p_queue.part_id, -2::smallint, true);
     end if;
     loop
         select f.lane into v_lane
@@ -70,7 +81,9 @@ begin
         order by f.part_id, f.lane, f.generation
         limit 1;
         exit when not found;
-        perform rowq.internal_advance_floor(p_queue.part_id, v_lane, true);
+        perform rowq.internal_advance_floor(
+            p_queue.part_id, v_lane, false, true, p_frontiers[1], v_writers
+        );
     end loop;
 end;
 $$;

@@ -6,13 +6,12 @@ create or replace function rowq.internal_purge_archive(
     out o_partitions_dropped integer
 )
 language plpgsql
-set lock_timeout = '200ms'
 as $$
 -- routine   internal_purge_archive
 -- version   1
 -- purpose   Delete a queue's archived messages that are too old; drop partitions too old for every queue.
 -- promise   P19
--- locks     archive rows; a partition that is dropped, tried for 200 milliseconds
+-- locks     archive rows; for a drop the archive, tried without waiting, until the caller's end
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
@@ -40,6 +39,8 @@ begin
     loop
         begin
             if v_partition.from_day + interval '1 day' <= v_keep_from then
+                -- Never waited for: whoever reads the archive keeps it; the next call tries again.
+                lock table rowq.archive in access exclusive mode nowait;
                 execute format('drop table rowq.%I', v_partition.partition_name);
                 o_partitions_dropped := o_partitions_dropped + 1;
                 continue;
@@ -58,8 +59,7 @@ begin
             exit when o_purged >= p_limit;
         exception
             when lock_not_available then
-                -- A long reader has it: the next call tries again.
-                null;
+                exit;
         end;
     end loop;
 end;

@@ -61,7 +61,7 @@ begin
 
         -- One dequeue in twelve moves the floor up behind what has been taken.
         if v_seqs[1] > v_floor and random() < 0.08 then
-            perform rowq.internal_advance_floor(p_part_id, v_lane, false, true);
+            perform rowq.internal_advance_floor(p_part_id, v_lane, true);
         end if;
     end loop;
 end;
