@@ -6,14 +6,24 @@ as $$
 -- version   1
 -- purpose   Refuse a message for a queue that was dropped since its settings were read.
 -- promise   P01
--- locks     none
+-- locks     none; under repeatable read the queue row, shared
 -- commits   never; the caller owns the transaction
 -- errors    RQ701
 -- differs   nothing
 begin
     -- Airtight once the caller has written to rowq.message: from then on drop_queue waits for it.
-    -- (Except under repeatable read, where an old snapshot still shows the queue.)
-    if not exists (select 1 from rowq.queue q where q.part_id = p_part_id) then
+    if current_setting('transaction_isolation') <> 'read committed' then
+        -- An old snapshot still shows a queue that was dropped; a lock on it fails with 40001.
+        perform 1
+        from rowq.queue q
+        where q.part_id = p_part_id
+        for key share;
+    else
+        perform 1
+        from rowq.queue q
+        where q.part_id = p_part_id;
+    end if;
+    if not found then
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 end;

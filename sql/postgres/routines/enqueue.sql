@@ -98,8 +98,11 @@ begin
     where q.part_id = v_part_id;
     if not found then
         -- Dropped since: this statement had to wait for the drop, and looked at the queue after it.
-        -- (Under repeatable read an old snapshot still shows the queue.)
         perform rowq.internal_refuse_queue(p_queue_name);
+    end if;
+    if current_setting('transaction_isolation') <> 'read committed' then
+        -- An old snapshot still shows a queue that was dropped; a lock on it fails with 40001.
+        perform rowq.internal_require_part(v_part_id, p_queue_name);
     end if;
 
     v_due_at := coalesce(p_run_at, v_now + make_interval(secs => p_delay_seconds));

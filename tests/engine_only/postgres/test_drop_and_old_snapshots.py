@@ -1,0 +1,31 @@
+"""A queue that is dropped beside a transaction whose snapshot still shows it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+import rowq
+
+Open = Callable[..., Any]
+
+
+@pytest.mark.promise("P01")
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+@pytest.mark.parametrize("in_a_batch", [False, True], ids=["one", "batch"])
+def test_an_old_snapshot_cannot_enqueue_into_a_dropped_queue(
+    connection: Any, connect: Open, queue_name: str, level: str, *, in_a_batch: bool
+) -> None:
+    rowq.Queue(connection).create_queue(queue_name)
+    old = connect(autocommit=False)
+    old.execute(f"set transaction isolation level {level}")
+    old.execute("select 1 from pg_class limit 1")
+    rowq.Queue(connection).drop_queue(queue_name)
+    messages = [rowq.NewMessage(data=1)]
+    enqueue: Callable[..., Any] = (
+        rowq.Queue(old).enqueue_batch if in_a_batch else rowq.Queue(old).enqueue
+    )
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        enqueue(queue_name, messages if in_a_batch else 1)
+    old.rollback()

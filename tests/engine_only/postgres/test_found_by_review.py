@@ -1,0 +1,295 @@
+"""Faults that a review found by looking for them: each test is one, with the smallest way to it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+
+import psycopg
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.helpers.calls import bodies, call, one, refused, send, take, take_one, transaction
+
+ADVISORY = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
+
+
+def pass_by(connection: Connection, queue: str, messages: int) -> None:
+    """Let messages go through the queue; nothing else gives out a transaction's id meanwhile."""
+    call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * messages)
+    drain(connection, queue)
+
+
+def drain(connection: Connection, queue: str) -> None:
+    """Take and complete everything."""
+    while rows := take(connection, queue, 1000):
+        call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+
+
+def maintain(connection: Connection, queue: str) -> None:
+    """Keep house once."""
+    assert one(connection, "maintain", queue_name=queue).elected
+
+
+def part_of(connection: Connection, queue: str) -> int:
+    """Return the key of a queue."""
+    query = "select part_id from rowq.queue where queue_name = %s"
+    found: int = connection.execute(query, [queue]).fetchone()[0]
+    return found
+
+
+def dequeue_buffers(connection: Connection, queue: str) -> int:
+    """Dequeue one message and return how many pages that touched."""
+    query = "explain (analyze, buffers, format json) select * from rowq.dequeue_fast(%s)"
+    plan = connection.execute(query, [queue]).fetchone()[0][0]["Plan"]
+    found: int = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+    return found
+
+
+def hold_a_snapshot(connection: Connection) -> None:
+    """Open a transaction that keeps dead rows from being cleaned up."""
+    connection.execute("begin isolation level repeatable read")
+    connection.execute("select from rowq.queue")
+
+
+@pytest.mark.promise("P14")
+def test_the_newest_writer_of_the_server_is_not_overtaken_for_good(
+    lone: Connection, open_lone: Open, q: str
+) -> None:
+    late = open_lone()
+    maintain(lone, q)
+    pass_by(lone, q, 1000)
+    with transaction(late):
+        send(late, q, "late")
+        maintain(lone, q)
+        for _ in range(2):
+            pass_by(lone, q, 500)
+            maintain(lone, q)
+    for _ in range(3):
+        maintain(lone, q)
+    assert bodies(take(lone, q, 10)) == ["late"]
+
+
+@pytest.mark.promise("P14")
+def test_an_open_transaction_with_a_dequeue_does_not_hold_up_a_late_message(
+    lone: Connection, open_lone: Open, q: str
+) -> None:
+    late, consumer = open_lone(), open_lone()
+    send(lone, q, "opens the lane")
+    drain(lone, q)
+    late.execute("begin")
+    send(late, q, "late")
+    pass_by(lone, q, 1000)
+    maintain(lone, q)
+    call(lone, "enqueue_batch", queue_name=q, messages=[{}] * 300)
+    with transaction(consumer):
+        for _ in range(300):
+            take_one(consumer, q)
+            if consumer.execute(ADVISORY).fetchone()[0]:
+                break
+        drain(lone, q)
+        late.execute("commit")
+        for _ in range(3):
+            maintain(lone, q)
+        assert bodies(take(lone, q, 10)) == ["late"]
+
+
+@pytest.mark.promise("P13")
+def test_an_open_transaction_with_a_dequeue_does_not_make_others_walk(
+    lone: Connection, open_lone: Open, q: str
+) -> None:
+    consumer = open_lone()
+    maintain(lone, q)
+    send(lone, q, "held")
+    with transaction(consumer):
+        take_one(consumer, q)
+        send(lone, q, "warms the caches up")
+        drain(lone, q)
+        send(lone, q, "first")
+        before = dequeue_buffers(lone, q)
+        for _ in range(10):
+            pass_by(lone, q, 1000)
+            maintain(lone, q)
+        send(lone, q, "last")
+        assert dequeue_buffers(lone, q) <= before + 20
+
+
+@pytest.mark.promise("P13")
+def test_an_empty_dequeue_does_not_walk_delayed_messages_that_dequeue_has_promoted(
+    lone: Connection, open_lone: Open, q: str
+) -> None:
+    hold_a_snapshot(open_lone())
+    send(lone, q, "warms the caches up")
+    drain(lone, q)
+    maintain(lone, q)
+    before = dequeue_buffers(lone, q)
+    for _ in range(8):
+        messages = [{"delay_seconds": 0.000001}] * 1000
+        call(lone, "enqueue_batch", queue_name=q, messages=messages)
+        drain(lone, q)
+        maintain(lone, q)
+    assert dequeue_buffers(lone, q) <= before + 20
+
+
+@pytest.mark.promise("P13")
+def test_a_dequeue_does_not_sweep(lone: Connection, open_lone: Open, q: str) -> None:
+    hold_a_snapshot(open_lone())
+    maintain(lone, q)
+    for _ in range(20):
+        pass_by(lone, q, 1000)
+    maintain(lone, q)
+    call(lone, "enqueue_batch", queue_name=q, messages=[{}] * 200)
+    most = 0
+    for _ in range(200):
+        lone.execute("update rowq.floor set sweep_at = now() where lane >= 0")
+        most = max(most, dequeue_buffers(lone, q))
+    assert most < 150
+
+
+@pytest.mark.promise("P13")
+def test_marks_from_a_server_with_higher_transaction_ids_do_not_stop_the_safe_floor(
+    lone: Connection, q: str
+) -> None:
+    maintain(lone, q)
+    pass_by(lone, q, 500)
+    maintain(lone, q)
+    lone.execute("update rowq.floor set writers = '5000000000'")
+    for _ in range(4):
+        pass_by(lone, q, 1000)
+        maintain(lone, q)
+    query = "select safe from rowq.floor where lane = 11 order by generation limit 1"
+    assert lone.execute(query).fetchone()[0] > 2000
+
+
+@pytest.mark.promise("P09")
+def test_a_clock_that_was_ahead_once_does_not_stop_reaping(lone: Connection, q: str) -> None:
+    maintain(lone, q)
+    send(lone, q, "held")
+    take_one(lone, q)
+    ahead = "now() + interval '10 years'"
+    lone.execute(f"update rowq.floor set sweep_at = {ahead}, rescan_at = {ahead}".encode())
+    lone.execute("update rowq.claim set lease_until = now()")
+    assert one(lone, "maintain", queue_name=q).reaped == 1
+
+
+@pytest.mark.promise("P09")
+def test_a_long_reader_of_the_archive_does_not_hold_up_housekeeping(
+    lone: Connection, open_lone: Open
+) -> None:
+    reader = open_lone()
+    for number in range(20):
+        call(lone, "create_queue", queue_name=f"q{number}", archive_days=1)
+    lone.execute("""
+        create table rowq.archive_20200101 partition of rowq.archive
+        for values from ('2020-01-01 00:00Z') to ('2020-01-02 00:00Z')
+        """)
+    lone.execute("alter table rowq.archive_20200101 owner to rowq_owner")
+    with transaction(reader):
+        reader.execute("select from rowq.archive")
+        started = time.monotonic()
+        call(lone, "maintain")
+        assert time.monotonic() - started < 2
+
+
+@pytest.mark.promise("P09")
+def test_a_fault_of_the_archive_does_not_stop_reaping(lone: Connection, q: str) -> None:
+    call(lone, "create_queue", queue_name="archived", archive_days=1)
+    lone.execute("""
+        create table rowq.archive_20200101 partition of rowq.archive
+        for values from ('2020-01-01 00:00Z') to ('2020-01-02 00:00Z')
+        """)
+    call(lone, "alter_queue", queue_name=q, archive_days=36500)
+    send(lone, "archived", "held")
+    take_one(lone, "archived")
+    lone.execute("update rowq.claim set lease_until = now()")
+    assert one(lone, "maintain", queue_name="archived").reaped == 1
+
+
+@pytest.mark.parametrize("routine", ["maintain", "purge_archive", "archive", "queue_stats"])
+def test_a_routine_that_reads_all_queues_does_not_start_the_compiler(
+    lone: Connection, routine: str
+) -> None:
+    query = "select proconfig from pg_proc where oid = %s::regproc"
+    settings = lone.execute(query, [f"rowq.{routine}"]).fetchone()[0]
+    assert "enable_seqscan=off" not in settings or "jit=off" in settings
+
+
+@pytest.mark.promise("P15")
+def test_dropping_a_queue_that_another_session_pauses_says_that_it_is_busy(
+    lone: Connection, open_lone: Open, q: str
+) -> None:
+    other = open_lone()
+    with transaction(other):
+        call(other, "pause_queue", queue_name=q)
+        refused(lone, "RQ705", "drop_queue", queue_name=q)
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("routine", ["alter_queue", "pause_queue", "resume_queue"])
+def test_a_change_that_waited_for_the_drop_is_refused(
+    server: Server, lone: Connection, open_lone: Open, q: str, routine: str
+) -> None:
+    other = open_lone()
+    answers: list[str] = []
+
+    def change() -> None:
+        answers.append(refused(other, "RQ701", routine, queue_name=q))
+
+    thread = threading.Thread(target=change)
+    with transaction(lone):
+        call(lone, "drop_queue", queue_name=q)
+        thread.start()
+        wait_until_blocked(server, server.session_id(other))
+    thread.join()
+    assert len(answers) == 1
+
+
+@pytest.mark.promise("P01")
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_an_enqueue_with_an_old_snapshot_is_not_lost_in_a_dropped_queue(
+    lone: Connection, open_lone: Open, q: str, level: str
+) -> None:
+    other = open_lone()
+    maintain(lone, q)
+    send(lone, q, "opens the lane")
+    drain(lone, q)
+    other.execute(f"begin isolation level {level}".encode())
+    other.execute("select from rowq.queue")
+    call(lone, "drop_queue", queue_name=q)
+    with pytest.raises(psycopg.Error):
+        send(other, q, "lost")
+
+
+def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
+    server: Server, lone: Connection, open_lone: Open, q: str
+) -> None:
+    first, second, worker = open_lone(), open_lone(), open_lone()
+    call(lone, "create_queue", queue_name="other")
+    send(lone, "other", "held")
+    claim_id = take_one(lone, "other").claim_id
+    for session, table in ((first, "ready"), (second, "delayed")):
+        session.execute("begin")
+        session.execute(f"lock table rowq.{table} in row exclusive mode".encode())
+    worker.execute("begin")
+    call(worker, "extend_lease", queue_name="other", claim_id=claim_id)
+
+    def drop() -> None:
+        with contextlib.suppress(psycopg.Error):
+            call(lone, "drop_queue", queue_name=q)
+
+    def let_go() -> None:
+        for session in (first, second):
+            time.sleep(0.42)
+            session.execute("rollback")
+
+    threads = [threading.Thread(target=work) for work in (drop, let_go)]
+    for thread in threads:
+        thread.start()
+    wait_until_blocked(server, server.session_id(lone))
+    rows = call(worker, "complete", queue_name="other", claim_id=claim_id)
+    assert [row.outcome for row in rows] == ["completed"]
+    worker.execute("commit")
+    for thread in threads:
+        thread.join()
