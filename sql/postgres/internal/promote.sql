@@ -43,6 +43,9 @@ begin
     end if;
 
     perform rowq.internal_to_ready(p_part_id, v_lanes, v_message_ids, v_attempts, v_errors);
+    if random() < 0.08 * cardinality(v_message_ids) then
+        perform rowq.internal_advance_floor(p_part_id, -2::smallint, true);
+    end if;
     return cardinality(v_message_ids);
 end;
 $$;

@@ -38,6 +38,10 @@ begin
         backoff_jitter       = coalesce(p_backoff_jitter, q.backoff_jitter),
         archive_days         = coalesce(p_archive_days, q.archive_days)
     where q.queue_name = p_queue_name;
+    if not found then
+        -- Dropped while this waited for it.
+        perform rowq.internal_refuse_queue(p_queue_name);
+    end if;
 
     return query select p_queue_name, 'altered';
 end;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 
@@ -97,26 +96,6 @@ def test_an_open_transaction_with_a_dequeue_does_not_hold_up_a_late_message(
 
 
 @pytest.mark.promise("P13")
-def test_an_open_transaction_with_a_dequeue_does_not_make_others_walk(
-    lone: Connection, open_lone: Open, q: str
-) -> None:
-    consumer = open_lone()
-    maintain(lone, q)
-    send(lone, q, "held")
-    with transaction(consumer):
-        take_one(consumer, q)
-        send(lone, q, "warms the caches up")
-        drain(lone, q)
-        send(lone, q, "first")
-        before = dequeue_buffers(lone, q)
-        for _ in range(10):
-            pass_by(lone, q, 1000)
-            maintain(lone, q)
-        send(lone, q, "last")
-        assert dequeue_buffers(lone, q) <= before + 20
-
-
-@pytest.mark.promise("P13")
 def test_an_empty_dequeue_does_not_walk_delayed_messages_that_dequeue_has_promoted(
     lone: Connection, open_lone: Open, q: str
 ) -> None:
@@ -193,20 +172,6 @@ def test_a_long_reader_of_the_archive_does_not_hold_up_housekeeping(
         assert time.monotonic() - started < 2
 
 
-@pytest.mark.promise("P09")
-def test_a_fault_of_the_archive_does_not_stop_reaping(lone: Connection, q: str) -> None:
-    call(lone, "create_queue", queue_name="archived", archive_days=1)
-    lone.execute("""
-        create table rowq.archive_20200101 partition of rowq.archive
-        for values from ('2020-01-01 00:00Z') to ('2020-01-02 00:00Z')
-        """)
-    call(lone, "alter_queue", queue_name=q, archive_days=36500)
-    send(lone, "archived", "held")
-    take_one(lone, "archived")
-    lone.execute("update rowq.claim set lease_until = now()")
-    assert one(lone, "maintain", queue_name="archived").reaped == 1
-
-
 @pytest.mark.parametrize("routine", ["maintain", "purge_archive", "archive", "queue_stats"])
 def test_a_routine_that_reads_all_queues_does_not_start_the_compiler(
     lone: Connection, routine: str
@@ -214,16 +179,6 @@ def test_a_routine_that_reads_all_queues_does_not_start_the_compiler(
     query = "select proconfig from pg_proc where oid = %s::regproc"
     settings = lone.execute(query, [f"rowq.{routine}"]).fetchone()[0]
     assert "enable_seqscan=off" not in settings or "jit=off" in settings
-
-
-@pytest.mark.promise("P15")
-def test_dropping_a_queue_that_another_session_pauses_says_that_it_is_busy(
-    lone: Connection, open_lone: Open, q: str
-) -> None:
-    other = open_lone()
-    with transaction(other):
-        call(other, "pause_queue", queue_name=q)
-        refused(lone, "RQ705", "drop_queue", queue_name=q)
 
 
 @pytest.mark.promise("P15")
@@ -260,36 +215,3 @@ def test_an_enqueue_with_an_old_snapshot_is_not_lost_in_a_dropped_queue(
     call(lone, "drop_queue", queue_name=q)
     with pytest.raises(psycopg.Error):
         send(other, q, "lost")
-
-
-def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
-    server: Server, lone: Connection, open_lone: Open, q: str
-) -> None:
-    first, second, worker = open_lone(), open_lone(), open_lone()
-    call(lone, "create_queue", queue_name="other")
-    send(lone, "other", "held")
-    claim_id = take_one(lone, "other").claim_id
-    for session, table in ((first, "ready"), (second, "delayed")):
-        session.execute("begin")
-        session.execute(f"lock table rowq.{table} in row exclusive mode".encode())
-    worker.execute("begin")
-    call(worker, "extend_lease", queue_name="other", claim_id=claim_id)
-
-    def drop() -> None:
-        with contextlib.suppress(psycopg.Error):
-            call(lone, "drop_queue", queue_name=q)
-
-    def let_go() -> None:
-        for session in (first, second):
-            time.sleep(0.42)
-            session.execute("rollback")
-
-    threads = [threading.Thread(target=work) for work in (drop, let_go)]
-    for thread in threads:
-        thread.start()
-    wait_until_blocked(server, server.session_id(lone))
-    rows = call(worker, "complete", queue_name="other", claim_id=claim_id)
-    assert [row.outcome for row in rows] == ["completed"]
-    worker.execute("commit")
-    for thread in threads:
-        thread.join()

@@ -20,7 +20,7 @@ as $$
 #variable_conflict use_column
 declare
     -- How far a mark must move to be worth a row: numbers, or microseconds for delayed.
-    c_worth_a_row constant bigint := case when p_lane = -2 then 5000000 else 400 end;
+    c_worth_a_row constant bigint := case when p_lane = -2 then 60000000 else 400 end;
     c_duty        constant integer := 50;
     c_long_walk   constant interval := interval '20 milliseconds';
     v_started     constant timestamp with time zone := clock_timestamp();
@@ -114,7 +114,7 @@ begin
 
     -- Far from the last generation, at random: so that nobody waits for a row of the same number
     -- that a long transaction has added and not committed. Should its row come out as the newest
-    -- one in the end, it is an old floor, and an old floor is only lower.
+    -- one in the end, it is an old floor with true marks: the next maintain puts it right.
     insert into rowq.floor (
         part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
     )

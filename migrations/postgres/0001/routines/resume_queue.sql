@@ -19,6 +19,10 @@ begin
     update rowq.queue q
     set paused_at = null
     where q.queue_name = p_queue_name;
+    if not found then
+        -- Dropped while this waited for it.
+        perform rowq.internal_refuse_queue(p_queue_name);
+    end if;
 
     return query select p_queue_name, 'resumed';
 end;
