@@ -17,18 +17,21 @@ class Unavailable(Exception):  # noqa: N818 - it reads as what it says
 class Server(Protocol):
     """One running server of one engine and version.
 
-    name: such as "postgres18". engine: such as "postgres". how: how it runs, for people to read.
+    name: such as "mariadb10.11". product: such as "mariadb". engine: such as "mysql".
+    how: how it runs, for people to read.
     capabilities: what tests marked with `requires` may rely on:
         restart      the server can be killed and started again
+        databases    there can be several databases with rowq in it at a time
     """
 
     name: str
+    product: str
     engine: str
     how: str
     capabilities: frozenset[str]
 
     def fresh_database(self) -> str:
-        """Make an empty database and return its URL."""
+        """Make an empty database and return its URL; raises Unavailable when it has no other."""
 
     def drop_database(self, url: str) -> None:
         """Drop a database made by fresh_database, whoever is connected to it."""
@@ -56,10 +59,18 @@ class Server(Protocol):
 
 
 class EngineProvider(Protocol):
-    """The ways to a server of one engine. A way that is closed raises Unavailable."""
+    """The ways to servers of one product. A way that is closed raises Unavailable.
+
+    engine: such as "mysql". product: the servers' name before the version, such as "mariadb".
+    versions: those that a test may ask for, the preferred one first.
+    """
 
     engine: str
-    versions: tuple[int, ...]
+    product: str
+    versions: tuple[str, ...]
+
+    def at_hand(self) -> list[str]:
+        """Return the versions that are tested unless others are named."""
 
     def outlook(self) -> list[str]:
         """Say cheaply what the ways look like, one line each, for the head of a report."""
@@ -67,11 +78,16 @@ class EngineProvider(Protocol):
     def from_url(self, url: str) -> Server:
         """Use a server that runs already; one database after the other is made in it."""
 
-    def from_docker(self, version: int) -> Server:
+    def from_docker(self, version: str) -> Server:
         """Start the engine's official image."""
 
-    def from_local(self, version: int) -> Server:
+    def from_local(self, version: str) -> Server:
         """Start programs that are installed here."""
+
+
+def url_variable(product: str) -> str:
+    """Return the name of the variable with the URL of a server to test on."""
+    return f"ROWQ_TEST_{product.upper()}_URL"
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 10) -> None:

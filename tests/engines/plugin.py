@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rowq.migrate import migrate
 from tests.engines.base import Connection, Server, Unavailable
+from tests.engines.install import install
 from tests.engines.provide import REQUIRED_VARIABLE, Servers, required
 
 SERVERS = pytest.StashKey[Servers]()
+ENGINE_ONLY = re.compile(r"/tests/engine_only/(\w+)/")
 OUTCOMES = ("passed", "failed", "error", "skipped")
 
 
@@ -23,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--engine",
         metavar="NAMES",
-        help="comma-separated servers to test on, such as postgres18,postgres15 (default: all)",
+        help="comma-separated servers to test on, such as postgres18,mariadb (default: all)",
     )
 
 
@@ -34,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except Unavailable as reason:
         raise pytest.UsageError(f"the given URL cannot be used: {reason}") from None
     config.stash[SERVERS] = servers
-    unknown = (set(_chosen(config)) | required()) - set(servers.names)
+    unknown = [word for word in {*_words(config), *required()} if not servers.named(word)]
     if unknown:
         raise pytest.UsageError(
             f"no such server: {', '.join(sorted(unknown))}; there are {', '.join(servers.names)}"
@@ -53,9 +54,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test that uses a server once on each chosen server."""
+    """Run each test that uses a server once on each chosen server that it is about."""
     if "server" in metafunc.fixturenames:
         names = _chosen(metafunc.config)
+        if only := ENGINE_ONLY.search(metafunc.definition.path.as_posix()):
+            servers = metafunc.config.stash[SERVERS]
+            names = [name for name in names if servers.engine_of(name) == only[1]]
         metafunc.parametrize("server", names, ids=names, indirect=True, scope="session")
 
 
@@ -78,19 +82,32 @@ def pytest_terminal_summary(
                     counts[name][outcome] += 1
     servers = config.stash[SERVERS]
     terminalreporter.section("servers")
+    if not _words(config) and (others := set(servers.names) - counts.keys()):
+        reason = "not at hand, see the head of this report"
+        terminalreporter.line(f"{', '.join(sorted(others))}: {reason}")
     for name, count in counts.items():
         tests = ", ".join(f"{count[word]} {word}" for word in OUTCOMES if count[word])
-        how = "did not start" if tests else "not needed"
-        if name in servers.refused:
-            how = f"not run: {servers.refused[name]}"
-        elif name in servers.running:
-            how = servers.running[name].how
+        how = _how(servers, name) or ("did not start" if tests else "not needed")
         terminalreporter.line(f"{name}: {how}" + (f": {tests}" if tests else ""))
 
 
+def _how(servers: Servers, name: str) -> str:
+    if name in servers.refused:
+        return f"not run: {servers.refused[name]}"
+    return servers.running[name].how if name in servers.running else ""
+
+
 def _chosen(config: pytest.Config) -> list[str]:
+    servers = config.stash[SERVERS]
+    words = _words(config)
+    if not words:
+        return [*servers.at_hand, *sorted(required() - set(servers.at_hand))]
+    return list(dict.fromkeys(name for word in words for name in servers.named(word)))
+
+
+def _words(config: pytest.Config) -> list[str]:
     option = config.getoption("--engine")
-    return option.split(",") if option else config.stash[SERVERS].names
+    return option.split(",") if option else []
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +136,7 @@ def _capabilities(request: pytest.FixtureRequest) -> None:
 def _migrated(server: Server) -> str:
     """Return the URL of the one migrated database of a server."""
     url = server.fresh_database()
-    migrate(url)
+    install(url)
     return url
 
 
@@ -132,7 +149,10 @@ def database_url(_migrated: str) -> str:
 @pytest.fixture
 def empty_database(server: Server) -> Iterator[str]:
     """Return the URL of a database of this test's own, without rowq in it."""
-    url = server.fresh_database()
+    try:
+        url = server.fresh_database()
+    except Unavailable as reason:
+        pytest.skip(f"{server.name}: {reason}")
     yield url
     server.drop_database(url)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import shutil
-import socket
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -17,11 +15,11 @@ from docker.errors import DockerException
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from testcontainers.community.postgres import PostgresContainer
-from testcontainers.core.docker_client import DockerClient
 
 from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
 from rowq.demo.postgres_binaries import choose_binaries
 from tests.engines.base import Unavailable, wait_until
+from tests.engines.docker import docker_answers, first_line, free_port
 
 # Processes are killed in the tests, machines are not: what was written survives without fsync.
 # A time zone off by a quarter of an hour finds every place that forgets about time zones; written
@@ -43,6 +41,7 @@ class PostgresServer:
     """
 
     engine = "postgres"
+    product = "postgres"
 
     def __init__(
         self,
@@ -62,7 +61,7 @@ class PostgresServer:
             self.version = str(connection.info.parameter_status("server_version")).split()[0]
         self.name = f"{self.engine}{self.version.partition('.')[0]}"
         self.how = f"{how} {self.version}"
-        self.capabilities = frozenset(["restart"] if restart else [])
+        self.capabilities = frozenset(["databases"] + ["restart"] * (restart is not None))
 
     def fresh_database(self) -> str:
         """Make an empty database and return its URL."""
@@ -146,16 +145,21 @@ class PostgresProvider:
     """The ways to a PostgreSQL server."""
 
     engine = "postgres"
-    versions: tuple[int, ...] = (15, 16, 17, 18)
+    product = "postgres"
+    versions: tuple[str, ...] = ("15", "16", "17", "18")
+
+    def at_hand(self) -> list[str]:
+        """Return all versions: where one cannot be had, the tests skip with the reason."""
+        return list(self.versions)
 
     def outlook(self) -> list[str]:
         """Say what is here: a Docker daemon or not, and which programs."""
         images = ", ".join(f"postgres:{version}" for version in self.versions)
-        docker = f"tried first, {images}" if _docker_answers() else "skipped: no Docker daemon"
+        docker = f"tried first, {images}" if docker_answers() else "skipped: no Docker daemon"
         lines = [f"postgres (docker): {docker}"]
         for version in reversed(self.versions):
             try:
-                found = f"local binaries {choose_binaries(version)}"
+                found = f"local binaries {choose_binaries(int(version))}"
             except LocalPostgresError:
                 found = f"no local binaries; apt-get install postgresql-{version}"
             lines.append(f"postgres{version}: {found}")
@@ -168,19 +172,19 @@ class PostgresProvider:
         except psycopg.Error as error:
             raise Unavailable(str(error)) from None
 
-    def from_docker(self, version: int) -> PostgresServer:
+    def from_docker(self, version: str) -> PostgresServer:
         """Start the image postgres:<version> on a port that stays the same when it restarts."""
-        if not _docker_answers():
+        if not docker_answers():
             raise Unavailable("no Docker daemon")
         image = f"postgres:{version}"
         words = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
         container = PostgresContainer(image, driver=None, command=words)
-        container.with_bind_ports(5432, _free_port())
+        container.with_bind_ports(5432, free_port())
         try:
             container.start()
         except (DockerException, TimeoutError) as error:
             container.stop()
-            raise Unavailable(f"image {image} did not start: {_first_line(error)}") from None
+            raise Unavailable(f"image {image} did not start: {first_line(error)}") from None
         wrapped = container.get_wrapped_container()
         url = container.get_connection_url()
 
@@ -191,15 +195,15 @@ class PostgresProvider:
         how = f"docker image {image},"
         return PostgresServer(url, how, stop=container.stop, crash=wrapped.kill, restart=restart)
 
-    def from_local(self, version: int) -> PostgresServer:
+    def from_local(self, version: str) -> PostgresServer:
         """Start programs from a wheel or a package in a directory of their own."""
         home = Path(tempfile.mkdtemp(prefix="rowq-test-"))
-        local = LocalPostgres(home, version, SETTINGS)
+        local = LocalPostgres(home, int(version), SETTINGS)
         try:
             local.__enter__()
         except LocalPostgresError as error:
             shutil.rmtree(home)
-            raise Unavailable(_first_line(error)) from None
+            raise Unavailable(first_line(error)) from None
 
         def stop() -> None:
             local.__exit__(None, None, None)
@@ -209,15 +213,6 @@ class PostgresProvider:
         return PostgresServer(local.url, how, stop=stop, crash=local.kill, restart=local.restart)
 
 
-@functools.cache
-def _docker_answers() -> bool:
-    """Return whether there is a Docker daemon to start containers."""
-    try:
-        return bool(DockerClient().client.ping())
-    except DockerException:
-        return False
-
-
 def _accepts(url: str) -> bool:
     """Return whether the server takes a session."""
     try:
@@ -225,13 +220,3 @@ def _accepts(url: str) -> bool:
     except psycopg.OperationalError:
         return False
     return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]

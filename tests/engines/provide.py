@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 
-from tests.engines.base import EngineProvider, Server, Unavailable
+from tests.engines.base import EngineProvider, Server, Unavailable, url_variable
+from tests.engines.mysql_ways import MariaDBProvider, MysqlProvider
 from tests.engines.postgres import PostgresProvider
 
-PROVIDERS: tuple[EngineProvider, ...] = (PostgresProvider(),)
+PROVIDERS: tuple[EngineProvider, ...] = (PostgresProvider(), MariaDBProvider(), MysqlProvider())
 REQUIRED_VARIABLE = "ROWQ_REQUIRE_ENGINES"
-
-
-def url_variable(engine: str) -> str:
-    """Return the name of the variable with the URL of a server to test on."""
-    return f"ROWQ_TEST_{engine.upper()}_URL"
 
 
 def required() -> set[str]:
@@ -25,7 +22,7 @@ def required() -> set[str]:
 class Servers:
     """The servers of one test run, each started when it is first needed and kept to the end.
 
-    A URL in the environment wins: then its server is the only one of that engine. Otherwise a
+    A URL in the environment wins: then its server is the only one of that product. Otherwise a
     container is tried, then the programs that are installed here.
     """
 
@@ -33,14 +30,33 @@ class Servers:
         self.running: dict[str, Server] = {}
         self.refused: dict[str, str] = {}
         self.outlook: list[str] = []
-        self._sources: dict[str, tuple[EngineProvider, int]] = {}
+        self.at_hand: list[str] = []
+        self._sources: dict[str, tuple[EngineProvider, str]] = {}
         for provider in PROVIDERS:
             self._add(provider)
 
     @property
     def names(self) -> list[str]:
         """All servers that a test may ask for, started or not, available or not."""
-        return [*self.running, *self._sources]
+        return [*self.running, *(name for name in self._sources if name not in self.running)]
+
+    def named(self, word: str) -> list[str]:
+        """Return the servers that a word means: one by its name, or a product's at hand.
+
+        A product without any is meant with its preferred version, so that tests say why not.
+        """
+        if word in self.names:
+            return [word]
+        versions = re.compile(re.escape(word) + r"[\d.]+")
+        return [one for one in self.at_hand if versions.fullmatch(one)] or [
+            one for one in self.names if versions.fullmatch(one)
+        ][:1]
+
+    def engine_of(self, name: str) -> str:
+        """Return the engine of a server, such as mysql of mariadb10.11."""
+        if name in self.running:
+            return self.running[name].engine
+        return self._sources[name][0].engine
 
     def get(self, name: str) -> Server:
         """Return a server, such as "postgres18"; raises Unavailable with every reason."""
@@ -56,15 +72,18 @@ class Servers:
             server.close()
 
     def _add(self, provider: EngineProvider) -> None:
-        """Note the servers of one engine."""
-        if url := os.environ.get(url_variable(provider.engine)):
+        """Note the servers of one product."""
+        if url := os.environ.get(url_variable(provider.product)):
             server = provider.from_url(url)
             self.running[server.name] = server
+            self.at_hand.append(server.name)
             self.outlook.append(f"{server.name}: {server.how}")
             return
         self.outlook += provider.outlook()
-        for version in provider.versions:
-            self._sources[f"{provider.engine}{version}"] = provider, version
+        at_hand = provider.at_hand()
+        self.at_hand += [f"{provider.product}{version}" for version in at_hand]
+        for version in dict.fromkeys([*provider.versions, *at_hand]):
+            self._sources[f"{provider.product}{version}"] = provider, version
 
     def _start(self, name: str) -> Server:
         """Start a server in the first way that works."""
@@ -80,4 +99,4 @@ class Servers:
     def _ways(self, name: str) -> Iterator[tuple[str, Callable[[], Server]]]:
         provider, version = self._sources[name]
         yield "docker", lambda: provider.from_docker(version)
-        yield "local binaries", lambda: provider.from_local(version)
+        yield "local programs", lambda: provider.from_local(version)

@@ -7,7 +7,6 @@ text of unknown type: so psycopg prepares one statement per routine, whatever is
 # ruff: noqa: D102 - the methods are described in base.py
 
 import re
-import select
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 from rowq.arguments import check_argument
 from rowq.contract import load_contract
 from rowq.engines.base import Engine, Row
+from rowq.engines.sockets import has_input
 from rowq.errors import (
     REFUSALS,
     CannotConnect,
@@ -128,7 +128,7 @@ class PostgresEngine(Engine):
     def is_usable(self, connection: Any) -> bool:
         if connection.closed:
             return False
-        if _has_input(connection.fileno()):
+        if has_input(connection.fileno()):
             # An idle server speaks for a notice or a farewell; which one, an empty query tells.
             with suppress(_driver().OperationalError):
                 connection.pgconn.exec_(b"")
@@ -204,14 +204,6 @@ def _call_of(routine: str) -> _Call:
     )
     times = (place for place, one in enumerate(entry.columns) if one.type == "timestamp")
     return _Call(text, tuple((one.name, one.type) for one in parameters), tuple(times))
-
-
-def _has_input(descriptor: int) -> bool:
-    if not hasattr(select, "poll"):
-        return bool(select.select([descriptor], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def _spell(name: str, kind: str, value: Any) -> str | bytes | None:

@@ -95,10 +95,15 @@ class TransactionalWork:
             with engine.transaction(connection):
                 self._handler(message, connection)
         except (Exception, SystemExit) as error:
-            if not engine.is_usable(connection):
+            if not self._goes_on(connection):
                 raise
             return failed(message.message_id, error)
         return None
+
+    def _goes_on(self, connection: Any) -> bool:
+        """Whether the transaction outlived a handler's error; a deadlock may have ended it."""
+        engine = self._context.engine
+        return engine.is_usable(connection) and engine.in_transaction(connection)
 
     def _handle_batch(self, messages: list[HeldMessage], connection: Any) -> dict[int, Verdict]:
         engine = self._context.engine
@@ -107,6 +112,6 @@ class TransactionalWork:
             with engine.transaction(connection):
                 return batch_verdicts(ids, self._handler(messages, connection))
         except (Exception, SystemExit) as error:
-            if not engine.is_usable(connection):
+            if not self._goes_on(connection):
                 raise
             return dict.fromkeys(ids, failed(ids[0], error))

@@ -1,0 +1,312 @@
+"""MySQL and MariaDB through PyMySQL.
+
+Every routine is a procedure: the text of a call is fixed, values are quoted by the driver, and the
+result is one result set before the packet that ends every call. PyMySQL keeps no SQLSTATE, so a
+refusal is known by the number that its text begins with.
+"""
+
+# ruff: noqa: D102 - the methods are described in base.py
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from itertools import count
+from types import ModuleType
+from typing import Any, NoReturn
+
+from rowq.arguments import check_argument
+from rowq.contract import load_contract
+from rowq.engines.base import Engine, Row
+from rowq.engines.mysql_url import connection_parameters
+from rowq.engines.sockets import has_input
+from rowq.errors import (
+    CannotConnect,
+    DriverMissing,
+    EngineUnknown,
+    InvalidArgument,
+    Refused,
+    refusal_from_text,
+)
+
+# Our own connections only; a caller's keeps the isolation that its owner chose.
+_READ_COMMITTED = "set session transaction isolation level read committed"
+_CHARACTER_SET = "utf8mb4"
+
+# The server's numbers: shutdown, killed sessions, network errors, an idle session thrown out; and
+# the client's: cannot connect, has gone away, lost during query, lost.
+_CONNECTION_GONE = {
+    *(1053, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031),
+    *(2002, 2003, 2006, 2013, 2055),
+}
+# Deadlock, lock wait timeout, snapshot isolation; too many connections, out of memory or disk;
+# interrupted; read-only, as a server is while its role changes; a table that is being altered.
+_PASSING = {
+    *(1213, 1205, 1020, 3572),
+    *(1040, 1203, 1226, 1021, 1037, 1038, 1041, 1114, 1135),
+    *(1317, 1969, 3024),
+    *(1290, 1836, 1412, 1615),
+}
+_savepoints = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """How to call one routine, and how to read what it returns."""
+
+    routine: str
+    parameters: tuple[tuple[str, str], ...]
+    readers: tuple[tuple[int, Callable[[Any], Any]], ...]
+
+    def text(self, values: list[Any]) -> str:
+        # Bytes that are no text must not be taken for some.
+        marks = ("_binary %s" if isinstance(value, bytes) else "%s" for value in values)
+        return f"call rowq.{self.routine}({', '.join(marks)})"
+
+    def values(self, arguments: Mapping[str, Any]) -> list[Any]:
+        return [_spell(name, kind, arguments[name]) for name, kind in self.parameters]
+
+    def rows(self, rows: list[Row]) -> list[Row]:
+        return [self._read(row) for row in rows] if self.readers else rows
+
+    def _read(self, row: Row) -> Row:
+        values = list(row)
+        for position, read in self.readers:
+            if values[position] is not None:
+                values[position] = read(values[position])
+        return tuple(values)
+
+
+class MysqlEngine(Engine):
+    """MySQL 8.0 and newer, MariaDB 10.6 and newer."""
+
+    name = "mysql"
+    schemes = ("mysql", "mariadb", "mysql+pymysql", "mariadb+pymysql")
+    driver_package = "pymysql"
+
+    def connect(self, url: str) -> Any:
+        pymysql = _driver()
+        parameters = connection_parameters(url)
+        try:
+            return pymysql.connect(
+                **parameters,
+                charset=_CHARACTER_SET,
+                autocommit=True,
+                init_command=_READ_COMMITTED,
+                program_name="rowq",
+            )
+        except (pymysql.Error, OSError, RuntimeError, UnicodeError) as error:
+            raise CannotConnect(f"MySQL: {_text_of(error)}") from error
+
+    async def connect_async(self, url: str) -> Any:  # noqa: ARG002 - said for every URL
+        _only_synchronous()
+
+    def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
+        pymysql = _driver()
+        call = _call_of(routine)
+        values = call.values(arguments)
+        _check_character_set(connection)
+        try:
+            with pymysql.cursors.Cursor(connection) as cursor:
+                cursor.execute(call.text(values), values)
+                return call.rows(_drain(cursor))
+        except pymysql.Error as error:
+            if refusal := self.refusal(error):
+                raise refusal from error
+            raise
+
+    async def call_async(
+        self,
+        connection: Any,  # noqa: ARG002 - there is none
+        routine: str,  # noqa: ARG002
+        arguments: Mapping[str, Any],  # noqa: ARG002
+    ) -> list[Row]:
+        _only_synchronous()
+
+    def close(self, connection: Any) -> None:
+        if connection.open:
+            with suppress(_driver().Error, OSError):
+                connection.close()
+
+    async def close_async(self, connection: Any) -> None:
+        self.close(connection)
+
+    def is_async(self, connection: Any) -> bool:  # noqa: ARG002 - the driver has no such one
+        return False
+
+    def is_usable(self, connection: Any) -> bool:
+        if not connection.open:
+            return False
+        # An idle server says nothing but farewell, or with TLS something about the session: ask.
+        if has_input(connection._sock.fileno()):
+            with suppress(_driver().Error, OSError):
+                connection.ping(reconnect=False)
+                return bool(connection.open)
+            self.close(connection)
+            return False
+        return True
+
+    def in_transaction(self, connection: Any) -> bool:
+        if not connection.open:
+            return False
+        status = _driver().constants.SERVER_STATUS.SERVER_STATUS_IN_TRANS
+        return not connection.get_autocommit() or bool(connection.server_status & status)
+
+    def transaction(self, connection: Any) -> AbstractContextManager[Any]:
+        if self.in_transaction(connection):
+            return _savepoint(connection, f"rowq_{next(_savepoints)}")
+        return _transaction(connection)
+
+    def refusal(self, error: Exception) -> Refused | None:
+        return refusal_from_text(_text_of(error))
+
+    def is_connection_lost(self, error: Exception) -> bool:
+        if isinstance(error, CannotConnect):
+            return True
+        pymysql = _driver()
+        if isinstance(error, pymysql.InterfaceError):
+            return True  # the connection was closed already, by an earlier error
+        number = _number_of(error)
+        out_of_step = isinstance(error, pymysql.InternalError) and number is None
+        return number in _CONNECTION_GONE or out_of_step
+
+    def is_passing(self, error: Exception) -> bool:
+        return self.is_connection_lost(error) or _number_of(error) in _PASSING
+
+
+def _driver() -> ModuleType:
+    try:
+        import pymysql
+    except ImportError as error:
+        hint = "MySQL and MariaDB need PyMySQL: pip install 'rowq[mysql]'"
+        raise DriverMissing(hint) from error
+    return pymysql
+
+
+def _only_synchronous() -> NoReturn:
+    raise EngineUnknown(
+        "AsyncQueue does not serve MySQL and MariaDB: use rowq.connect, in a thread if need be"
+    )
+
+
+@cache
+def _call_of(routine: str) -> _Call:
+    entry = load_contract().routines[routine]
+    parameters = [one for one in entry.parameters if one.direction == "in"]
+    readers = (
+        (place, _READERS[one.type])
+        for place, one in enumerate(entry.columns)
+        if one.type in _READERS
+    )
+    return _Call(routine, tuple((one.name, one.type) for one in parameters), tuple(readers))
+
+
+def _drain(cursor: Any) -> list[Row]:
+    """Return the rows of the one result set; what comes after them may still be an error."""
+    rows: list[Row] = []
+    while True:
+        if cursor.description:
+            rows.extend(cursor.fetchall())
+        if not cursor.nextset():
+            return rows
+
+
+def _spell(name: str, kind: str, value: Any) -> Any:
+    """Return an argument as the driver quotes it; raises InvalidArgument if it cannot be sent."""
+    checked = check_argument(name, kind, value)
+    match checked:
+        case str():
+            _check_text(name, checked)
+        case datetime():
+            return checked.replace(tzinfo=None).isoformat(" ", "microseconds")
+        case list():
+            return json.dumps(checked)
+        case float() if not math.isfinite(checked):
+            raise InvalidArgument(f"{name} must be a finite number, got {checked}")
+    return checked
+
+
+def _check_text(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"{name} does not fit {error.encoding}: {error.reason}") from None
+
+
+def _check_character_set(connection: Any) -> None:
+    """Refuse a connection on which some characters would silently become others."""
+    if connection.charset != _CHARACTER_SET:
+        raise InvalidArgument(
+            f"the connection's character set is {connection.charset}: open it with"
+            f" charset='{_CHARACTER_SET}', which holds every character"
+        )
+
+
+@contextmanager
+def _transaction(connection: Any) -> Iterator[None]:
+    connection.begin()
+    try:
+        yield
+    except BaseException:
+        with suppress(_driver().Error):
+            connection.rollback()
+        raise
+    connection.commit()
+
+
+@contextmanager
+def _savepoint(connection: Any, name: str) -> Iterator[None]:
+    _execute(connection, f"savepoint {name}")
+    try:
+        yield
+        _execute(connection, f"release savepoint {name}")
+    except BaseException:
+        _back_to(connection, name)
+        raise
+
+
+def _back_to(connection: Any, savepoint: str) -> None:
+    """Roll back to a savepoint, and all of the transaction where the server has ended it already.
+
+    A deadlock ends it, and so does a statement that commits; in_transaction then tells.
+    """
+    error = _driver().Error
+    try:
+        _execute(connection, f"rollback to savepoint {savepoint}")
+    except error:
+        with suppress(error):
+            connection.rollback()
+
+
+def _execute(connection: Any, statement: str) -> None:
+    with _driver().cursors.Cursor(connection) as cursor:
+        cursor.execute(statement)
+
+
+def _number_of(error: Exception) -> int | None:
+    """Return the number of a driver's error; some of the driver's own have none."""
+    if not isinstance(error, _driver().Error):
+        return None
+    return error.args[0] if error.args and isinstance(error.args[0], int) else None
+
+
+def _text_of(error: Exception) -> str:
+    return str(error.args[1]) if len(error.args) > 1 else str(error)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC)
+
+
+# A column whose type is not here comes from the driver as the contract wants it.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "boolean": bool,
+    "float": float,
+    "json": json.loads,
+    "timestamp": _in_utc,
+}
+
+ENGINE = MysqlEngine()

@@ -1,0 +1,183 @@
+"""A private MariaDB in a temporary directory, from the programs of a package, for one test run.
+
+It has its own data, socket, port on the loopback address and account, and reads no configuration
+file; the system's server and its data are never touched. It ends with the process that started it,
+even a killed one: see keeper.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pymysql
+
+from tests.engines import keeper
+from tests.engines.base import Unavailable, wait_until
+from tests.engines.docker import free_port
+
+_FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
+_SECONDS = 60.0
+_LONGEST_SOCKET = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The server, the program that makes its system tables, and their version."""
+
+    server: str
+    install: str
+    version: str
+
+    @property
+    def series(self) -> str:
+        """Such as "10.11"."""
+        return ".".join(self.version.split(".")[:2])
+
+
+def find_programs() -> Programs:
+    """Return MariaDB's programs; raises Unavailable when they are not installed."""
+    server = shutil.which("mariadbd", path=_FOLDERS)
+    install = shutil.which("mariadb-install-db", path=_FOLDERS)
+    if server is None or install is None:
+        raise Unavailable("no mariadbd; apt-get install mariadb-server")
+    answer = subprocess.run([server, "--version"], capture_output=True, text=True, check=False)
+    version = re.search(r"Ver (\d+\.\d+\.\d+)", answer.stdout)
+    if version is None:
+        raise Unavailable(f"{server} does not run: {answer.stderr.strip()[:200]}")
+    return Programs(server, install, version[1])
+
+
+class LocalMariaDB:
+    """One server, up from the start; `settings` are options of mariadbd by name."""
+
+    def __init__(self, programs: Programs, settings: Mapping[str, str]) -> None:
+        """Make the data directory and start; raises Unavailable when that fails."""
+        self.home = Path(tempfile.mkdtemp(prefix="rowq-test-"))
+        if len(str(self.home)) > _LONGEST_SOCKET:
+            self.home.rmdir()
+            self.home = Path(tempfile.mkdtemp(prefix="rowq-test-", dir="/tmp"))
+        self.user, self.password = "rowq_test_admin", secrets.token_hex(16)
+        self.port = free_port()
+        self._programs = programs
+        self._keeper: subprocess.Popen[str] | None = None
+        words = {
+            "user": getpass.getuser(),
+            "datadir": str(self.home / "data"),
+            "socket": str(self.home / "socket"),
+            "pid-file": str(self.home / "pid"),
+            "log-error": str(self.home / "server.log"),
+            "tmpdir": str(self.home),
+            "port": str(self.port),
+            "bind-address": "127.0.0.1",
+            "init-file": str(self.home / "init.sql"),
+            **settings,
+        }
+        self._options = ["--no-defaults", *(f"--{name}={value}" for name, value in words.items())]
+        try:
+            self._install()
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def url(self) -> str:
+        """The URL of an account that may do everything."""
+        return f"mariadb://{self.user}:{self.password}@127.0.0.1:{self.port}/"
+
+    @property
+    def socket(self) -> str:
+        """The path of the unix socket."""
+        return str(self.home / "socket")
+
+    def start(self) -> None:
+        """Start the server and wait until it answers; raises Unavailable with its last words."""
+        command = [sys.executable, "-I", keeper.__file__, str(self.home)]
+        self._keeper = subprocess.Popen(
+            [*command, self._programs.server, *self._options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._keeper.stdout is not None
+        self.pid = int(self._keeper.stdout.readline())
+        wait_until(lambda: self._answers() or self._ended(), "MariaDB answers or ends", _SECONDS)
+        if self._ended():
+            raise Unavailable(f"mariadbd did not start: {self._last_words()}")
+
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
+        """End the server, as a crash would unless told otherwise, and wait until it is gone."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, how)
+        wait_until(self._ended, "the server ends", _SECONDS)
+
+    def restart(self) -> None:
+        """Stop the server if it runs, and start it again under the same URL."""
+        self.kill(signal.SIGTERM)
+        if self._keeper is not None:
+            self._keeper.kill()
+            self._keeper.communicate()
+        self.start()
+
+    def stop(self) -> None:
+        """Stop the server and remove everything."""
+        if self._keeper is not None:
+            self._keeper.communicate()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def _install(self) -> None:
+        """Make the system tables, and the statements that every start begins with."""
+        words = [f"--user={getpass.getuser()}", f"--datadir={self.home / 'data'}"]
+        done = subprocess.run(
+            [
+                self._programs.install,
+                "--no-defaults",
+                *words,
+                "--skip-test-db",
+                "--auth-root-authentication-method=socket",
+                "--innodb-log-file-size=32M",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise Unavailable(f"mariadb-install-db failed: {(done.stderr or done.stdout)[-500:]}")
+        account = f"'{self.user}'@'%'"
+        (self.home / "init.sql").write_text(
+            f"create user if not exists {account} identified by '{self.password}';\n"
+            f"grant all on *.* to {account} with grant option;\n"
+        )
+
+    def _answers(self) -> bool:
+        try:
+            pymysql.connect(
+                host="127.0.0.1", port=self.port, user=self.user, password=self.password
+            ).close()
+        except pymysql.Error:
+            return False
+        return True
+
+    def _ended(self) -> bool:
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    def _last_words(self) -> str:
+        log = self.home / "server.log"
+        return log.read_text(errors="replace")[-1000:] if log.exists() else "it said nothing"
