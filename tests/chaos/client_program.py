@@ -15,9 +15,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-import psycopg
-
 import rowq
+from rowq.engines import engine_for_url
 
 PATIENCE = 50
 """So many messages are handled before the handler is stuck."""
@@ -44,7 +43,8 @@ def enqueue(url: str) -> None:
 
 
 def hold(url: str) -> None:
-    with psycopg.connect(url) as connection:
+    connection = engine_for_url(url).connect(url)
+    with engine_for_url(url).transaction(connection):
         say(rowq.Queue(connection).enqueue("orders", 0, dedup_key="held").message_id)
         sys.stdin.read()
 
@@ -55,7 +55,7 @@ def work(url: str) -> None:
 
 def transactions(url: str) -> None:
     def handle(message: rowq.Message, connection: Any) -> None:
-        connection.execute("insert into effect values (%s)", [message.message_id])
+        connection.cursor().execute("insert into effect values (%s)", [message.message_id])
         handle_some(message)
 
     rowq.Worker(url, "orders", handle, batch_size=20, threads=2, transactional=True).run()

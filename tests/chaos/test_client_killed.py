@@ -16,6 +16,7 @@ import rowq
 from rowq import NewMessage, Queue
 from tests.chaos.client_program import PATIENCE
 from tests.engines.base import Connection, wait_until
+from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
 
 pytestmark = pytest.mark.chaos
@@ -59,7 +60,7 @@ def test_a_killed_producer_leaves_what_it_enqueued_and_at_most_one_more(
 ) -> None:
     with client("enqueue", url) as producer:
         said = ids_until_killed(producer, 100)
-    wait_until(lambda: sessions(connection) == 0, "the server has noticed")
+    wait_until(lambda: dialect_of(connection).other_sessions(connection) == 0, "the server knows")
     there = [one.message_id for one in Queue(connection).dequeue_fast("orders", 1000)]
     assert there[: len(said)] == said
     assert len(there) <= len(said) + 1
@@ -86,7 +87,7 @@ def test_what_a_killed_worker_held_is_handled_by_another_when_the_lease_has_run_
     sent = fill(queue, 200)
     with client("work", url) as worker:
         first = ids_until_killed(worker, PATIENCE)
-    wait_until(lambda: sessions(connection) == 0, "the server has noticed")
+    wait_until(lambda: dialect_of(connection).other_sessions(connection) == 0, "the server knows")
     held = queue.queue_stats("orders")[0].leased
     assert 0 < held <= 40
     pass_seconds(connection, "orders", 60)
@@ -108,22 +109,13 @@ def test_the_effects_of_a_killed_transactional_worker_happen_exactly_once(
     sent = fill(Queue(connection), 200)
     with client("transactions", url) as worker:
         ids_until_killed(worker, PATIENCE)
-    wait_until(lambda: sessions(connection) == 0, "the server has noticed")
+    wait_until(lambda: dialect_of(connection).other_sessions(connection) == 0, "the server knows")
     pass_seconds(connection, "orders", 60)
 
     def handle(message: rowq.Message, own: Any) -> None:
-        own.execute("insert into effect values (%s)", [message.message_id])
+        own.cursor().execute("insert into effect values (%s)", [message.message_id])
 
     drain(url, handle, transactional=True)
-    effects = Counter(int(one) for (one,) in connection.execute("select * from effect"))
+    effects = Counter(int(one) for (one,) in connection.execute("select * from effect").fetchall())
     assert set(effects) == sent
     assert set(effects.values()) == {1}
-
-
-def sessions(connection: Connection) -> int:
-    """Return how many other sessions there are in this database."""
-    query = (
-        "select count(*) from pg_stat_activity where datname = current_database()"
-        " and backend_type = 'client backend' and pid <> pg_backend_pid()"
-    )
-    return int(connection.execute(query).fetchone()[0])

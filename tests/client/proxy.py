@@ -4,9 +4,11 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from psycopg.conninfo import conninfo_to_dict
+
+from rowq.engines import engine_for_url
 
 
 class Relay:
@@ -84,6 +86,8 @@ def relay(url: str) -> Iterator[Relay]:
 
 
 def _open(url: str) -> tuple[tuple[str, int], str, socket.socket]:
+    if engine_for_url(url).name == "mysql":
+        return _open_mysql(url)
     parts = {key: str(value) for key, value in conninfo_to_dict(url).items()}
     upstream = (parts.pop("host", "localhost"), int(parts.pop("port", "5432")))
     listener = socket.create_server(("127.0.0.1", 0))
@@ -92,6 +96,15 @@ def _open(url: str) -> tuple[tuple[str, int], str, socket.socket]:
     database = quote(parts.pop("dbname", ""), safe="")
     options = urlencode(parts, quote_via=quote)
     return upstream, f"postgresql://{user}@127.0.0.1:{port}/{database}?{options}", listener
+
+
+def _open_mysql(url: str) -> tuple[tuple[str, int], str, socket.socket]:
+    parts = urlsplit(url)
+    listener = socket.create_server(("127.0.0.1", 0))
+    user, _, _ = parts.netloc.rpartition("@")
+    netloc = f"{user}@127.0.0.1:{listener.getsockname()[1]}"
+    upstream = (parts.hostname or "localhost", parts.port or 3306)
+    return upstream, urlunsplit(parts._replace(netloc=netloc)), listener
 
 
 def _connect(address: tuple[str, int]) -> socket.socket:

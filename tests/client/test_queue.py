@@ -221,6 +221,7 @@ def test_each_kind_of_queue_refuses_the_others_connection(connection: Connection
         rowq.AsyncQueue(connection)
 
 
+@pytest.mark.requires("async")
 def test_an_async_queue_does_the_same(database_url: str, queue_name: str) -> None:
     async def life() -> None:
         async with await rowq.connect_async(database_url) as queue:
@@ -238,6 +239,7 @@ def test_an_async_queue_does_the_same(database_url: str, queue_name: str) -> Non
     asyncio.run(life())
 
 
+@pytest.mark.requires("async")
 def test_async_calls_run_side_by_side(database_url: str, queue_name: str) -> None:
     async def life() -> None:
         async with (

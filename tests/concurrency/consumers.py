@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rowq import Message, StaleClaim
 from tests.concurrency.actors import Actor, Run, SessionLost
+from tests.helpers.dialects import dialect_of
 from tests.stored_times import expire_claim
 
 LEASE_SECONDS = 300
@@ -128,7 +129,7 @@ class TransactionalConsumer(Consumer):
 
     def _transact(self) -> bool:
         start = self.now()
-        self.connection.execute("begin")
+        dialect_of(self.connection).begin(self.connection)
         size = self.dice.randint(1, self.run.largest_batch)
         messages = self.queue.dequeue_fast(
             self.run.queue_name, size, worker_name=self.name, lease_seconds=LEASE_SECONDS

@@ -21,6 +21,7 @@ class Server(Protocol):
     how: how it runs, for people to read.
     capabilities: what tests marked with `requires` may rely on:
         restart      the server can be killed and started again
+        async        AsyncQueue serves the engine
         databases    there can be several databases with rowq in it at a time
     """
 

@@ -16,6 +16,8 @@ from tests.engines.provide import REQUIRED_VARIABLE, Servers, required
 
 SERVERS = pytest.StashKey[Servers]()
 ENGINE_ONLY = re.compile(r"/tests/engine_only/(\w+)/")
+# They kill a server of their own, whose version does not matter.
+ONE_OF_EACH = re.compile(r"/tests/chaos/")
 OUTCOMES = ("passed", "failed", "error", "skipped")
 
 
@@ -57,9 +59,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test that uses a server once on each chosen server that it is about."""
     if "server" in metafunc.fixturenames:
         names = _chosen(metafunc.config)
-        if only := ENGINE_ONLY.search(metafunc.definition.path.as_posix()):
+        path = metafunc.definition.path.as_posix()
+        if only := ENGINE_ONLY.search(path):
             servers = metafunc.config.stash[SERVERS]
             names = [name for name in names if servers.engine_of(name) == only[1]]
+        if ONE_OF_EACH.search(path):
+            names = list({name.rstrip("0123456789."): name for name in names}.values())
         metafunc.parametrize("server", names, ids=names, indirect=True, scope="session")
 
 

@@ -1,4 +1,4 @@
-"""What the tests need to know of each engine's SQL; one module beside this one per engine."""
+"""What the tests need to know of each engine's SQL; modules beside this one, two per engine."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from rowq.contract import Routine
+from rowq.engines import engine_for_connection
 from tests.engines.base import Connection
+from tests.helpers.mysql import MysqlDialect
 from tests.helpers.postgres import PostgresDialect
 
 
 class Dialect(Protocol):
-    """Calls, errors, transactions and row counts of one engine.
+    """Calls, errors, transactions and tables of one engine.
 
     database_error: the driver's class of errors that come from the server.
+    is_free_of_deadlocks: whether the routines never meet one. Elsewhere they try again by
+        themselves, and one that reaches a caller is an error of that call.
     """
 
     database_error: type[Exception]
+    is_free_of_deadlocks: bool
 
     def call(
         self, connection: Connection, routine: Routine, arguments: Mapping[str, Any]
@@ -26,8 +31,8 @@ class Dialect(Protocol):
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number (such as RQ701, or the engine's own) and text of an error."""
 
-    def begin(self, connection: Connection) -> None:
-        """Open a transaction, read committed, on a connection in autocommit."""
+    def begin(self, connection: Connection, isolation: str = "read committed") -> None:
+        """Open a transaction on a connection in autocommit."""
 
     def commit(self, connection: Connection) -> None:
         """Commit it."""
@@ -35,13 +40,55 @@ class Dialect(Protocol):
     def rollback(self, connection: Connection) -> None:
         """Roll it back."""
 
+    def begin_prepared(self, connection: Connection, name: str) -> None:
+        """Open a transaction that can be prepared under a name."""
+
+    def prepare(self, connection: Connection, name: str) -> None:
+        """Prepare it: from now on it outlives its session, and the server."""
+
+    def commit_prepared(self, connection: Connection, name: str) -> None:
+        """Commit it, in another session."""
+
+    def allows_prepared(self, connection: Connection) -> bool:
+        """Whether the server allows such transactions."""
+
+    def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
+        """Whether a floor is beyond a message, which nobody may see yet and was enqueued once."""
+
     def stored(self, connection: Connection, queue: str) -> dict[str, int]:
         """Return how many rows each table has for a queue."""
+
+    def census(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
+        """Return every unfinished message and where it is, as often as it is somewhere."""
+
+    def finished(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
+        """Return the finished messages that are kept for the archive, or are in it."""
+
+    def bodies(self, connection: Connection, queue: str) -> set[int]:
+        """Return the messages whose bodies are there."""
+
+    def held_keys(self, connection: Connection, queue: str) -> int:
+        """Return how many dedup keys are taken."""
+
+    def deadlocks(self, connection: Connection) -> int:
+        """Return how many deadlocks the server has broken, as far as reported."""
+
+    def pass_seconds(self, connection: Connection, queue: str, seconds: int) -> None:
+        """Move every stored time of a queue back; see tests/stored_times.py."""
+
+    def tick(self, connection: Connection, queue: str) -> None:
+        """Let the moment come at which the next maintain looks for late committers again."""
+
+    def expire_claim(self, connection: Connection, claim_id: int) -> None:
+        """Let the lease of one claim run out now."""
+
+    def other_sessions(self, connection: Connection) -> int:
+        """Return how many sessions of clients there are besides this one."""
 
 
 def dialect_of(connection: Connection) -> Dialect:
     """Return the dialect of a driver's connection."""
-    return _BY_DRIVER[type(connection).__module__.partition(".")[0]]
+    return _BY_ENGINE[engine_for_connection(connection).name]
 
 
-_BY_DRIVER: dict[str, Dialect] = {"psycopg": PostgresDialect()}
+_BY_ENGINE: dict[str, Dialect] = {"mysql": MysqlDialect(), "postgres": PostgresDialect()}

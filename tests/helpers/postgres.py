@@ -1,4 +1,4 @@
-"""PostgreSQL, as the engine-neutral tests see it: calls, errors, transactions, row counts."""
+"""PostgreSQL, as the engine-neutral tests see it: calls, errors, transactions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from rowq.contract import Routine, load_contract
-
-PER_QUEUE = (
-    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
-)  # fmt: skip
-"""The tables with rows of a queue's messages."""
+from tests.helpers.postgres_tables import PostgresTables
 
 Connection = psycopg.Connection[Any]
 
 
-class PostgresDialect:
+class PostgresDialect(PostgresTables):
     """PostgreSQL through psycopg, connections in autocommit."""
 
     database_error: type[Exception] = psycopg.Error
@@ -45,9 +41,9 @@ class PostgresDialect:
         assert isinstance(error, psycopg.Error)
         return error.sqlstate or "", error.diag.message_primary or str(error)
 
-    def begin(self, connection: Connection) -> None:
-        """Open a transaction, read committed."""
-        connection.execute("begin isolation level read committed")
+    def begin(self, connection: Connection, isolation: str = "read committed") -> None:
+        """Open a transaction."""
+        connection.execute(f"begin isolation level {isolation}".encode())
 
     def commit(self, connection: Connection) -> None:
         """Commit it."""
@@ -57,19 +53,22 @@ class PostgresDialect:
         """Roll it back."""
         connection.execute("rollback")
 
-    def stored(self, connection: Connection, queue: str) -> dict[str, int]:
-        """Return how many rows each table has for a queue."""
-        found = {}
-        for table in PER_QUEUE:
-            row = connection.execute(
-                f"""
-                select count(*) from rowq.{table} t
-                where t.part_id in (select part_id from rowq.queue where queue_name = %s)
-                """.encode(),
-                [queue],
-            ).fetchone()
-            found[table] = row[0] if row else 0
-        return found
+    def begin_prepared(self, connection: Connection, name: str) -> None:
+        """Open a transaction that can be prepared under a name."""
+        del name
+        self.begin(connection)
+
+    def prepare(self, connection: Connection, name: str) -> None:
+        """Prepare it: from now on it outlives its session, and the server."""
+        connection.execute(f"prepare transaction '{name}'".encode())
+
+    def commit_prepared(self, connection: Connection, name: str) -> None:
+        """Commit it, in another session."""
+        connection.execute(f"commit prepared '{name}'".encode())
+
+    def allows_prepared(self, connection: Connection) -> bool:
+        """Whether the server allows such transactions."""
+        return connection.execute("show max_prepared_transactions").fetchone() != ("0",)
 
 
 def _value(kind: str, value: Any) -> Any:

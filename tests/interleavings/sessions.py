@@ -14,6 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from rowq import Queue
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
+from tests.helpers.dialects import dialect_of
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class Session:
 
     def begin(self, isolation: str = "read committed") -> Self:
         """Open a transaction; returns the session."""
-        self.execute(f"begin isolation level {isolation}")
+        dialect_of(self.connection).begin(self.connection, isolation)
         return self
 
     def commit(self) -> None:

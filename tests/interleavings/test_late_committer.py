@@ -9,6 +9,8 @@ from __future__ import annotations
 import pytest
 
 from rowq import NewMessage
+from tests.engines.base import wait_until
+from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
 from tests.stored_times import pass_seconds, tick
@@ -16,13 +18,19 @@ from tests.stored_times import pass_seconds, tick
 BATCH = [NewMessage(data=0)] * 1000
 
 
-def pass_by(session: Session, queue: str) -> None:
-    """Let so many messages pass through the queue that its floor moves, and clean up."""
-    for _ in range(2):
-        session.queue.enqueue_batch(queue, BATCH)
-        while messages := session.queue.dequeue_fast(queue, 500):
-            session.queue.complete(queue, messages[0].claim_id)
-    keep_house(session, queue)
+def pass_by(session: Session, queue: str, *messages: int) -> None:
+    """Let so many others pass through the queue that its floor moves beyond messages; clean up."""
+    dialect = dialect_of(session.connection)
+
+    def are_passed() -> bool:
+        for _ in range(2):
+            session.queue.enqueue_batch(queue, BATCH)
+            while taken := session.queue.dequeue_fast(queue, 500):
+                session.queue.complete(queue, taken[0].claim_id)
+        keep_house(session, queue)
+        return all(dialect.is_passed(session.connection, queue, one) for one in messages)
+
+    wait_until(are_passed, f"the floor is beyond {messages}")
 
 
 def keep_house(session: Session, queue: str) -> None:
@@ -36,24 +44,13 @@ def everything(session: Session, queue: str) -> list[int]:
     return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
 
 
-def floor_of(session: Session, queue: str) -> int:
-    """Return the highest floor of the queue's lanes."""
-    cursor = session.execute(
-        "select max(f.seq) from rowq.floor f join rowq.queue q on q.part_id = f.part_id"
-        " where q.queue_name = %s and f.lane >= 0",
-        [queue],
-    )
-    return int(cursor.fetchone()[0])
-
-
 @pytest.mark.promise("P14")
 def test_a_late_committer_behind_the_floor_is_delivered_after_the_next_maintain(
     sessions: Open, queue: str
 ) -> None:
     late, other = sessions(2)
     sent = late.begin().queue.enqueue(queue, 0).message_id
-    pass_by(other, queue)
-    assert floor_of(other, queue) > sent
+    pass_by(other, queue, sent)
     late.commit()
     keep_house(other, queue)
     assert everything(other, queue) == [sent]
@@ -63,7 +60,7 @@ def test_a_late_committer_behind_the_floor_is_delivered_after_the_next_maintain(
 def test_late_committers_in_a_row_are_each_delivered(sessions: Open, queue: str) -> None:
     *late, other = sessions(5)
     sent = [one.begin().queue.enqueue(queue, 0).message_id for one in late]
-    pass_by(other, queue)
+    pass_by(other, queue, *sent)
     for session, message in zip(reversed(late), reversed(sent), strict=True):
         session.commit()
         keep_house(other, queue)
@@ -93,9 +90,8 @@ def test_an_idle_writer_through_many_maintains_loses_nothing(
     idle, other = sessions(2)
     sent = idle.begin().queue.enqueue(queue, 0).message_id
     for _ in range(8):
-        pass_by(other, queue)
+        pass_by(other, queue, sent)
         assert everything(other, queue) == []
-    assert floor_of(other, queue) > sent
     last = idle.queue.enqueue(queue, 0).message_id
     pass_by(other, queue)
     idle.execute(ending)
@@ -158,15 +154,17 @@ def test_a_prepared_transaction_behind_the_floor_is_delivered_when_it_commits(
     sessions: Open, queue: str
 ) -> None:
     late, other = sessions(2)
-    allowed = other.execute("show max_prepared_transactions").fetchone()[0]
-    if allowed == "0":
+    dialect = dialect_of(other.connection)
+    if not dialect.allows_prepared(other.connection):
         pytest.skip("the server allows none; start it with max_prepared_transactions = 10")
-    sent = late.begin().queue.enqueue(queue, 0).message_id
-    late.execute(f"prepare transaction '{queue}'")
+    dialect.begin_prepared(late.connection, queue)
+    sent = late.queue.enqueue(queue, 0).message_id
+    dialect.prepare(late.connection, queue)
+    late.connection.close()
     try:
         for _ in range(3):
-            pass_by(other, queue)
+            pass_by(other, queue, sent)
     finally:
-        other.execute(f"commit prepared '{queue}'")
+        dialect.commit_prepared(other.connection, queue)
     keep_house(other, queue)
     assert everything(other, queue) == [sent]

@@ -88,7 +88,7 @@ def second_release(releases: Path) -> Path:
 def cluster(server: Server) -> Iterator[PostgresServer]:
     """Return a server of this module's own: rowq's roles belong to the whole server."""
     try:
-        own = PostgresProvider().from_local(major(server))
+        own = PostgresProvider().from_local(str(major(server)))
     except Unavailable as reason:
         pytest.skip(f"a server of its own is needed, {reason}")
     yield own
