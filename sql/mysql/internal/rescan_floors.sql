@@ -14,7 +14,10 @@ begin
     -- errors    none
     -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
     declare c_duty int default 50;
-    declare c_longest bigint default 3600000000;
+    -- In microseconds.
+    declare c_short_walk bigint default 300;
+    declare c_long_walk bigint default 20000;
+    declare c_longest_pause bigint default 3600000000;
     declare v_lane smallint default -4;
     declare v_next smallint;
     declare v_is_open boolean;
@@ -51,14 +54,17 @@ begin
                 v_first = least(coalesce(v_first, v_latest), v_latest),
                 v_worth_it = 60000000;
         end if;
+        if v_took > c_short_walk then
+            set v_worth_it = 0;
+        end if;
         if v_first < v_floor
            or (v_first > v_floor + v_worth_it and (v_is_open or v_lane < 0)) then
             call rowq.internal_move_floor(p_part_id, v_lane, v_floor, v_first);
         end if;
 
         -- A walk over many dead rows is repeated only after fifty times its own length.
-        if v_took > 20000 then
-            set v_pause = least(v_took * c_duty, c_longest);
+        if v_took > c_long_walk then
+            set v_pause = least(v_took * c_duty, c_longest_pause);
             update rowq.lane l
             set l.check_after = utc_timestamp(6) + interval v_pause microsecond
             where l.part_id = p_part_id

@@ -22,7 +22,6 @@ begin
     declare v_lane smallint default -1;
     declare v_next, v_probe smallint;
     declare v_floor, v_first, v_to bigint;
-    declare v_count int;
     declare v_some longtext;
     set p_messages = null;
 
@@ -55,24 +54,11 @@ begin
             iterate lanes;
         end if;
 
-        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt + 1, h.seq)),
-               count(*), min(h.seq)
-        into v_some, v_count, v_first
-        from (
-            select r.lane, r.seq, r.message_id, r.attempt
-            from rowq.ready r force index (primary)
-            where r.part_id = p_part_id
-              and r.lane = v_lane
-              and r.seq >= v_floor
-              and r.seq < 9223372036854775806
-            order by r.part_id, r.lane, r.seq, r.message_id
-            limit v_left
-            for update skip locked
-        ) h;
-        if v_count = 0 then
+        call rowq.internal_pick(p_part_id, v_lane, v_floor, v_left, p_is_own, v_some);
+        if v_some is null then
             iterate lanes;
         end if;
-        set v_left = v_left - v_count;
+        set v_left = v_left - json_length(v_some), v_first = json_extract(v_some, '$[0][3]');
 
         delete r
         from json_table(
