@@ -1,23 +1,36 @@
 """Which engine serves a URL or a connection, and that no secret is shown."""
 
+import asyncio
+import subprocess
 import sys
 
 import psycopg
+import pymysql
 import pytest
 
 import rowq
 from rowq import engines
 from rowq.engines import engine_for_connection, engine_for_url, without_password
 
+SCHEMES = {
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "postgresql+psycopg": "postgres",
+    "mysql": "mysql",
+    "mariadb": "mysql",
+    "mysql+pymysql": "mysql",
+    "mariadb+pymysql": "mysql",
+}
 
-@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_scheme_names_its_engine(scheme: str) -> None:
-    assert engine_for_url(f"{scheme}://host/database").name == "postgres"
+    assert engine_for_url(f"{scheme}://host/database").name == SCHEMES[scheme]
 
 
 @pytest.mark.parametrize("url", ["", "host/database", "oracle+x://user:secret@host/x"])
 def test_an_unknown_scheme_is_refused_without_showing_the_url(url: str) -> None:
-    with pytest.raises(rowq.EngineUnknown, match="postgresql://") as refused:
+    with pytest.raises(rowq.EngineUnknown, match=r"mysql://.*postgresql://") as refused:
         engine_for_url(url)
     assert "secret" not in str(refused.value)
 
@@ -26,11 +39,15 @@ def test_a_subclass_of_a_drivers_connection_is_known() -> None:
     class Special(psycopg.Connection[tuple[object, ...]]):
         pass
 
+    class Other(pymysql.connections.Connection):
+        pass
+
     assert engine_for_connection(Special.__new__(Special)).name == "postgres"
+    assert engine_for_connection(Other.__new__(Other)).name == "mysql"
 
 
 def test_something_else_is_no_connection() -> None:
-    with pytest.raises(rowq.EngineUnknown, match=r"builtins\.str is no connection of psycopg"):
+    with pytest.raises(rowq.EngineUnknown, match=r"builtins\.str is no connection of .*psycopg"):
         rowq.Queue("postgresql://user:secret@host/x")
 
 
@@ -39,6 +56,7 @@ def test_something_else_is_no_connection() -> None:
     [
         ("postgresql://host/db", "postgresql://host/db"),
         ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("mariadb://me:secret@host:3306/", "mariadb://me:***@host:3306/"),
         ("postgresql://me:s@ec:ret@host/db", "postgresql://me:***@host/db"),
         ("postgresql://:secret@host", "postgresql://:***@host"),
         ("postgresql:///db?user=me&password=secret", "postgresql:///db?user=me&password=***"),
@@ -49,26 +67,68 @@ def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
     assert without_password(url) == shown
 
 
-def test_a_malformed_url_is_not_shown() -> None:
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:secret@host/db?secret",
+        "mysql://me:secret@host:secret/db",
+        "mysql://me:secret@host/db?secret",
+        "mysql://me:secret@host/db?connect_timeout=secret",
+    ],
+)
+def test_a_malformed_url_is_not_shown(url: str) -> None:
     with pytest.raises(rowq.CannotConnect, match="malformed") as refused:
-        rowq.connect("postgresql://me:secret@host/db?secret")
+        rowq.connect(url)
     assert "secret" not in str(refused.value)
     assert refused.value.__cause__ is None
 
 
+def test_a_parameter_that_means_nothing_is_named_without_its_value() -> None:
+    with pytest.raises(rowq.CannotConnect, match="passwort") as refused:
+        rowq.connect("mysql://me@host/db?passwort=secret")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("driver", "extra", "url"),
+    [
+        ("psycopg", "postgres", "postgresql://host/db"),
+        ("pymysql", "mysql", "mysql://host/db"),
+    ],
+)
 def test_a_missing_driver_comes_with_the_command_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, driver: str, extra: str, url: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(rowq.DriverMissing, match=r"pip install 'rowq\[postgres\]'"):
-        rowq.connect("postgresql://host/db")
+    monkeypatch.setitem(sys.modules, driver, None)
+    with pytest.raises(rowq.DriverMissing, match=rf"pip install 'rowq\[{extra}\]'"):
+        rowq.connect(url)
 
 
 def test_engines_are_found_without_importing_a_driver() -> None:
-    assert [one.name for one in engines.engines()] == ["postgres"]
-    assert len({scheme for one in engines.engines() for scheme in one.schemes}) >= 2
+    program = (
+        "import sys; from rowq import engines; print([one.name for one in engines.engines()]);"
+        "assert not {'psycopg', 'pymysql'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"['mysql', 'postgres']\n"
 
 
-def test_nobody_listening_is_said_at_once() -> None:
-    with pytest.raises(rowq.CannotConnect, match="PostgreSQL"):
-        rowq.connect("postgresql://me:secret@127.0.0.1:1/db")
+def test_no_scheme_and_no_driver_belongs_to_two_engines() -> None:
+    schemes = [scheme for one in engines.engines() for scheme in one.schemes]
+    drivers = [one.driver_package for one in engines.engines()]
+    assert len(schemes) == len(set(schemes))
+    assert len(drivers) == len(set(drivers))
+
+
+@pytest.mark.parametrize(
+    ("engine", "scheme"), [("PostgreSQL", "postgresql"), ("MySQL", "mysql"), ("MySQL", "mariadb")]
+)
+def test_nobody_listening_is_said_at_once(engine: str, scheme: str) -> None:
+    with pytest.raises(rowq.CannotConnect, match=engine) as refused:
+        rowq.connect(f"{scheme}://me:secret@127.0.0.1:1/db")
+    assert "secret" not in str(refused.value)
+
+
+def test_an_engine_without_an_asynchronous_driver_says_so() -> None:
+    with pytest.raises(rowq.EngineUnknown, match="AsyncQueue does not serve MySQL"):
+        asyncio.run(rowq.connect_async("mysql://me@127.0.0.1:1/db"))

@@ -40,6 +40,11 @@ class Session(pymysql.connections.Connection):
         cursor.execute(statement, values or None)
         return cursor
 
+    def close(self) -> None:
+        """Close, harmlessly when that has happened before."""
+        if self.open:
+            super().close()
+
 
 class MysqlServer:
     """A MariaDB or MySQL server, however it runs.

@@ -22,6 +22,7 @@ SETTINGS = {
     "default-time-zone": "+05:45",
     "innodb-flush-log-at-trx-commit": "2",
     "log-bin": "binlog",
+    "max-allowed-packet": "67108864",
     "max-connections": "300",
     "server-id": "1",
 }

@@ -52,6 +52,8 @@ def refused(connection: Connection, number: str, routine: str, **arguments: Any)
     contract = load_contract()
     assert number in contract.routines[routine].errors, f"{routine} does not declare {number}"
     dialect = dialect_of(connection)
+    if mute := [one for one in arguments.values() if not dialect.can_say(one)]:
+        pytest.skip(f"{mute} cannot be said in this engine's SQL; rowq's client refuses it itself")
     with pytest.raises(dialect.database_error) as caught:
         call(connection, routine, **arguments)
     found, text = dialect.error(caught.value)

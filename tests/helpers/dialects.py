@@ -1,4 +1,4 @@
-"""What the tests need to know of each engine's SQL; modules beside this one, two per engine."""
+"""What the tests need to know of each engine's SQL; modules beside this one, three per engine."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ class Dialect(Protocol):
         self, connection: Connection, routine: Routine, arguments: Mapping[str, Any]
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Call a routine with these arguments by name; return column names and rows."""
+
+    def can_say(self, value: Any) -> bool:
+        """Whether a statement can have this value as an argument at all."""
 
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number (such as RQ701, or the engine's own) and text of an error."""
@@ -81,6 +84,21 @@ class Dialect(Protocol):
 
     def expire_claim(self, connection: Connection, claim_id: int) -> None:
         """Let the lease of one claim run out now."""
+
+    def routine_names(self, connection: Connection) -> list[str]:
+        """Return the name of every installed routine, as often as it is there."""
+
+    def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
+        """Return what the server says about a routine's parameters."""
+
+    def contract_parameters(self, routine: Routine) -> list[Any]:
+        """Return what installed_parameters should be."""
+
+    def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
+        """Return name and type of each column of a call; `queue` exists and is the test's own."""
+
+    def contract_columns(self, routine: Routine) -> list[Any]:
+        """Return what result_columns should be."""
 
     def other_sessions(self, connection: Connection) -> int:
         """Return how many sessions of clients there are besides this one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -11,12 +12,13 @@ from typing import Any
 import pymysql
 
 from rowq.contract import Routine
+from tests.helpers.mysql_catalog import MysqlCatalog
 from tests.helpers.mysql_tables import MysqlTables
 
 Connection = Any
 
 
-class MysqlDialect(MysqlTables):
+class MysqlDialect(MysqlCatalog, MysqlTables):
     """MariaDB and MySQL through PyMySQL, connections in autocommit."""
 
     database_error: type[Exception] = pymysql.Error
@@ -39,6 +41,12 @@ class MysqlDialect(MysqlTables):
         return columns, [
             tuple(_read(*one) for one in zip(columns, types, row, strict=True)) for row in rows
         ]
+
+    def can_say(self, value: Any) -> bool:
+        """Whether a statement can have this value as an argument: nothing is infinite."""
+        if isinstance(value, float):
+            return math.isfinite(value)
+        return value not in {"infinity", "-infinity"} if isinstance(value, str) else True
 
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number, such as RQ701 or the engine's own, and text of an error."""

@@ -40,25 +40,25 @@ _KEYS = f"select count(*) from rowq.dedup where {_PART}"
 _BACK = "- interval %(seconds)s second"
 _MICROSECONDS = "- %(seconds)s * 1000000"
 _SHIFTS = (
-    ("claim", "part_id, claim_id", "claim_id > 0", f"lease_until = t.lease_until {_BACK}"),
-    ("delayed", "part_id, due_at, message_id", "message_id > 0", f"due_at = t.due_at {_BACK}"),
-    ("dead", "part_id, message_id", "true", f"died_at = t.died_at {_BACK}"),
-    ("finished", "part_id, finish_id", "finish_id > 0", f"finished_at = t.finished_at {_BACK}"),
+    ("claim", "part_id, claim_id", "claim_id > 0", f"t.lease_until = t.lease_until {_BACK}"),
+    ("delayed", "part_id, due_at, message_id", "message_id > 0", f"t.due_at = t.due_at {_BACK}"),
+    ("dead", "part_id, message_id", "true", f"t.died_at = t.died_at {_BACK}"),
+    ("finished", "part_id, finish_id", "finish_id > 0", f"t.finished_at = t.finished_at {_BACK}"),
     (
         "message",
         "message_id",
         "true",
-        f"enqueued_at = t.enqueued_at {_BACK}, due_at = t.due_at {_BACK}",
+        f"t.enqueued_at = t.enqueued_at {_BACK}, t.due_at = t.due_at {_BACK}",
     ),
-    ("ready", "part_id, lane, seq, message_id", "message_id > 0", f"seq = t.seq {_MICROSECONDS}"),
+    ("ready", "part_id, lane, seq, message_id", "message_id > 0", f"t.seq = t.seq {_MICROSECONDS}"),
     (
         "lane",
         "part_id, lane",
         "lane >= 0 or lane = -2",
-        f"floor = greatest(0, t.floor {_MICROSECONDS})",
+        f"t.floor = greatest(0, t.floor {_MICROSECONDS})",
     ),
 )
-_CHECKS = ("lane", "part_id, lane", "true", f"check_after = t.check_after {_BACK}")
+_CHECKS = ("lane", "part_id, lane", "true", f"t.check_after = t.check_after {_BACK}")
 
 
 class MysqlTables:

@@ -10,12 +10,13 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from rowq.contract import Routine, load_contract
+from tests.helpers.postgres_catalog import PostgresCatalog
 from tests.helpers.postgres_tables import PostgresTables
 
 Connection = psycopg.Connection[Any]
 
 
-class PostgresDialect(PostgresTables):
+class PostgresDialect(PostgresCatalog, PostgresTables):
     """PostgreSQL through psycopg, connections in autocommit."""
 
     database_error: type[Exception] = psycopg.Error
@@ -35,6 +36,11 @@ class PostgresDialect(PostgresTables):
             cursor.execute(f"{verb} rowq.{routine.name}({given})".encode(), values)
             columns = [column.name.removeprefix("p_") for column in cursor.description or ()]
             return columns, cursor.fetchall()
+
+    def can_say(self, value: Any) -> bool:
+        """Whether a statement can have this value as an argument: any."""
+        del value
+        return True
 
     def error(self, error: Exception) -> tuple[str, str]:
         """Return SQLSTATE and first line of an error."""

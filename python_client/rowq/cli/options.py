@@ -6,13 +6,16 @@ from typing import Annotated
 import typer
 
 from rowq.cli.database import remember_url
+from rowq.engines import engines
+
+_SCHEMES = " or ".join(f"{engine.schemes[0]}://..." for engine in engines())
 
 Url = Annotated[
     str,
     typer.Option(
         "--url",
         envvar="ROWQ_URL",
-        help="The database: postgresql://...",
+        help=f"The database: {_SCHEMES}.",
         show_default=False,
         callback=remember_url,
     ),

@@ -50,6 +50,8 @@ _PASSING = {
     *(1317, 1969, 3024),
     *(1290, 1836, 1412, 1615),
 }
+# Characters of a statement that every server takes, whatever its max_allowed_packet.
+_SURELY_FITS = 200_000
 _savepoints = count(1)
 
 
@@ -111,7 +113,10 @@ class MysqlEngine(Engine):
         _check_character_set(connection)
         try:
             with pymysql.cursors.Cursor(connection) as cursor:
-                cursor.execute(call.text(values), values)
+                statement = cursor.mogrify(call.text(values), values)
+                if len(statement) > _SURELY_FITS:
+                    _check_size(cursor, statement)
+                cursor.execute(statement)
                 return call.rows(_drain(cursor))
         except pymysql.Error as error:
             if refusal := self.refusal(error):
@@ -234,6 +239,18 @@ def _check_text(name: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidArgument(f"{name} does not fit {error.encoding}: {error.reason}") from None
+
+
+def _check_size(cursor: Any, statement: str) -> None:
+    """Refuse what the server would answer by closing the connection, in the middle perhaps."""
+    cursor.execute("select @@max_allowed_packet")
+    ((limit,),) = cursor.fetchall()
+    size = len(statement.encode())
+    if size >= limit:
+        raise InvalidArgument(
+            f"the call has {size} bytes, two for each of a binary body, and the server takes"
+            f" fewer than its max_allowed_packet, {limit}"
+        )
 
 
 def _check_character_set(connection: Any) -> None:

@@ -13,9 +13,7 @@ import rowq
 
 
 @pytest.fixture
-def own(database_url: str, queue_name: str, server: Any) -> Any:
-    if server.engine != "postgres":
-        pytest.skip("psycopg speaks to PostgreSQL only; run with --engine postgres18")
+def own(database_url: str, queue_name: str) -> Any:
     with psycopg.connect(database_url, autocommit=True) as connection:
         rowq.Queue(connection).create_queue(queue_name)
         yield connection

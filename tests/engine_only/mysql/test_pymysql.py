@@ -1,0 +1,234 @@
+"""What a MySQL or MariaDB user may have done to the own connection without harm to rowq."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pymysql
+import pytest
+
+import rowq
+from rowq.engines.mysql import ENGINE
+from rowq.engines.mysql_url import connection_parameters
+from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.engines.mysql import Session
+
+AWKWARD = "a ' \" \\ \\' % %s \n \u00e9 \U0001f4a5 \\"
+
+
+@pytest.fixture
+def own(connection: Connection, queue_name: str) -> Connection:
+    rowq.Queue(connection).create_queue(queue_name)
+    return connection
+
+
+@pytest.fixture
+def other_way(database_url: str) -> Iterator[Any]:
+    """Return a function that opens a session with more of PyMySQL's arguments."""
+    opened: list[Session] = []
+
+    def open_session(**arguments: Any) -> Session:
+        opened.append(Session(**{**connection_parameters(database_url), **arguments}))
+        return opened[-1]
+
+    yield open_session
+    for session in opened:
+        ENGINE.close(session)
+
+
+def goes_and_comes_back(queue: rowq.Queue, queue_name: str) -> None:
+    """Enqueue and dequeue a message of each kind."""
+    queue.enqueue(queue_name, text=AWKWARD, headers={"x": AWKWARD}, message_type="\\")
+    queue.enqueue(queue_name, bytes(range(256)))
+    text, binary = queue.dequeue_fast(queue_name, 2)
+    assert (text.body, text.headers, text.message_type) == (AWKWARD, {"x": AWKWARD}, "\\")
+    assert binary.data == bytes(range(256))
+    assert (text.enqueued_at.tzinfo, text.body_binary) == (binary.enqueued_at.tzinfo, None)
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.usefixtures("own")
+def test_the_cursor_class_of_the_caller_does_not_matter(other_way: Any, queue_name: str) -> None:
+    for kind in (pymysql.cursors.DictCursor, pymysql.cursors.SSCursor):
+        session = other_way(autocommit=True, cursorclass=kind)
+        goes_and_comes_back(rowq.Queue(session), queue_name)
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'",
+        "sql_mode = ''",
+        "sql_mode = 'ORACLE'",
+        "sql_mode = 'PIPES_AS_CONCAT,PAD_CHAR_TO_FULL_LENGTH,HIGH_NOT_PRECEDENCE'",
+        "time_zone = '-09:30'",
+        "collation_connection = 'utf8mb4_unicode_ci'",
+        "group_concat_max_len = 4",
+        "sql_select_limit = 1",
+        "lc_time_names = 'de_DE'",
+        "optimizer_switch = 'derived_merge=off,materialization=off'",
+    ],
+)
+def test_a_setting_of_the_session_does_not_matter_and_stays(
+    own: Connection, queue_name: str, setting: str
+) -> None:
+    if "ORACLE" in setting and "mariadb" not in own.server_version.lower():
+        pytest.skip("MySQL has no such sql_mode; run with --engine mariadb")
+    name = setting.partition(" ")[0]
+    own.execute(f"set session {setting}")
+    before = own.execute(f"select @@session.{name}").fetchall()
+    goes_and_comes_back(rowq.Queue(own), queue_name)
+    assert own.execute(f"select @@session.{name}").fetchall() == before
+
+
+@pytest.mark.promise("P17")
+@pytest.mark.parametrize("level", ["READ-UNCOMMITTED", "REPEATABLE-READ", "SERIALIZABLE"])
+def test_the_isolation_of_the_session_stays(own: Connection, queue_name: str, level: str) -> None:
+    variable = (
+        "tx_isolation" if "mariadb" in own.server_version.lower() else "transaction_isolation"
+    )
+    own.execute(f"set session {variable} = '{level}'")
+    goes_and_comes_back(rowq.Queue(own), queue_name)
+    assert own.execute(f"select @@session.{variable}, @@autocommit").fetchone() == (level, 1)
+
+
+def test_a_character_set_that_cannot_hold_everything_is_refused(
+    other_way: Any, queue_name: str
+) -> None:
+    with pytest.raises(rowq.InvalidArgument, match="character set is latin1: open it with"):
+        rowq.Queue(other_way(charset="latin1")).peek(queue_name)
+
+
+@pytest.mark.promise("P01", "P17")
+def test_without_autocommit_the_first_call_opens_the_callers_transaction(
+    own: Connection, other_way: Any, queue_name: str
+) -> None:
+    session = other_way(autocommit=False)
+    queue = rowq.Queue(session)
+    queue.enqueue(queue_name, "undone")
+    assert rowq.Queue(own).peek(queue_name) == []
+    session.rollback()
+    queue.enqueue(queue_name, "kept")
+    session.commit()
+    assert [one.data for one in rowq.Queue(own).peek(queue_name, 5)] == ["kept"]
+
+
+@pytest.mark.promise("P15", "P17")
+def test_a_savepoint_and_the_transaction_of_the_caller_survive_a_refusal(
+    own: Connection, queue_name: str
+) -> None:
+    queue = rowq.Queue(own)
+    own.begin()
+    queue.enqueue(queue_name, "kept")
+    own.execute("savepoint mine")
+    queue.enqueue(queue_name, "undone")
+    with pytest.raises(rowq.QueueNotFound):
+        queue.enqueue(queue_name + "?", "refused")
+    own.execute("rollback to savepoint mine")
+    assert ENGINE.in_transaction(own)
+    own.commit()
+    assert [message.data for message in queue.peek(queue_name, 10)] == ["kept"]
+
+
+def test_a_unix_socket_is_a_way_too(own: Connection, database_url: str, queue_name: str) -> None:
+    parts = connection_parameters(database_url)
+    ((socket,),) = own.execute("select @@socket").fetchall()
+    url = f"mysql://{parts['user']}:{parts['password']}@localhost/?unix_socket={socket}"
+    with rowq.connect(url) as queue:
+        assert queue.enqueue(queue_name).outcome == "enqueued"
+
+
+def test_a_connection_of_rowqs_own_reads_what_is_committed(database_url: str) -> None:
+    with rowq.connect(database_url) as queue:
+        cursor = queue._session.connection().cursor()
+        cursor.execute(
+            "show session variables where variable_name in"
+            " ('tx_isolation', 'transaction_isolation')"
+        )
+        assert {value for _, value in cursor.fetchall()} == {"READ-COMMITTED"}
+
+
+@pytest.mark.promise("P15", "P20")
+def test_a_body_up_to_the_servers_packet_goes_and_a_bigger_one_is_refused(
+    own: Connection, other_way: Any, queue_name: str
+) -> None:
+    ((usual,),) = own.execute("select @@max_allowed_packet").fetchall()
+    limit = 1 << 20
+    own.execute(f"set global max_allowed_packet = {limit}")
+    try:
+        queue = rowq.Queue(other_way(autocommit=True))
+    finally:
+        own.execute(f"set global max_allowed_packet = {usual}")
+    text, data = "x" * (limit - 10_000), bytes(limit // 2 - 10_000)
+    queue.enqueue(queue_name, text=text)
+    queue.enqueue(queue_name, data)
+    assert [one.body or one.data for one in queue.dequeue_fast(queue_name, 2)] == [text, data]
+    for much in ({"text": "x" * limit}, {"data": bytes(limit)}, {"text": "\u00e9" * (limit // 2)}):
+        with pytest.raises(rowq.InvalidArgument, match="max_allowed_packet"):
+            queue.enqueue(queue_name, **much)
+    assert rowq.Queue(own).peek(queue_name) == []
+
+
+def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
+    server: Server, own: Connection, connect: Any, queue_name: str
+) -> None:
+    table = f"deadlock_{queue_name[-8:]}"
+    own.execute(f"create table {table} (id int primary key, n int)")
+    own.execute(f"insert into {table} select seq, 0 from seq_1_to_50")
+    other = connect(autocommit=False)
+    # The server ends the transaction that has changed fewer rows.
+    other.execute(f"update {table} set n = 1 where id > 1")
+    waiting: list[threading.Thread] = []
+
+    def deadlock() -> None:
+        with ENGINE.transaction(own):
+            own.execute(f"update {table} set n = 2 where id = 1")
+            waiting.append(_in_thread(lambda: other.execute(f"delete from {table} where id = 1")))
+            wait_until_blocked(server, server.session_id(other), server.session_id(own))
+            own.execute(f"update {table} set n = 2 where id = 2")
+
+    def handle() -> None:
+        with ENGINE.transaction(own):
+            with pytest.raises(pymysql.OperationalError, match="Deadlock") as met:
+                deadlock()
+            assert ENGINE.is_passing(met.value)
+            assert not ENGINE.in_transaction(own)
+            raise ValueError("as a handler would")
+
+    with pytest.raises(ValueError, match="as a handler would"):
+        handle()
+    waiting[0].join()
+    other.rollback()
+    assert own.execute(f"select max(n) from {table}").fetchone() == (0,)
+    own.execute(f"drop table {table}")
+
+
+def test_a_handler_that_ends_the_workers_transaction_spoils_no_other_message(
+    own: Connection, database_url: str, queue_name: str
+) -> None:
+    queue = rowq.Queue(own)
+    queue.alter_queue(queue_name, max_attempts=2, backoff_base_seconds=0)
+    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(4)])
+    table = f"effect_{queue_name[-8:]}"
+    own.execute(f"create table {table} (number int)")
+
+    def handler(message: rowq.Message, given: Any) -> None:
+        given.cursor().execute(f"insert into {table} values (%s)", (message.data,))
+        if message.data == 2:
+            given.rollback()
+
+    worker = rowq.Worker(database_url, queue_name, handler, transactional=True, drain=True)
+    stats = worker.run()
+    assert (stats.processed, stats.retried, stats.failed) == (3, 1, 1)
+    rows = own.execute(f"select number from {table} order by number").fetchall()
+    assert [number for (number,) in rows] == [0, 1, 3]
+    own.execute(f"drop table {table}")
+
+
+def _in_thread(call: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=call)
+    thread.start()
+    return thread
