@@ -29,6 +29,8 @@ begin
         "priority", "delay_seconds", "run_at", "dedup_key", "max_attempts"]';
     declare v_keys, v_key, v_value, v_type longtext;
     declare v_at int default 0;
+    declare exit handler for sqlexception
+        set p_fault = concat(v_key, ' cannot be read: ', left(v_value, 40));
     set p_body = null, p_body_binary = null, p_message_type = null, p_headers = null,
         p_priority = 5, p_delay_seconds = null, p_run_at = null, p_dedup_key = null,
         p_max_attempts = null, p_fault = null;

@@ -21,7 +21,9 @@ begin
     -- differs   rows come as one JSON array, in a result set of one column
     declare v_claim_id bigint;
     declare v_lease_until, v_until datetime(6);
-    declare v_messages longtext;
+    declare v_messages, v_front, v_json longtext;
+    declare v_part_id int;
+    declare v_is_own boolean;
     declare v_wait_seconds double default coalesce(p_wait_seconds, 20);
     declare v_pause, v_left double default 0.02;
     declare v_length bigint default @@group_concat_max_len;
@@ -63,7 +65,8 @@ begin
                'enqueued_at', date_format(h.enqueued_at, '%Y-%m-%dT%H:%i:%s.%f+00:00'),
                'lease_until', date_format(v_lease_until, '%Y-%m-%dT%H:%i:%s.%f+00:00'),
                'last_error', h.last_error
-           )) as messages
+           ))
+    into v_json
     from (
         select m.message_id, j.attempt, m.message_type, m.headers, m.body, m.body_binary,
                m.enqueued_at, m.last_error
@@ -80,5 +83,19 @@ begin
         limit 1000
     ) h;
     set session group_concat_max_len = v_length;
+
+    if v_messages is not null and v_json is null then
+        -- The engine makes no value longer than max_allowed_packet: give everything back.
+        call rowq.internal_require_queue(p_queue_name, v_part_id);
+        call rowq.internal_begin(v_is_own);
+        call rowq.internal_take(v_part_id, v_claim_id, null, v_messages);
+        call rowq.internal_to_front(v_messages, 1, v_front);
+        call rowq.internal_to_ready(v_part_id, v_front);
+        call rowq.internal_commit(v_is_own);
+        call rowq.internal_refuse(
+            'the batch is longer than max_allowed_packet; take fewer, or use dequeue_fast'
+        );
+    end if;
+    select v_json as messages;
 end//
 delimiter ;
