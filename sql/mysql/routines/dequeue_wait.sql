@@ -84,8 +84,8 @@ begin
     ) h;
     set session group_concat_max_len = v_length;
 
-    if v_messages is not null and v_json is null then
-        -- The engine makes no value longer than max_allowed_packet: give everything back.
+    if v_messages is not null and coalesce(length(v_json) >= @@max_allowed_packet, true) then
+        -- The engine cuts a value at this length, or makes none: give everything back.
         call rowq.internal_require_queue(p_queue_name, v_part_id);
         call rowq.internal_begin(v_is_own);
         call rowq.internal_take(v_part_id, v_claim_id, null, v_messages);
