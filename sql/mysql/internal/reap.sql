@@ -58,9 +58,10 @@ begin
         if v_messages is null then
             iterate claims;
         end if;
-        delete from rowq.claim
-        where part_id = p_part_id
-          and claim_id = v_claim_id;
+        delete c
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id = v_claim_id;
 
         call rowq.internal_split(v_messages, p_max_attempts, v_alive, v_dead);
         set v_error = concat('lease expired', coalesce(concat(': ', v_worker_name), ''));

@@ -66,14 +66,15 @@ begin
     end if;
 
     if v_kept is not null then
-        update rowq.claim c
+        update rowq.claim c force index (primary)
         set c.messages = v_kept
         where c.part_id = p_part_id
           and c.claim_id = p_claim_id;
     elseif p_messages is not null then
-        delete from rowq.claim
-        where part_id = p_part_id
-          and claim_id = p_claim_id;
+        delete c
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id = p_claim_id;
     end if;
 end//
 delimiter ;

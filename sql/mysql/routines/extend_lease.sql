@@ -57,7 +57,7 @@ begin
             set v_lease_until = greatest(
                 v_lease_until, utc_timestamp(6) + interval v_lease_seconds second
             );
-            update rowq.claim c
+            update rowq.claim c force index (primary)
             set c.lease_until = v_lease_until
             where c.part_id = v_part_id
               and c.claim_id = p_claim_id;

@@ -1,0 +1,46 @@
+"""What a call costs a MariaDB or MySQL server, counted and not timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.engines.base import Connection
+
+_PAGES = "show global status like 'Innodb_buffer_pool_read_requests'"
+_ROWS = "show session status like 'Handler_%'"
+# Statements that change no row, and the counting itself.
+_NOT_ROWS = {"Handler_commit", "Handler_prepare", "Handler_savepoint", "Handler_external_lock"}
+
+
+def part_of(connection: Connection, queue: str) -> int:
+    """Return the part of a queue."""
+    query = "select part_id from rowq.queue where queue_name = %s"
+    ((part,),) = connection.execute(query, [queue]).fetchall()
+    return int(part)
+
+
+def rescan(connection: Connection, queue: str) -> None:
+    """Put the floors of a queue right, as maintain does, however lately it was done."""
+    part = part_of(connection, queue)
+    connection.execute("update rowq.lane set check_after = '1970-01-01' where part_id = %s", [part])
+    connection.execute("call rowq.internal_rescan_floors(%s)", [part])
+
+
+def pages(connection: Connection, work: Callable[[], object]) -> int:
+    """Do some work and return how many pages the server looked at: dead rows cost pages too."""
+    before = int(connection.execute(_PAGES).fetchall()[0][1])
+    work()
+    return int(connection.execute(_PAGES).fetchall()[0][1]) - before
+
+
+def rows(connection: Connection, work: Callable[[], object]) -> int:
+    """Do some work in this session and return how many rows its plans touched."""
+    before = _rows(connection)
+    own = _rows(connection) - before
+    work()
+    return _rows(connection) - before - 2 * own
+
+
+def _rows(connection: Connection) -> int:
+    found = connection.execute(_ROWS).fetchall()
+    return sum(int(value) for name, value in found if name not in _NOT_ROWS)

@@ -1,0 +1,200 @@
+"""Dequeue stays flat on InnoDB while an old read view keeps every dead row.
+
+The server's pages are counted, and not its rows: a dead row costs pages and appears in no other
+figure. Without the floor, the last dequeue of a drain looks at all that was taken before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import median
+
+import pytest
+
+from tests.engine_only.mysql.costs import pages, part_of, rescan
+from tests.engines.base import Connection
+from tests.helpers.calls import call, rolled_back, take, transaction
+
+Connect = Callable[..., Connection]
+
+BATCHES = 3
+"""Batches of 10,000 messages."""
+
+DEAD = 200_000
+"""Dead rows that a test makes at once."""
+
+SMALL = 150
+"""Pages of a call that finds nothing; walking so many dead rows costs some hundreds more."""
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> str:
+    call(connection, "create_queue", queue_name=queue_name)
+    return queue_name
+
+
+@pytest.fixture
+def old_view(connect: Connect, queue: str) -> Iterator[None]:
+    """Hold a read view, as a backup or a long report does."""
+    session = connect()
+    session.execute("set session transaction isolation level repeatable read")
+    session.execute("start transaction with consistent snapshot")
+    session.execute("select count(*) from rowq.queue")
+    yield
+    session.rollback()
+
+
+def fill(connection: Connection, queue: str, batches: int = BATCHES) -> None:
+    for _ in range(batches):
+        call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 10_000)
+
+
+def drain(connection: Connection, queue: str, isolation: str | None) -> list[int]:
+    """Take and complete everything; return the pages of each dequeue."""
+    costs: list[int] = []
+    found = True
+    while found:
+
+        def look() -> None:
+            nonlocal found
+            rows = take(connection, queue, 100)
+            found = bool(rows)
+            if rows:
+                call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+
+        if isolation is None:
+            costs.append(pages(connection, look))
+        else:
+            connection.execute(f"set transaction isolation level {isolation}")
+            with transaction(connection):
+                costs.append(pages(connection, look))
+        if len(costs) % 20 == 0:
+            rescan(connection, queue)
+    return costs[:-1]
+
+
+@pytest.mark.promise("P13")
+@pytest.mark.parametrize("isolation", [None, "read committed", "repeatable read"])
+@pytest.mark.usefixtures("old_view")
+def test_dequeue_is_flat_under_an_old_read_view(
+    connection: Connection, connect: Connect, queue: str, isolation: str | None
+) -> None:
+    fill(connection, queue)
+    session = connect()
+    costs = drain(session, queue, isolation)
+    assert len(costs) == BATCHES * 100
+    assert median(costs[-40:]) < 1.2 * median(costs[:40]), costs
+    rescan(connection, queue)
+    nothing = pages(connection, lambda: take(session, queue))
+    _forget_floors(connection, queue)
+    assert pages(connection, lambda: take(session, queue)) > nothing + BATCHES * 15
+
+
+@pytest.mark.promise("P13")
+@pytest.mark.usefixtures("old_view")
+def test_an_empty_lane_does_not_walk_the_dead_rows_of_the_next(
+    connection: Connection, queue: str
+) -> None:
+    call(connection, "enqueue", queue_name=queue, priority=4)
+    [first] = take(connection, queue)
+    call(connection, "complete", queue_name=queue, claim_id=first.claim_id)
+    _make_dead_rows(connection, queue, lane=11)
+    rescan(connection, queue)
+    assert pages(connection, lambda: take(connection, queue)) < SMALL
+
+
+@pytest.mark.promise("P13")
+@pytest.mark.usefixtures("old_view")
+def test_without_floors_the_same_dead_rows_would_be_walked(
+    connection: Connection, queue: str
+) -> None:
+    _make_dead_rows(connection, queue, lane=11)
+    _forget_floors(connection, queue)
+    assert pages(connection, lambda: take(connection, queue)) > 2 * SMALL
+
+
+@pytest.mark.promise("P13")
+@pytest.mark.usefixtures("old_view")
+def test_promote_does_not_walk_what_was_promoted_before(connection: Connection, queue: str) -> None:
+    part = part_of(connection, queue)
+    connection.execute(
+        "insert into rowq.delayed (part_id, due_at, message_id, lane)"
+        " select %s, utc_timestamp(6) - interval 1 day + interval n.n microsecond, n.n, 11"
+        f" from {_numbers(DEAD)} n",
+        [part],
+    )
+    connection.execute("delete from rowq.delayed where part_id = %s and message_id > 0", [part])
+    rescan(connection, queue)
+    assert pages(connection, lambda: call(connection, "promote", queue_name=queue)) < SMALL
+
+
+@pytest.mark.promise("P13")
+@pytest.mark.usefixtures("old_view")
+def test_reap_does_not_walk_the_claims_that_were_finished(
+    connection: Connection, queue: str
+) -> None:
+    part = part_of(connection, queue)
+    call(connection, "enqueue", queue_name=queue)
+    connection.execute(
+        "insert into rowq.claim (part_id, lease_until, messages)"
+        f" select %s, utc_timestamp(6), '[]' from {_numbers(DEAD)} n",
+        [part],
+    )
+    connection.execute("delete from rowq.claim where part_id = %s and claim_id > 0", [part])
+    take(connection, queue)
+    rescan(connection, queue)
+    assert pages(connection, lambda: call(connection, "reap", queue_name=queue)) < SMALL
+
+
+@pytest.mark.promise("P14")
+def test_a_clock_that_was_set_back_costs_a_message_one_rescan(
+    connection: Connection, queue: str
+) -> None:
+    part = part_of(connection, queue)
+    ahead = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) + 3600000000"
+    connection.execute(
+        f"update rowq.lane set floor = {ahead} where part_id = %s and lane = 11", [part]
+    )
+    call(connection, "enqueue", queue_name=queue, body="after the clock was set right")
+    assert take(connection, queue) == []
+    rescan(connection, queue)
+    assert [row.body for row in take(connection, queue)] == ["after the clock was set right"]
+
+
+@pytest.mark.promise("P14")
+def test_a_lane_whose_first_producer_rolled_back_is_found_open_or_opened_by_a_rescan(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    with rolled_back(first := connect()):
+        call(first, "enqueue", queue_name=queue, priority=0)
+        call(connection, "enqueue", queue_name=queue, body="second", priority=0)
+    rescan(connection, queue)
+    assert [row.body for row in take(connection, queue)] == ["second"]
+
+
+def _forget_floors(connection: Connection, queue: str) -> None:
+    part = part_of(connection, queue)
+    connection.execute("update rowq.lane set floor = 0 where part_id = %s", [part])
+
+
+def _make_dead_rows(connection: Connection, queue: str, lane: int) -> None:
+    part = part_of(connection, queue)
+    moment = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))"
+    connection.execute(
+        "insert into rowq.ready (part_id, lane, seq, message_id)"
+        f" select %s, %s, {moment} - 60000000 + n.n, n.n from {_numbers(DEAD)} n",
+        [part, lane],
+    )
+    connection.execute("delete from rowq.ready where part_id = %s and message_id > 0", [part])
+
+
+def _numbers(count: int) -> str:
+    """Return a table with the numbers from 1, as SQL."""
+    assert count == 200_000
+    digits = " union all ".join(f"select {n} d" for n in range(10))
+    parts = " cross join ".join(f"({digits}) t{n}" for n in range(4))
+    return (
+        "(select h.d * 10000 + t0.d * 1000 + t1.d * 100 + t2.d * 10 + t3.d + 1 as n"
+        f" from (select d + 10 * e as d from ({digits}) a"
+        f" cross join (select 0 e union all select 1) b) h cross join {parts})"
+    )

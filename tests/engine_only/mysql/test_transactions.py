@@ -1,0 +1,176 @@
+"""Whose transaction it is: the caller's if there is one, else the routine's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rowq.resources import sql_directory
+from tests.engines.base import Connection
+from tests.helpers.calls import call, one, refused, send, take, take_one, transaction
+
+Connect = Callable[..., Connection]
+
+LEVELS = ["read committed", "repeatable read"]
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> str:
+    call(connection, "create_queue", queue_name=queue_name)
+    return queue_name
+
+
+@pytest.fixture
+def impatient(connect: Connect) -> Connection:
+    """Return a session in which whoever waits for a lock fails within a second."""
+    session = connect()
+    session.execute("set session innodb_lock_wait_timeout = 1")
+    return session
+
+
+def begin(session: Connection, level: str) -> None:
+    session.execute(f"set transaction isolation level {level}")
+    session.execute("begin")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_dequeue_that_found_less_than_asked_lets_producers_and_consumers_go_on(
+    connect: Connect, impatient: Connection, queue: str, level: str
+) -> None:
+    send(impatient, queue, "1", "2")
+    begin(session := connect(), level)
+    assert len(take(session, queue, 10)) == 2
+    send(impatient, queue, "3")
+    assert [row.body for row in take(impatient, queue, 10)] == ["3"]
+    session.rollback()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_dequeue_that_found_nothing_lets_producers_go_on(
+    connect: Connect, impatient: Connection, queue: str, level: str
+) -> None:
+    begin(session := connect(), level)
+    assert take(session, queue, 10) == []
+    send(impatient, queue, "1", "2", delay_seconds=0)
+    send(impatient, queue, "3", delay_seconds=60)
+    session.rollback()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("routine", ["complete", "retry_later", "fail_now", "release"])
+def test_finishing_in_an_open_transaction_lets_others_go_on(
+    connect: Connect, impatient: Connection, queue: str, level: str, routine: str
+) -> None:
+    send(impatient, queue, "1", "2")
+    claim = take(impatient, queue, 2)[0].claim_id
+    begin(session := connect(), level)
+    call(session, routine, queue_name=queue, claim_id=claim)
+    send(impatient, queue, "3")
+    mine = take_one(impatient, queue)
+    call(impatient, "complete", queue_name=queue, claim_id=mine.claim_id)
+    session.commit()
+
+
+def test_an_old_read_view_returns_every_message_that_it_leases(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    send(connection, queue, "old")
+    begin(session := connect(), "repeatable read")
+    session.execute("select count(*) from rowq.queue")
+    send(connection, queue, "new")
+    held = take(session, queue, 10)
+    done = call(session, "complete", queue_name=queue, claim_id=held[0].claim_id)
+    session.commit()
+    assert [row.message_id for row in done] == [row.message_id for row in held]
+    assert len(held) + len(take(connection, queue, 10)) == 2
+
+
+def test_an_old_read_view_finishes_what_others_took_after_it(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    begin(session := connect(), "repeatable read")
+    session.execute("select count(*) from rowq.queue")
+    send(connection, queue, "new", max_attempts=1)
+    row = take_one(connection, queue)
+    done = one(session, "retry_later", queue_name=queue, claim_id=row.claim_id)
+    session.commit()
+    assert (done.message_id, done.outcome) == (row.message_id, "dead")
+
+
+@pytest.mark.promise("P15", "P17")
+def test_a_refused_call_leaves_the_callers_own_work_in_place(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    session = connect()
+    with transaction(session):
+        send(session, queue, "mine")
+        refused(session, "RQ711", "enqueue", queue_name=queue, priority=10)
+        refused(
+            session,
+            "RQ711",
+            "enqueue_batch",
+            queue_name=queue,
+            messages=[{"body": "one"}, {"body": "two", "priority": 10}],
+        )
+        refused(session, "RQ721", "complete", queue_name=queue, claim_id=2**40)
+    assert [row.body for row in take(connection, queue, 10)] == ["mine"]
+
+
+@pytest.mark.promise("P17")
+def test_without_autocommit_a_call_opens_the_callers_transaction(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    session = connect(autocommit=False)
+    send(session, queue, "rolled back")
+    session.rollback()
+    assert take(connection, queue) == []
+    send(session, queue, "committed")
+    session.commit()
+    take(session, queue)
+    session.rollback()
+    assert take_one(connection, queue).attempt == 1
+
+
+@pytest.mark.promise("P17")
+def test_a_session_that_chains_transactions_is_left_without_one(
+    connect: Connect, queue: str
+) -> None:
+    session = connect()
+    session.execute("set session completion_type = 1")
+    send(session, queue, "x")
+    refused(session, "RQ701", "enqueue", queue_name=f"no {queue}")
+    session.execute("set transaction isolation level read committed")  # 1568 inside a transaction
+
+
+def test_the_isolation_of_the_callers_next_transaction_is_the_callers(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    session = connect()
+    session.execute("set session transaction isolation level repeatable read")
+    call(session, "enqueue", queue_name=queue)
+    take(session, queue)
+    refused(session, "RQ711", "enqueue", queue_name=queue, priority=10)
+    refused(session, "RQ701", "dequeue_fast", queue_name=f"no {queue}")
+    session.execute("begin")
+    before = _messages(session, queue)
+    send(connection, queue, "x")
+    assert _messages(session, queue) == before
+    session.rollback()
+
+
+def test_only_one_file_opens_transactions_and_none_but_its_counterparts_end_them() -> None:
+    folder = sql_directory() / "mysql"
+    openers = {"begin.sql"}
+    enders = {"commit.sql", "undo.sql"}
+    for path in [*folder.glob("internal/*.sql"), *folder.glob("routines/*.sql")]:
+        code = [line.strip() for line in path.read_text().splitlines()]
+        code = [line for line in code if not line.startswith("--")]
+        assert ("start transaction;" in code) == (path.name in openers), path
+        ends = [line for line in code if line.startswith(("commit", "rollback"))]
+        assert bool(ends) == (path.parent.name == "internal" and path.name in enders), path
+
+
+def _messages(session: Connection, queue: str) -> int:
+    query = "select count(*) from rowq.message join rowq.queue using (part_id) where queue_name=%s"
+    return int(session.execute(query, [queue]).fetchall()[0][0])
