@@ -21,10 +21,11 @@ def install(url: str) -> None:
     client = shutil.which("mariadb") or shutil.which("mysql")
     assert client is not None
     words = [f"--{name}={parts[name]}" for name in ("host", "port", "user", "password")]
+    folder = sql_directory() / engine
     done = subprocess.run(
         [client, "--no-defaults", *words, "--batch"],
-        input=f"source {sql_directory() / engine / 'install.sql'}",
-        cwd=sql_directory() / engine,
+        input=(folder / "install.sql").read_text(encoding="utf-8"),
+        cwd=folder,
         text=True,
         capture_output=True,
         check=False,

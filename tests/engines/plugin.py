@@ -110,7 +110,7 @@ def _chosen(config: pytest.Config) -> list[str]:
     servers = config.stash[SERVERS]
     words = _words(config)
     if not words:
-        return [*servers.at_hand, *sorted(required() - set(servers.at_hand))]
+        return [*servers.at_hand, *sorted(servers.required - set(servers.at_hand))]
     return list(dict.fromkeys(name for word in words for name in servers.named(word)))
 
 
@@ -126,7 +126,7 @@ def server(request: pytest.FixtureRequest) -> Server:
     try:
         return request.config.stash[SERVERS].get(name)
     except Unavailable as reason:
-        if name in required():
+        if name in request.config.stash[SERVERS].required:
             pytest.fail(f"{name} is in {REQUIRED_VARIABLE} and is not available: {reason}")
         pytest.skip(f"{name}: {reason}")
 

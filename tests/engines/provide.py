@@ -15,7 +15,7 @@ REQUIRED_VARIABLE = "ROWQ_REQUIRE_ENGINES"
 
 
 def required() -> set[str]:
-    """Return the names of servers whose absence is a failure and not a skip."""
+    """Return the words for servers whose absence is a failure and not a skip."""
     return {name for name in os.environ.get(REQUIRED_VARIABLE, "").split(",") if name}
 
 
@@ -51,6 +51,11 @@ class Servers:
         return [one for one in self.at_hand if versions.fullmatch(one)] or [
             one for one in self.names if versions.fullmatch(one)
         ][:1]
+
+    @property
+    def required(self) -> set[str]:
+        """The servers whose absence is a failure and not a skip."""
+        return {name for word in required() for name in self.named(word)}
 
     def engine_of(self, name: str) -> str:
         """Return the engine of a server, such as mysql of mariadb10.11."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from rowq.contract import Routine
+from rowq.contract import Parameter, Routine
 from rowq.engines import engine_for_connection
 from tests.engines.base import Connection
 from tests.helpers.mysql import MysqlDialect
@@ -28,8 +28,8 @@ class Dialect(Protocol):
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Call a routine with these arguments by name; return column names and rows."""
 
-    def can_say(self, value: Any) -> bool:
-        """Whether a statement can have this value as an argument at all."""
+    def can_say(self, parameter: Parameter, value: Any) -> bool:
+        """Whether a call can have this value as an argument at all."""
 
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number (such as RQ701, or the engine's own) and text of an error."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pymysql
 
-from rowq.contract import Routine
+from rowq.contract import Parameter, Routine
 from tests.helpers.mysql_catalog import MysqlCatalog
 from tests.helpers.mysql_tables import MysqlTables
 
@@ -42,11 +42,13 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
             tuple(_read(*one) for one in zip(columns, types, row, strict=True)) for row in rows
         ]
 
-    def can_say(self, value: Any) -> bool:
-        """Whether a statement can have this value as an argument: nothing is infinite."""
+    def can_say(self, parameter: Parameter, value: Any) -> bool:
+        """Whether a call can have this value: nothing is infinite, and null means the default."""
+        if value is None:
+            return parameter.default in {None, "null"}
         if isinstance(value, float):
             return math.isfinite(value)
-        return value not in {"infinity", "-infinity"} if isinstance(value, str) else True
+        return not (parameter.type == "timestamp" and value in {"infinity", "-infinity"})
 
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number, such as RQ701 or the engine's own, and text of an error."""

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import tuple_row
 
-from rowq.contract import Routine, load_contract
+from rowq.contract import Parameter, Routine, load_contract
 from tests.helpers.postgres_catalog import PostgresCatalog
 from tests.helpers.postgres_tables import PostgresTables
 
@@ -37,9 +37,9 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
             columns = [column.name.removeprefix("p_") for column in cursor.description or ()]
             return columns, cursor.fetchall()
 
-    def can_say(self, value: Any) -> bool:
-        """Whether a statement can have this value as an argument: any."""
-        del value
+    def can_say(self, parameter: Parameter, value: Any) -> bool:
+        """Whether a call can have this value as an argument: any."""
+        del parameter, value
         return True
 
     def error(self, error: Exception) -> tuple[str, str]:

@@ -39,7 +39,7 @@ def old_view(connect: Connect, queue: str) -> Iterator[None]:
     session = connect()
     session.execute("set session transaction isolation level repeatable read")
     session.execute("start transaction with consistent snapshot")
-    session.execute("select count(*) from rowq.queue")
+    session.execute("select part_id from rowq.queue where queue_name = %s", [queue])
     yield
     session.rollback()
 
