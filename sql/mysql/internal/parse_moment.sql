@@ -13,7 +13,9 @@ begin
     -- commits   never; the caller owns the transaction
     -- errors    none
     -- differs   nothing
-    declare v_zone varchar(6) default regexp_substr(p_text, '(Z|[+-][0-9]{2}:?[0-9]{2})$');
+    declare v_zone varchar(6) default coalesce(
+        regexp_substr(p_text, '(Z|[+-][0-9]{2}:?[0-9]{2})$'), ''
+    );
     declare v_minutes int default 0;
     set p_moment = null;
 

@@ -9,7 +9,7 @@ begin
     -- version   1
     -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
     -- promise   P04 P08
-    -- locks     the claim row first; then message and dedup rows
+    -- locks     with an archive the part, shared; the claim row; then message and dedup rows
     -- commits   its own transaction where the caller has none; never the caller's
     -- errors    RQ701 RQ711 RQ721
     -- differs   nothing
@@ -44,6 +44,9 @@ begin
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
 
+            if v_archive_days > 0 then
+                call rowq.internal_enter(v_part_id, p_queue_name);
+            end if;
             call rowq.internal_take(v_part_id, p_claim_id, p_message_ids, v_messages);
             if v_messages is not null then
                 call rowq.internal_finish(v_part_id, v_archive_days, v_messages, 'completed');
