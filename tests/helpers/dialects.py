@@ -43,6 +43,9 @@ class Dialect(Protocol):
     def rollback(self, connection: Connection) -> None:
         """Roll it back."""
 
+    def wait_at_most(self, connection: Connection, seconds: int) -> None:
+        """Let a session wait no longer than this for a lock; then a statement of it fails."""
+
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Open a transaction that can be prepared under a name."""
 

@@ -73,6 +73,10 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
         """Roll it back."""
         connection.rollback()
 
+    def wait_at_most(self, connection: Connection, seconds: int) -> None:
+        """Let a session wait no longer than this for a row; then a statement of it fails."""
+        connection.cursor().execute(f"set session innodb_lock_wait_timeout = {seconds}")
+
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Open a transaction that can be prepared under a name."""
         cursor = connection.cursor()

@@ -59,6 +59,10 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
         """Roll it back."""
         connection.execute("rollback")
 
+    def wait_at_most(self, connection: Connection, seconds: int) -> None:
+        """Let a session wait no longer than this for a lock; then a statement of it fails."""
+        connection.execute(f"set lock_timeout = '{seconds}s'".encode())
+
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Open a transaction that can be prepared under a name."""
         del name

@@ -12,6 +12,7 @@ import pytest
 from rowq import NewMessage, Queue
 from rowq.engines import engine_for_connection
 from tests.engines.base import wait_until
+from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
 from tests.stored_times import tick
@@ -97,6 +98,7 @@ def test_strict_housekeeping_beside_late_committers_loses_nothing(
 ) -> None:
     strict, late, other = sessions(3)
     sent = late.begin().queue.enqueue(queue, 0).message_id
+    dialect_of(strict.connection).wait_at_most(strict.connection, 1)
     strict.begin(isolation).execute("select 1")
     for _ in range(2):
         other.queue.enqueue_batch(queue, [NewMessage()] * 1000)
