@@ -41,6 +41,7 @@ source internal/outcomes.sql
 source internal/parse_message.sql
 source internal/parse_moment.sql
 source internal/pick.sql
+source internal/pick_due.sql
 source internal/promote.sql
 source internal/reap.sql
 source internal/refuse.sql

@@ -22,29 +22,32 @@ begin
     declare v_expired, v_messages, v_alive, v_dead, v_front longtext;
     declare v_worker_name varchar(200);
     declare v_error varchar(300);
-    declare v_floor, v_claim_id bigint;
+    declare v_after, v_claim_id bigint;
     declare v_at int default 0;
     set p_reaped = 0, p_died = 0;
 
-    select l.floor into v_floor
+    select greatest(l.floor - 1, 0) into v_after
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
       and l.lane = -1;
 
-    -- Looked for without locks, so that live claims are left in peace; then locked one by one.
-    select json_arrayagg(h.claim_id) into v_expired
-    from (
-        select c.claim_id
-        from rowq.claim c force index (primary)
-        where c.part_id = p_part_id
-          and c.claim_id > 0
-          and c.claim_id >= v_floor
-          and c.lease_until <= utc_timestamp(6)
-        order by c.part_id, c.claim_id
-        limit p_limit
-    ) h;
-
-    claims: while v_at < coalesce(json_length(v_expired), 0) and p_reaped + p_died < p_limit do
+    claims: while p_reaped + p_died < p_limit do
+        if v_at >= coalesce(json_length(v_expired), 0) then
+            -- Looked for without locks, so that live claims are left in peace; locked one by one.
+            select json_arrayagg(h.claim_id), max(h.claim_id), 0 into v_expired, v_after, v_at
+            from (
+                select c.claim_id
+                from rowq.claim c force index (primary)
+                where c.part_id = p_part_id
+                  and c.claim_id > v_after
+                  and c.lease_until <= utc_timestamp(6)
+                order by c.part_id, c.claim_id
+                limit p_limit
+            ) h;
+            if v_expired is null then
+                leave claims;
+            end if;
+        end if;
         set v_claim_id = json_extract(v_expired, concat('$[', v_at, ']')), v_at = v_at + 1;
 
         -- A heartbeat or a finish that came first makes it fail the condition, or be passed over.
