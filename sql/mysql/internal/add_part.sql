@@ -5,14 +5,14 @@ create procedure rowq.internal_add_part(p_part_id int)
 sql security definer
 modifies sql data
 begin
-    -- routine   internal_add_part
-    -- version   1
-    -- purpose   The door, lanes and fences of a new queue.
-    -- promise   P13
-    -- locks     new rows only
-    -- commits   never; the caller owns the transaction
-    -- errors    none
-    -- differs   PostgreSQL opens lanes when they are first used, and needs no fences
+-- routine   internal_add_part
+-- version   1
+-- purpose   The door, lanes and fences of a new queue.
+-- promise   P13
+-- locks     new rows only
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   PostgreSQL opens lanes when they are first used, and needs no fences
     declare v_lane smallint default 0;
 
     insert ignore into rowq.part (part_id) values (p_part_id);

@@ -13,14 +13,14 @@ create procedure rowq.internal_dequeue(
 sql security definer
 modifies sql data
 begin
-    -- routine   internal_dequeue
-    -- version   1
-    -- purpose   Lease up to p_batch_size ready messages to one new claim; nulls when there is none.
-    -- promise   P02 P03 P05 P06 P07 P13 P18
-    -- locks     ready rows, passing over locked ones; the part, shared; the new claim row
-    -- commits   its own transaction where the caller has none; never the caller's
-    -- errors    RQ701 RQ711
-    -- differs   two routines share it, as a procedure cannot read the result of another
+-- routine   internal_dequeue
+-- version   1
+-- purpose   Lease up to p_batch_size ready messages to one new claim; nulls when there is none.
+-- promise   P02 P03 P05 P06 P07 P13 P18
+-- locks     ready rows, passing over locked ones; the part, shared; the new claim row
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   two routines share it, as a procedure cannot read the result of another
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_lease_seconds, v_promoted int;

@@ -10,14 +10,14 @@ create procedure rowq.internal_finish(
 sql security definer
 modifies sql data
 begin
-    -- routine   internal_finish
-    -- version   1
-    -- purpose   Remove finished messages, or note them for the archive.
-    -- promise   P04 P12
-    -- locks     message rows; dedup rows
-    -- commits   never; the caller owns the transaction
-    -- errors    none
-    -- differs   nothing
+-- routine   internal_finish
+-- version   1
+-- purpose   Remove finished messages, or note them for the archive.
+-- promise   P04 P12
+-- locks     message rows; dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, state, messages)
         values (p_part_id, utc_timestamp(6), p_state, p_messages);

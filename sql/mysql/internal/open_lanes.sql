@@ -5,14 +5,14 @@ create procedure rowq.internal_open_lanes(p_part_id int, p_lane smallint)
 sql security definer
 modifies sql data
 begin
-    -- routine   internal_open_lanes
-    -- version   1
-    -- purpose   Let dequeue look into a lane and its front companion.
-    -- promise   P02
-    -- locks     the rows of the two lanes, passing over locked ones
-    -- commits   never; the caller owns the transaction
-    -- errors    none
-    -- differs   nothing
+-- routine   internal_open_lanes
+-- version   1
+-- purpose   Let dequeue look into a lane and its front companion.
+-- promise   P02
+-- locks     the rows of the two lanes, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
     declare v_locked int;
     -- Whoever holds the rows is opening them too; should that be rolled back, the next maintain
     -- finds the messages and opens the lanes.

@@ -5,14 +5,14 @@ create procedure rowq.internal_rescan_floors(p_part_id int)
 sql security definer
 modifies sql data
 begin
-    -- routine   internal_rescan_floors
-    -- version   1
-    -- purpose   Look for the first live row of every lane from its very start, and put the floors right.
-    -- promise   P13 P14
-    -- locks     rows of lanes, passing over locked ones
-    -- commits   never; the caller owns the transaction
-    -- errors    none
-    -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
+-- routine   internal_rescan_floors
+-- version   1
+-- purpose   Look for the first live row of every lane from its very start, and put the floors right.
+-- promise   P13 P14
+-- locks     rows of lanes, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   PostgreSQL looks from a safe mark, and from the start once a minute
     declare c_duty int default 50;
     -- In microseconds.
     declare c_short_walk bigint default 300;

@@ -9,14 +9,14 @@ create procedure rowq.internal_store_batch(
 sql security definer
 modifies sql data
 begin
-    -- routine   internal_store_batch
-    -- version   1
-    -- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each.
-    -- promise   P01 P05 P12
-    -- locks     new rows only; with dedup keys, waits for other open enqueues of them, in key order
-    -- commits   never; the caller owns the transaction
-    -- errors    RQ711
-    -- differs   PostgreSQL stores a batch as a set; here ids come one by one
+-- routine   internal_store_batch
+-- version   1
+-- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each.
+-- promise   P01 P05 P12
+-- locks     new rows only; with dedup keys, waits for other open enqueues of them, in key order
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   PostgreSQL stores a batch as a set; here ids come one by one
     declare v_place int;
     declare v_message, v_chunk, v_body, v_message_type, v_headers, v_dedup_key longtext;
     declare v_body_binary longblob;

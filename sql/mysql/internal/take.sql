@@ -10,14 +10,14 @@ create procedure rowq.internal_take(
 sql security definer
 modifies sql data
 begin
-    -- routine   internal_take
-    -- version   1
-    -- purpose   Take messages out of a claim: those asked for that it still holds, or all of them; null when there is none.
-    -- promise   P08
-    -- locks     the claim row, first of all
-    -- commits   never; the caller owns the transaction
-    -- errors    RQ721
-    -- differs   a claim holds its messages as a JSON array
+-- routine   internal_take
+-- version   1
+-- purpose   Take messages out of a claim: those asked for that it still holds, or all of them; null when there is none.
+-- promise   P08
+-- locks     the claim row, first of all
+-- commits   never; the caller owns the transaction
+-- errors    RQ721
+-- differs   a claim holds its messages as a JSON array
     declare v_held, v_kept longtext;
     set p_messages = null;
 

@@ -10,14 +10,14 @@ create procedure rowq.internal_take_ready(
 sql security definer
 modifies sql data
 begin
-    -- routine   internal_take_ready
-    -- version   1
-    -- purpose   Take up to p_limit messages from the lanes, best lane first; null when there is none.
-    -- promise   P05 P06 P13
-    -- locks     ready rows, passing over locked ones; rows of lanes, too
-    -- commits   never; the caller owns the transaction
-    -- errors    none
-    -- differs   nothing
+-- routine   internal_take_ready
+-- version   1
+-- purpose   Take up to p_limit messages from the lanes, best lane first; null when there is none.
+-- promise   P05 P06 P13
+-- locks     ready rows, passing over locked ones; rows of lanes, too
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
     declare v_left int default p_limit;
     declare v_lane smallint default -1;
     declare v_next, v_probe smallint;

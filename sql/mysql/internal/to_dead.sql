@@ -5,14 +5,14 @@ create procedure rowq.internal_to_dead(p_part_id int, p_messages longtext, p_err
 sql security definer
 modifies sql data
 begin
-    -- routine   internal_to_dead
-    -- version   1
-    -- purpose   Keep messages as dead with the last error; their dedup keys are free again.
-    -- promise   P10 P12
-    -- locks     new dead rows; message rows; dedup rows
-    -- commits   never; the caller owns the transaction
-    -- errors    none
-    -- differs   nothing
+-- routine   internal_to_dead
+-- version   1
+-- purpose   Keep messages as dead with the last error; their dedup keys are free again.
+-- promise   P10 P12
+-- locks     new dead rows; message rows; dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
     insert into rowq.dead (part_id, message_id, lane, attempt, died_at)
     select p_part_id, j.message_id, j.lane, j.attempt, utc_timestamp(6)
     from json_table(

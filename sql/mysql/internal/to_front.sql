@@ -5,14 +5,14 @@ create procedure rowq.internal_to_front(p_messages longtext, p_spent int, out p_
 sql security definer
 modifies sql data
 begin
-    -- routine   internal_to_front
-    -- version   1
-    -- purpose   Messages as they go to the front of their priority, p_spent attempts fewer.
-    -- promise   P09
-    -- locks     none
-    -- commits   never; the caller owns the transaction
-    -- errors    none
-    -- differs   nothing elsewhere: other engines change arrays in place
+-- routine   internal_to_front
+-- version   1
+-- purpose   Messages as they go to the front of their priority, p_spent attempts fewer.
+-- promise   P09
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing elsewhere: other engines change arrays in place
     select json_arrayagg(json_array(j.message_id, j.lane div 2 * 2, j.attempt - p_spent))
     into p_front
     from json_table(

@@ -5,14 +5,14 @@ create procedure rowq.complete(p_queue_name longtext, p_claim_id bigint, p_messa
 sql security definer
 modifies sql data
 begin
-    -- routine   complete
-    -- version   1
-    -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
-    -- promise   P04 P08
-    -- locks     with an archive the part, shared; the claim row; then message and dedup rows
-    -- commits   its own transaction where the caller has none; never the caller's
-    -- errors    RQ701 RQ711 RQ721
-    -- differs   nothing
+-- routine   complete
+-- version   1
+-- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
+-- promise   P04 P08
+-- locks     with an archive the part, shared; the claim row; then message and dedup rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_archive_days int;

@@ -10,14 +10,14 @@ create procedure rowq.dequeue_fast(
 sql security definer
 modifies sql data
 begin
-    -- routine   dequeue_fast
-    -- version   1
-    -- purpose   Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.
-    -- promise   P02 P03 P05 P06 P07 P13 P18
-    -- locks     ready rows, passing over locked ones; the part, shared; the new claim row
-    -- commits   its own transaction where the caller has none; never the caller's
-    -- errors    RQ701 RQ711
-    -- differs   the batch is held as a JSON array in the claim row
+-- routine   dequeue_fast
+-- version   1
+-- purpose   Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.
+-- promise   P02 P03 P05 P06 P07 P13 P18
+-- locks     ready rows, passing over locked ones; the part, shared; the new claim row
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   the batch is held as a JSON array in the claim row
     declare v_claim_id bigint;
     declare v_lease_until datetime(6);
     declare v_messages longtext;

@@ -11,14 +11,14 @@ create procedure rowq.dequeue_wait(
 sql security definer
 modifies sql data
 begin
-    -- routine   dequeue_wait
-    -- version   1
-    -- purpose   As dequeue_fast, but wait until something is ready or the time is up.
-    -- promise   P03 P17
-    -- locks     as dequeue_fast; none while waiting
-    -- commits   after each look, so that no snapshot is held while it waits; needs autocommit
-    -- errors    RQ701 RQ711 RQ713
-    -- differs   rows come as one JSON array, in a result set of one column
+-- routine   dequeue_wait
+-- version   1
+-- purpose   As dequeue_fast, but wait until something is ready or the time is up.
+-- promise   P03 P17
+-- locks     as dequeue_fast; none while waiting
+-- commits   after each look, so that no snapshot is held while it waits; needs autocommit
+-- errors    RQ701 RQ711 RQ713
+-- differs   rows come as one JSON array, in a result set of one column
     declare v_claim_id bigint;
     declare v_lease_until, v_until datetime(6);
     declare v_messages, v_front, v_json longtext;

@@ -16,14 +16,14 @@ create procedure rowq.enqueue(
 sql security definer
 modifies sql data
 begin
-    -- routine   enqueue
-    -- version   1
-    -- purpose   Hand over one message.
-    -- promise   P01 P05 P11 P12 P15 P20
-    -- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it
-    -- commits   its own transaction where the caller has none; never the caller's
-    -- errors    RQ701 RQ711
-    -- differs   nothing
+-- routine   enqueue
+-- version   1
+-- purpose   Hand over one message.
+-- promise   P01 P05 P11 P12 P15 P20
+-- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_fault varchar(120);

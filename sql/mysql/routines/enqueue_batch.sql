@@ -5,14 +5,14 @@ create procedure rowq.enqueue_batch(p_queue_name longtext, p_messages longtext)
 sql security definer
 modifies sql data
 begin
-    -- routine   enqueue_batch
-    -- version   1
-    -- purpose   Hand over many messages in one call: all of them or, on an error, none.
-    -- promise   P01 P05 P11 P12 P15 P20
-    -- locks     new rows; the part, shared; waits for open enqueues of the same keys, in key order
-    -- commits   its own transaction where the caller has none; never the caller's
-    -- errors    RQ701 RQ711
-    -- differs   nothing
+-- routine   enqueue_batch
+-- version   1
+-- purpose   Hand over many messages in one call: all of them or, on an error, none.
+-- promise   P01 P05 P11 P12 P15 P20
+-- locks     new rows; the part, shared; waits for open enqueues of the same keys, in key order
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;

@@ -5,14 +5,14 @@ create procedure rowq.extend_lease(p_queue_name longtext, p_claim_id bigint, p_l
 sql security definer
 modifies sql data
 begin
-    -- routine   extend_lease
-    -- version   1
-    -- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
-    -- promise   P08
-    -- locks     the claim row
-    -- commits   its own transaction where the caller has none; never the caller's
-    -- errors    RQ701 RQ711 RQ721
-    -- differs   nothing
+-- routine   extend_lease
+-- version   1
+-- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
+-- promise   P08
+-- locks     the claim row
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_lease_seconds int;

@@ -10,14 +10,14 @@ create procedure rowq.fail_now(
 sql security definer
 modifies sql data
 begin
-    -- routine   fail_now
-    -- version   1
-    -- purpose   Declare messages dead without another attempt.
-    -- promise   P08 P10
-    -- locks     the part, shared; the claim row; then message, dead and dedup rows
-    -- commits   its own transaction where the caller has none; never the caller's
-    -- errors    RQ701 RQ711 RQ721
-    -- differs   nothing
+-- routine   fail_now
+-- version   1
+-- purpose   Declare messages dead without another attempt.
+-- promise   P08 P10
+-- locks     the part, shared; the claim row; then message, dead and dedup rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;

@@ -5,14 +5,14 @@ create procedure rowq.peek(p_queue_name longtext, p_batch_size int)
 sql security definer
 reads sql data
 begin
-    -- routine   peek
-    -- version   1
-    -- purpose   Show the next ready messages without leasing them.
-    -- promise   P05
-    -- locks     none
-    -- commits   never; the caller owns the transaction
-    -- errors    RQ701 RQ711
-    -- differs   nothing
+-- routine   peek
+-- version   1
+-- purpose   Show the next ready messages without leasing them.
+-- promise   P05
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
     declare v_part_id int;
     declare v_left int default coalesce(p_batch_size, 1);
     declare v_lane smallint default -1;

@@ -5,14 +5,14 @@ create procedure rowq.promote(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
 begin
-    -- routine   promote
-    -- version   1
-    -- purpose   Make delayed messages ready whose time has come.
-    -- promise   P11
-    -- locks     the part, shared; delayed rows, passing over locked ones; new ready rows
-    -- commits   its own transaction where the caller has none; never the caller's
-    -- errors    RQ701 RQ711
-    -- differs   nothing
+-- routine   promote
+-- version   1
+-- purpose   Make delayed messages ready whose time has come.
+-- promise   P11
+-- locks     the part, shared; delayed rows, passing over locked ones; new ready rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_promoted int;

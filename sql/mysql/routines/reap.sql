@@ -5,14 +5,14 @@ create procedure rowq.reap(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
 begin
-    -- routine   reap
-    -- version   1
-    -- purpose   Take unfinished messages back from claims whose lease ran out.
-    -- promise   P03 P09
-    -- locks     the part, shared; expired claim rows, passing over locked ones; message rows
-    -- commits   its own transaction where the caller has none; never the caller's
-    -- errors    RQ701 RQ711
-    -- differs   nothing
+-- routine   reap
+-- version   1
+-- purpose   Take unfinished messages back from claims whose lease ran out.
+-- promise   P03 P09
+-- locks     the part, shared; expired claim rows, passing over locked ones; message rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_max_attempts, v_reaped, v_died int;

@@ -5,14 +5,14 @@ create procedure rowq.release(p_queue_name longtext, p_claim_id bigint, p_messag
 sql security definer
 modifies sql data
 begin
-    -- routine   release
-    -- version   1
-    -- purpose   Give messages back to the front of their priority without spending the attempt.
-    -- promise   P08
-    -- locks     the part, shared; the claim row; then new ready rows
-    -- commits   its own transaction where the caller has none; never the caller's
-    -- errors    RQ701 RQ711 RQ721
-    -- differs   nothing
+-- routine   release
+-- version   1
+-- purpose   Give messages back to the front of their priority without spending the attempt.
+-- promise   P08
+-- locks     the part, shared; the claim row; then new ready rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;

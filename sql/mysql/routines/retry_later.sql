@@ -11,14 +11,14 @@ create procedure rowq.retry_later(
 sql security definer
 modifies sql data
 begin
-    -- routine   retry_later
-    -- version   1
-    -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
-    -- promise   P08 P10
-    -- locks     the part, shared; the claim row; then message, delayed, ready or dead rows
-    -- commits   its own transaction where the caller has none; never the caller's
-    -- errors    RQ701 RQ711 RQ721
-    -- differs   nothing
+-- routine   retry_later
+-- version   1
+-- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
+-- promise   P08 P10
+-- locks     the part, shared; the claim row; then message, delayed, ready or dead rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_max_attempts int;

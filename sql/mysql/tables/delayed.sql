@@ -1,5 +1,5 @@
--- Messages that wait for their time, out of the way of dequeue. The primary key is the order in which
--- they become due. A part ends in two fence rows (message_id 0), as a lane of ready does:
+-- Messages that wait for their time, out of the way of dequeue. The primary key is the order in
+-- which they become due. A part ends in two fence rows (message_id 0), as a lane of ready does:
 -- due_at 9999-12-31 23:59:59.999998 and .999999. Readers say "message_id > 0" and select attempt.
 create table if not exists rowq.delayed (
     part_id    int not null,
