@@ -14,7 +14,7 @@ _FLOOR = (
     " from (select distinct on (lane) * from rowq.floor where "
     + _PART
     + " order by lane, generation) n"
-    " cross join lateral (select case lane when -2 then {1} * 1000000::bigint else 0 end as shift) s"
+    " cross join lateral (select case lane when -2 then {1} * 1000000::bigint else 0 end) s (shift)"
 )
 _SHIFTS = (
     "update rowq.claim set lease_until = lease_until - interval '{0}' second where " + _PART,
