@@ -26,6 +26,7 @@ declare
     v_message_ids  bigint[];
     v_lanes        smallint[];
     v_attempts     smallint[];
+    v_key          text;
 begin
     select q.part_id, q.archive_days into v_part_id, v_archive_days
     from rowq.queue q
@@ -45,7 +46,16 @@ begin
         from rowq.internal_take(v_part_id, p_claim_id, p_message_ids) t;
     end if;
 
-    if v_message_ids <> '{}' then
+    -- One message without an archive, where each statement counts.
+    if v_archive_days = 0 and cardinality(v_message_ids) = 1 then
+        delete from rowq.message m
+        where m.part_id = v_part_id
+          and m.message_id = v_message_ids[1]
+        returning m.dedup_key into v_key;
+        if v_key is not null then
+            perform rowq.internal_drop_keys(v_part_id, array[v_key], v_message_ids);
+        end if;
+    elsif v_message_ids <> '{}' then
         perform rowq.internal_finish(
             v_part_id, v_archive_days, v_message_ids, v_lanes, v_attempts, 'completed'
         );
