@@ -14,9 +14,16 @@ PER_QUEUE = (
 """The tables with rows of a queue's messages."""
 
 _PART = "part_id = (select part_id from rowq.queue where queue_name = %s)"
+# A new row of the ledger: the old one may be held by an open transaction that has moved the floor.
+# The floor of the delayed messages is a moment too.
 _FLOOR = (
-    "update rowq.floor set rescan_at = rescan_at - interval '{0}' second,"
-    " sweep_at = sweep_at - interval '{0}' second where " + _PART
+    "insert into rowq.floor select n.part_id, n.lane, least(n.generation, 0) - 5000000000,"
+    " n.seq - s.shift, n.safe - s.shift, n.frontier - s.shift, n.writers,"
+    " n.rescan_at - interval '{0}' second, n.sweep_at - interval '{0}' second"
+    " from (select distinct on (lane) * from rowq.floor where "
+    + _PART
+    + " order by lane, generation) n"
+    " cross join lateral (select case lane when -2 then {1} * 1000000::bigint else 0 end) s (shift)"
 )
 _SHIFTS = (
     "update rowq.claim set lease_until = lease_until - interval '{0}' second where " + _PART,
@@ -24,10 +31,6 @@ _SHIFTS = (
     "update rowq.dead set died_at = died_at - interval '{0}' second where " + _PART,
     "update rowq.finished set finished_at = finished_at - interval '{0}' second where " + _PART,
     "update rowq.message set enqueued_at = enqueued_at - interval '{0}' second where " + _PART,
-    _FLOOR,
-    # The floor of the delayed messages is a moment too.
-    "update rowq.floor set seq = seq - {0} * 1000000::bigint, safe = safe - {0} * 1000000::bigint,"
-    " frontier = frontier - {0} * 1000000::bigint where lane = -2 and " + _PART,
 )
 
 _CENSUS = f"""
@@ -89,12 +92,12 @@ class PostgresTables:
 
     def pass_seconds(self, connection: Connection, queue: str, seconds: int) -> None:
         """Move every stored time of a queue back."""
-        for shift in _SHIFTS:
-            connection.execute(shift.format(int(seconds)).encode(), (queue,))
+        for shift in (*_SHIFTS, _FLOOR):
+            connection.execute(shift.format(int(seconds), int(seconds)).encode(), (queue,))
 
     def tick(self, connection: Connection, queue: str) -> None:
         """Let the moment come at which the next maintain looks for late committers again."""
-        connection.execute(_FLOOR.format(2).encode(), (queue,))
+        connection.execute(_FLOOR.format(2, 0).encode(), (queue,))
 
     def expire_claim(self, connection: Connection, claim_id: int) -> None:
         """Let the lease of one claim run out now."""

@@ -4,7 +4,9 @@ create or replace function rowq.internal_advance_floor(
     p_force    boolean default false,
     p_rescan   boolean default false,
     p_frontier bigint default null,
-    p_writers  xid8 default null
+    p_writers  xid8 default null,
+    p_cap      bigint default null,
+    p_started  timestamp with time zone default clock_timestamp()
 )
 returns void
 language plpgsql
@@ -22,8 +24,9 @@ declare
     -- How far a mark must move to be worth a row: numbers, or microseconds for delayed.
     c_worth_a_row constant bigint := case when p_lane = -2 then 60000000 else 400 end;
     c_duty        constant integer := 50;
+    -- One row a second for 58 years in a bigint.
+    c_step_of_maintain constant bigint := 5000000000;
     c_long_walk   constant interval := interval '20 milliseconds';
-    v_started     constant timestamp with time zone := clock_timestamp();
     v_now         bigint;
     v_snapshot    pg_snapshot;
     v_floor       rowq.floor;
@@ -32,7 +35,10 @@ declare
     v_jumped      boolean;
     v_sweep       boolean;
     v_rescan      boolean;
+    v_resolved    boolean;
+    v_marked      boolean := false;
     v_took        interval;
+    v_generation  bigint;
     v_old         bigint;
 begin
     -- Marks compare snapshots of several statements: only read committed takes a new one for each.
@@ -53,7 +59,7 @@ begin
     limit 1;
 
     if not found then
-        v_floor := row(p_part_id, p_lane, 0, 0, 0, 0, '0', v_started, v_started);
+        v_floor := row(p_part_id, p_lane, 0, 0, 0, 0, '0', p_started, p_started);
     end if;
 
     -- Numbers ran backwards (restore, failover, setval; for delayed the clock), or the ledger comes
@@ -71,21 +77,35 @@ begin
             else v_floor.seq
         end
     );
-    -- Never beyond what has been given out: for delayed, rows due earlier may still be added.
-    v_seq := least(v_first, v_now + 1);
+    v_resolved := not v_jumped and v_rescan and v_floor.writers <= pg_snapshot_xmin(v_snapshot);
+
+    -- Up to what has been taken (p_cap), or to what surely has no writer any more: past rows that
+    -- are not committed yet only where a newer one has been delivered. Tables that nobody waits
+    -- for end at what has been given out.
+    v_seq := least(
+        v_first,
+        case
+            when v_jumped or p_cap is null and p_lane < 0 then v_now + 1
+            else greatest(
+                v_floor.seq,
+                p_cap,
+                case when v_resolved then v_floor.frontier + 1 end
+            )
+        end
+    );
 
     if v_jumped then
         v_floor.safe := 0;
         v_floor.frontier := 0;
         v_floor.writers := '0';
-    elsif v_rescan and v_floor.writers <= pg_snapshot_xmin(v_snapshot) then
+    elsif v_resolved then
         -- Every writer that could hold a number up to frontier had ended before the scan above.
-        v_floor.safe := greatest(v_floor.safe, least(v_seq, v_floor.frontier + 1));
+        v_floor.safe := greatest(v_floor.safe, least(v_first, v_floor.frontier + 1));
         -- A new mark: p_writers is a transaction id that was given out after p_frontier was read,
         -- so who holds a number up to it has an older one. (The xmax of a snapshot is not: the
         -- newest transactions that run have ids beyond it.)
         if p_writers is not null then
-            p_force := p_force or p_frontier - v_floor.frontier > c_worth_a_row;
+            v_marked := p_frontier - v_floor.frontier > c_worth_a_row;
             v_floor.frontier := p_frontier;
             v_floor.writers := p_writers;
         end if;
@@ -94,11 +114,11 @@ begin
         v_floor.safe := v_first;
     end if;
 
-    v_took := clock_timestamp() - v_started;
-    if not (p_force
+    v_took := clock_timestamp() - p_started;
+    if not (v_marked
             or v_sweep
             or v_seq < v_floor.seq
-            or v_seq - v_floor.seq > c_worth_a_row
+            or v_seq - v_floor.seq > case when p_force then 0 else c_worth_a_row end
             or v_took > c_long_walk) then
         return;
     end if;
@@ -113,15 +133,19 @@ begin
     end if;
 
     -- Far from the last generation, at random: so that nobody waits for a row of the same number
-    -- that a long transaction has added and not committed. Should its row come out as the newest
-    -- one in the end, it is an old floor with true marks: the next maintain puts it right.
+    -- that a long transaction has added and not committed. A step of maintain is longer than many
+    -- of dequeue together: its row, with new marks, stays the newest one whatever dequeues have
+    -- added since it looked.
+    v_generation := least(v_floor.generation, 0) - 1 - (random() * 1000000)::bigint
+        - case when p_rescan then c_step_of_maintain else 0 end;
     insert into rowq.floor (
         part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
     )
     values (
-        p_part_id, p_lane, least(v_floor.generation, 0) - 1 - (random() * 1000000)::bigint, v_seq,
-        v_floor.safe, v_floor.frontier, v_floor.writers, v_floor.rescan_at, v_floor.sweep_at
-    );
+        p_part_id, p_lane, v_generation, v_seq, v_floor.safe, v_floor.frontier, v_floor.writers,
+        v_floor.rescan_at, v_floor.sweep_at
+    )
+    on conflict do nothing;
 
     -- Only the row before: beyond it may lie many dead ones. A sweep takes what was passed over.
     for v_old in

@@ -47,7 +47,7 @@ begin
         select d.due_at
         from rowq.delayed d
         where d.part_id = q.part_id
-          and d.due_at <= clock_timestamp()
+          and d.due_at <= statement_timestamp()
           and d.due_at >= rowq.internal_from_microseconds(
               rowq.internal_safe_of(q.part_id, -2::smallint)
           )

@@ -23,10 +23,11 @@ as $$
 declare
     v_lane        smallint := -1;
     v_may_reap    boolean;
-    v_may_archive boolean;
+    v_may_sweep   boolean;
+    v_started     timestamp with time zone;
     v_writers     xid8;
 begin
-    o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id * 2);
+    o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id);
     o_promoted := 0;
     o_reaped := 0;
     o_died := 0;
@@ -38,10 +39,8 @@ begin
     end if;
 
     -- As with floors: a walk over many dead claims is repeated only after fifty times its length.
-    -- Without an archive there is nothing to move, but for what is left from a time with one.
     v_may_reap := rowq.internal_is_due(p_queue.part_id, -1::smallint, 'rescan');
-    v_may_archive := p_queue.archive_days > 0
-        or rowq.internal_is_due(p_queue.part_id, -3::smallint, 'sweep');
+    v_may_sweep := rowq.internal_is_due(p_queue.part_id, -3::smallint, 'sweep');
 
     -- First the floors of what is read below, so that what was committed late is found at once.
     if p_frontiers is not null then
@@ -60,14 +59,37 @@ begin
     o_promoted := rowq.internal_promote(p_queue.part_id, p_batch_size);
 
     if v_may_reap then
+        v_started := clock_timestamp();
         select r.o_reaped, r.o_died into o_reaped, o_died
         from rowq.internal_reap(p_queue.part_id, p_queue.max_attempts, p_batch_size) r;
+        -- Dead claims behind one that is kept alive: the floor cannot pass it, so reap rests too.
+        if o_reaped + o_died < p_batch_size
+           and clock_timestamp() - v_started > interval '20 milliseconds' then
+            perform rowq.internal_advance_floor(
+                p_queue.part_id, -1::smallint, true, true, p_started => v_started
+            );
+        end if;
     end if;
 
-    if v_may_archive then
-        o_archived := rowq.internal_archive(p_queue.part_id, p_batch_size);
-        select a.o_purged, a.o_partitions_dropped into o_purged, o_partitions_dropped
-        from rowq.internal_purge_archive(p_queue.part_id, p_queue.archive_days, p_batch_size) a;
+    -- Without an archive there is nothing to move, but for what is left from a time with one.
+    if p_queue.archive_days > 0 or v_may_sweep then
+        begin
+            o_archived := rowq.internal_archive(p_queue.part_id, p_batch_size);
+            -- Whole days, once a minute: row by row it costs more than to drop a partition.
+            if v_may_sweep then
+                select a.o_purged, a.o_partitions_dropped into o_purged, o_partitions_dropped
+                from rowq.internal_purge_archive(
+                    p_queue.part_id, p_queue.archive_days, 10 * p_batch_size,
+                    p_queue.archive_days > 0
+                ) a;
+            end if;
+        exception
+            -- A full disk, a partition of another owner: the archive waits, the rest does not.
+            when others then
+                o_archived := 0;
+                raise warning 'rowq: archive of queue % failed: % %',
+                    p_queue.queue_name, sqlstate, sqlerrm;
+        end;
     end if;
 
     if o_promoted > 0 then

@@ -11,20 +11,23 @@ as $$
 -- errors    none
 -- differs   nothing
 declare
+    -- A constant: compared with clock_timestamp() itself, the scan would not stop at what is due.
+    v_now         constant timestamp with time zone := clock_timestamp();
     v_row         record;
     v_message_ids bigint[];
     v_lanes       smallint[];
     v_attempts    smallint[];
     v_errors      text[];
+    v_last_due_at timestamp with time zone;
 begin
     for v_row in
-        select d.message_id, d.lane, d.attempt, d.last_error
+        select d.message_id, d.lane, d.attempt, d.last_error, d.due_at
         from rowq.delayed d
         where d.part_id = p_part_id
           and d.due_at >= rowq.internal_from_microseconds(
               rowq.internal_floor_of(p_part_id, -2::smallint)
           )
-          and d.due_at <= clock_timestamp()
+          and d.due_at <= v_now
         order by d.part_id, d.due_at, d.message_id
         limit p_limit
         for update skip locked
@@ -37,6 +40,7 @@ begin
         v_lanes := v_lanes || v_row.lane;
         v_attempts := v_attempts || v_row.attempt;
         v_errors := v_errors || v_row.last_error;
+        v_last_due_at := v_row.due_at;
     end loop;
     if v_message_ids is null then
         return 0;
@@ -44,7 +48,10 @@ begin
 
     perform rowq.internal_to_ready(p_part_id, v_lanes, v_message_ids, v_attempts, v_errors);
     if random() < 0.08 * cardinality(v_message_ids) then
-        perform rowq.internal_advance_floor(p_part_id, -2::smallint, true);
+        perform rowq.internal_advance_floor(
+            p_part_id, -2::smallint, true,
+            p_cap => (extract(epoch from v_last_due_at) * 1000000)::bigint + 1
+        );
     end if;
     return cardinality(v_message_ids);
 end;

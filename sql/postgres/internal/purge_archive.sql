@@ -2,6 +2,7 @@ create or replace function rowq.internal_purge_archive(
     p_part_id      integer,
     p_archive_days integer,
     p_limit        integer,
+    p_whole_days   boolean,
     out o_purged             integer,
     out o_partitions_dropped integer
 )
@@ -17,6 +18,7 @@ as $$
 -- differs   nothing
 declare
     v_cutoff    timestamp with time zone;
+    v_before    timestamp with time zone;
     v_keep_from timestamp with time zone;
     v_partition record;
     v_rows      integer;
@@ -24,9 +26,7 @@ begin
     o_purged := 0;
     o_partitions_dropped := 0;
     v_cutoff := clock_timestamp() - make_interval(days => p_archive_days);
-    select clock_timestamp() - make_interval(days => max(q.archive_days)) into v_keep_from
-    from rowq.queue q;
-
+    v_before := v_cutoff + case when p_whole_days then interval '0' else interval '1 day' end;
     for v_partition in
         select c.relname::text as partition_name,
                to_date(right(c.relname::text, 8), 'YYYYMMDD')::timestamp at time zone 'UTC'
@@ -34,9 +34,13 @@ begin
         from pg_catalog.pg_inherits i
         join pg_catalog.pg_class c on c.oid = i.inhrelid
         where i.inhparent = 'rowq.archive'::regclass
-          and c.relname <= 'archive_' || to_char(v_cutoff at time zone 'UTC', 'YYYYMMDD')
+          and c.relname < 'archive_' || to_char(v_before at time zone 'UTC', 'YYYYMMDD')
         order by c.relname
     loop
+        if v_keep_from is null then
+            select clock_timestamp() - make_interval(days => max(q.archive_days)) into v_keep_from
+            from rowq.queue q;
+        end if;
         begin
             if v_partition.from_day + interval '1 day' <= v_keep_from then
                 -- Never waited for: whoever reads the archive keeps it; the next call tries again.

@@ -32,12 +32,13 @@ begin
         queue_name, lease_seconds, max_attempts, backoff_base_seconds,
         backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days
     )
-    values (
+    select
         p_queue_name, coalesce(p_lease_seconds, 30), coalesce(p_max_attempts, 10),
         coalesce(p_backoff_base_seconds, 5), coalesce(p_backoff_factor, 2),
         coalesce(p_backoff_cap_seconds, 3600), coalesce(p_backoff_jitter, 0.2),
         coalesce(p_archive_days, 0)
-    )
+    -- Asked first: a conflict uses up a number each time.
+    where not exists (select 1 from rowq.queue q where q.queue_name = p_queue_name)
     on conflict (queue_name) do nothing;
 
     return query select p_queue_name, case when found then 'created' else 'exists' end;

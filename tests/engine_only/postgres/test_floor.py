@@ -50,7 +50,7 @@ def set_sequence(connection: Connection, value: int, sequence: str = "message_se
 def drain(connection: Connection, queue: str) -> list[str | None]:
     """Take and complete everything."""
     found = []
-    while rows := take(connection, queue, 1000):
+    while rows := take(connection, queue, 250):
         found += bodies(rows)
         call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
     return found
@@ -154,7 +154,7 @@ def test_an_idle_writer_elsewhere_keeps_the_floor_from_nothing(
         idle.execute("create temporary table t () on commit drop")
         idle.execute("select pg_current_xact_id()")
         first = raise_floor(lone, q)
-        assert raise_floor(lone, q) >= first + 3000
+        assert raise_floor(lone, q) > first + 1500
     assert raise_floor(lone, q) > first
 
 

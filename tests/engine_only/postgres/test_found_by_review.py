@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -215,3 +217,133 @@ def test_an_enqueue_with_an_old_snapshot_is_not_lost_in_a_dropped_queue(
     call(lone, "drop_queue", queue_name=q)
     with pytest.raises(psycopg.Error):
         send(other, q, "lost")
+
+
+@pytest.mark.promise("P09")
+def test_a_fault_of_the_archive_does_not_stop_reaping(lone: Connection, q: str) -> None:
+    call(lone, "create_queue", queue_name="archived", archive_days=1)
+    lone.execute("""
+        create table rowq.archive_20200101 partition of rowq.archive
+        for values from ('2020-01-01 00:00Z') to ('2020-01-02 00:00Z')
+        """)
+    call(lone, "alter_queue", queue_name=q, archive_days=36500)
+    send(lone, "archived", "held")
+    take_one(lone, "archived")
+    lone.execute("update rowq.claim set lease_until = now()")
+    assert one(lone, "maintain", queue_name="archived").reaped == 1
+
+
+@pytest.mark.promise("P15")
+def test_dropping_a_queue_that_another_session_pauses_says_that_it_is_busy(
+    lone: Connection, open_lone: Open, q: str
+) -> None:
+    other = open_lone()
+    with transaction(other):
+        call(other, "pause_queue", queue_name=q)
+        refused(lone, "RQ705", "drop_queue", queue_name=q)
+
+
+def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
+    server: Server, lone: Connection, open_lone: Open, q: str
+) -> None:
+    worker = open_lone()
+    call(lone, "create_queue", queue_name="other")
+    send(lone, "other", "held")
+    claim_id = take_one(lone, "other").claim_id
+    with transaction(worker), ThreadPoolExecutor(1) as thread:
+        send(worker, "other", "holds the messages, and then wants its claim")
+        dropping = thread.submit(refused, lone, "RQ705", "drop_queue", queue_name=q)
+        wait_until_blocked(server, server.session_id(lone))
+        rows = call(worker, "complete", queue_name="other", claim_id=claim_id)
+        assert [row.outcome for row in rows] == ["completed"]
+        dropping.result()
+
+
+@pytest.mark.promise("P11", "P13")
+def test_an_empty_dequeue_does_not_look_at_what_is_not_due_yet(lone: Connection, q: str) -> None:
+    before = dequeue_buffers(lone, q)
+    call(lone, "enqueue_batch", queue_name=q, messages=[{"delay_seconds": 3600}] * 5000)
+    assert dequeue_buffers(lone, q) <= before + 20
+
+
+@pytest.mark.promise("P14")
+def test_a_message_that_is_being_committed_is_delivered_without_a_maintain(
+    lone: Connection, open_lone: Open, q: str
+) -> None:
+    producer = open_lone()
+    for _ in range(40):
+        send(lone, q, "first")
+        with transaction(producer):
+            send(producer, q, "second")
+            assert take_one(lone, q).body == "first"
+        assert take_one(lone, q).body == "second"
+
+
+@pytest.mark.promise("P14")
+def test_what_maintain_finds_is_not_forgotten_for_the_dequeues_beside_it(
+    lone: Connection, open_lone: Open, q: str
+) -> None:
+    late, housekeeper = open_lone(), open_lone()
+    maintain(lone, q)
+    with transaction(late):
+        send(late, q, "late")
+        for _ in range(3):
+            pass_by(lone, q, 1000)
+    call(lone, "enqueue_batch", queue_name=q, messages=[{}] * 200)
+    with transaction(housekeeper):
+        maintain(housekeeper, q)
+        for _ in range(150):
+            take_one(lone, q)
+    assert take_one(lone, q).body == "late"
+
+
+@pytest.mark.promise("P19")
+def test_the_bounds_of_a_day_in_the_archive_do_not_depend_on_the_callers_settings(
+    lone: Connection, q: str
+) -> None:
+    call(lone, "alter_queue", queue_name=q, archive_days=1)
+    send(lone, q, "finished")
+    drain(lone, q)
+    lone.execute("set timezone = 'Asia/Kolkata'")
+    lone.execute("set datestyle = 'SQL, DMY'")
+    assert one(lone, "archive", queue_name=q).archived == 1
+    lone.execute("set timezone = 'UTC'")
+    lone.execute("set datestyle = 'ISO'")
+    bounds = lone.execute("""
+        select pg_get_expr(relpartbound, oid) from pg_class
+        where relname like 'archive\\_%' and relkind = 'r'
+        """).fetchone()[0]
+    assert re.fullmatch(r"FOR VALUES FROM \('\S+ 00:00:00\+00'\) TO \('\S+ 00:00:00\+00'\)", bounds)
+
+
+@pytest.mark.promise("P13")
+def test_reap_rests_after_a_long_walk_behind_a_claim_that_is_kept_alive(
+    lone: Connection, open_lone: Open, q: str
+) -> None:
+    call(lone, "enqueue_batch", queue_name=q, messages=[{}] * 2)
+    kept = take_one(lone, q).claim_id
+    call(lone, "extend_lease", queue_name=q, claim_id=kept, lease_seconds=86400)
+    maintain(lone, q)
+    hold_a_snapshot(open_lone())
+    lone.execute(
+        """
+        insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts)
+        select %s, now(), '{}', '{}', '{}' from generate_series(1, 400000)
+        """,
+        [part_of(lone, q)],
+    )
+    lone.execute("delete from rowq.claim where claim_id > %s", [kept])
+    maintain(lone, q)
+    rescan_at = """
+        select extract(epoch from rescan_at - clock_timestamp()) from rowq.floor
+        where part_id = %s and lane = -1 order by generation limit 1
+        """
+    assert lone.execute(rescan_at, [part_of(lone, q)]).fetchone()[0] > 0.5
+
+
+@pytest.mark.promise("P15")
+def test_to_create_a_queue_that_exists_uses_up_no_number(lone: Connection, q: str) -> None:
+    for _ in range(5):
+        call(lone, "create_queue", queue_name=q)
+    call(lone, "create_queue", queue_name="next")
+    assert part_of(lone, "next") == part_of(lone, q) + 1

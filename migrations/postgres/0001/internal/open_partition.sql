@@ -30,9 +30,12 @@ begin
 
     -- Attached, not created as a partition: that would lock out all users of the archive.
     execute format('create table rowq.%I (like rowq.archive including defaults)', v_name);
+    -- The bounds in full, as the caller's DateStyle and TimeZone must not matter.
     execute format(
         'alter table rowq.archive attach partition rowq.%I for values from (%L) to (%L)',
-        v_name, v_from at time zone 'UTC', (v_from + interval '1 day') at time zone 'UTC'
+        v_name,
+        to_char(v_from, 'YYYY-MM-DD 00:00:00+00'),
+        to_char(v_from + interval '1 day', 'YYYY-MM-DD 00:00:00+00')
     );
 end;
 $$;

@@ -59,9 +59,12 @@ begin
           and r.seq between v_seqs[1] and v_seqs[cardinality(v_seqs)]
           and r.seq = any (v_seqs);
 
-        -- One dequeue in twelve moves the floor up behind what has been taken.
-        if v_seqs[1] > v_floor and random() < 0.08 then
-            perform rowq.internal_advance_floor(p_part_id, v_lane, true);
+        -- One dequeue in twelve moves the floor up behind what has been taken, and whoever finds it
+        -- far away.
+        if v_seqs[1] > v_floor and (random() < 0.08 or v_seqs[1] - v_floor > 1000) then
+            perform rowq.internal_advance_floor(
+                p_part_id, v_lane, true, p_cap => v_seqs[cardinality(v_seqs)] + 1
+            );
         end if;
     end loop;
 end;

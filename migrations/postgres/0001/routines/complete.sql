@@ -23,7 +23,10 @@ as $$
 declare
     v_part_id      integer;
     v_archive_days integer;
-    v_taken        record;
+    v_message_ids  bigint[];
+    v_lanes        smallint[];
+    v_attempts     smallint[];
+    v_key          text;
 begin
     select q.part_id, q.archive_days into v_part_id, v_archive_days
     from rowq.queue q
@@ -32,18 +35,35 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    v_taken := rowq.internal_take(v_part_id, p_claim_id, p_message_ids);
+    -- The whole claim, as nearly always, in one statement; all else is for internal_take.
+    delete from rowq.claim c
+    where c.part_id = v_part_id
+      and c.claim_id = p_claim_id
+      and (p_message_ids is null or c.message_ids = p_message_ids)
+    returning c.message_ids, c.lanes, c.attempts into v_message_ids, v_lanes, v_attempts;
+    if not found then
+        select t.o_message_ids, t.o_lanes, t.o_attempts into v_message_ids, v_lanes, v_attempts
+        from rowq.internal_take(v_part_id, p_claim_id, p_message_ids) t;
+    end if;
 
-    if v_taken.o_message_ids <> '{}' then
+    -- One message without an archive, where each statement counts.
+    if v_archive_days = 0 and cardinality(v_message_ids) = 1 then
+        delete from rowq.message m
+        where m.part_id = v_part_id
+          and m.message_id = v_message_ids[1]
+        returning m.dedup_key into v_key;
+        if v_key is not null then
+            perform rowq.internal_drop_keys(v_part_id, array[v_key], v_message_ids);
+        end if;
+    elsif v_message_ids <> '{}' then
         perform rowq.internal_finish(
-            v_part_id, v_archive_days, v_taken.o_message_ids, v_taken.o_lanes,
-            v_taken.o_attempts, 'completed'
+            v_part_id, v_archive_days, v_message_ids, v_lanes, v_attempts, 'completed'
         );
     end if;
 
-    return query
-    select u.message_id,
-           case when u.message_id = any (v_taken.o_message_ids) then 'completed' else 'stale' end
-    from unnest(coalesce(p_message_ids, v_taken.o_message_ids)) u (message_id);
+    foreach message_id in array coalesce(p_message_ids, v_message_ids) loop
+        outcome := case when message_id = any (v_message_ids) then 'completed' else 'stale' end;
+        return next;
+    end loop;
 end;
 $$;

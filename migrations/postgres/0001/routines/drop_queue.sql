@@ -3,14 +3,14 @@ returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set lock_timeout = '500ms'
+set lock_timeout = '90ms'
 set jit = off
 as $$
 -- routine   drop_queue
 -- version   1
 -- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
 -- promise   P02 P15
--- locks     the message tables of all queues against writers, until the caller's transaction ends
+-- locks     the tables of all queues against writers, until the caller's transaction ends
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ704 RQ705 RQ711
 -- differs   nothing
@@ -20,13 +20,15 @@ declare
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    -- An enqueue that has not committed must not be overlooked. The time-out is shorter than
+    -- An enqueue that has not committed must not be overlooked. In the order in which workers lock,
+    -- and all at once, so that no delete waits below. Ten time-outs together are shorter than
     -- deadlock_timeout, so that it is never a producer or a worker that has to give way.
     begin
-        lock table rowq.message, rowq.ready, rowq.delayed, rowq.claim in share row exclusive mode;
+        lock table rowq.queue, rowq.claim, rowq.floor, rowq.ready, rowq.delayed, rowq.message,
+            rowq.dedup, rowq.dead, rowq.finished, rowq.archive in exclusive mode;
     exception
         when lock_not_available then
-            raise exception 'RQ705 queue_busy: open transactions hold the message tables; try again'
+            raise exception 'RQ705 queue_busy: open transactions hold the tables; try again'
                 using errcode = 'RQ705';
     end;
 

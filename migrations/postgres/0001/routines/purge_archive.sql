@@ -22,6 +22,8 @@ begin
 
     return query
     select a.o_purged, a.o_partitions_dropped
-    from rowq.internal_purge_archive(v_queue.part_id, v_queue.archive_days, p_batch_size) a;
+    from rowq.internal_purge_archive(
+        v_queue.part_id, v_queue.archive_days, p_batch_size, false
+    ) a;
 end;
 $$;
