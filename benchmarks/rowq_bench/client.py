@@ -13,6 +13,7 @@ import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
+from benchmarks.rowq_bench.host import cpu_seconds
 from benchmarks.rowq_bench.statements import Statements
 
 _GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
@@ -49,6 +50,16 @@ class Client:
     def backend(self) -> int:
         """The server process's pid."""
         return self.connection.info.backend_pid
+
+    @property
+    def server_cpu(self) -> float:
+        """Seconds of processor time of the server process."""
+        return cpu_seconds(self.backend)
+
+    @property
+    def deadlocks(self) -> int:
+        """None: a deadlock is an error here, and ends the run."""
+        return 0
 
     def create(self) -> None:
         """Create the queue."""

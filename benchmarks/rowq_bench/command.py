@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.rowq_bench import systems
 from benchmarks.rowq_bench.plots import draw_all
 from benchmarks.rowq_bench.report import render
-from benchmarks.rowq_bench.runner import Plan, run_plan
-from benchmarks.rowq_bench.scenarios import load_scenarios
+from benchmarks.rowq_bench.runner import POSTGRES, Engine, Plan, System, run_plan
+from benchmarks.rowq_bench.scenarios import SCENARIOS, load_scenarios
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "benchmarks"
@@ -23,12 +26,14 @@ def main(words: list[str] | None = None) -> None:
     asked = _parser().parse_args(words)
     whole = not (asked.quick or asked.only)
     to = asked.to or (COMMITTED if whole else SCRATCH)
-    results = to / "results" / "postgres.json"
+    engine = _engine(asked.engine)
+    results = to / "results" / f"{asked.engine}.json"
     if not asked.report:
-        scenarios = load_scenarios(quick=asked.quick)
+        scenarios = load_scenarios(quick=asked.quick, path=engine.scenarios)
         plan = Plan(
+            engine=engine.engine,
             scenarios=[s for s in scenarios if s.name in (asked.only or [s.name])],
-            peers=[system for system in [systems.pgmq(asked.pgmq_sql)] if system is not None],
+            peers=engine.peers(asked.pgmq_sql),
             url=asked.url,
             home=SCRATCH / "server",
             root=ROOT,
@@ -38,18 +43,51 @@ def main(words: list[str] | None = None) -> None:
         results.parent.mkdir(parents=True, exist_ok=True)
         results.write_text(json.dumps(run_plan(plan), indent=1) + "\n", "utf-8")
     found = json.loads(results.read_text("utf-8"))
-    (to / "RESULTS.md").write_text(render(found), "utf-8")
-    draw_all(found, results.parent)
-    print(f"Wrote {to / 'RESULTS.md'}")
+    (to / engine.report).write_text(engine.render(found), "utf-8")
+    engine.draw(found, results.parent)
+    print(f"Wrote {to / engine.report}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """An engine with its scenarios, the systems besides its own, its report and its plots."""
+
+    engine: Engine
+    scenarios: Path
+    peers: Callable[[Path | None], list[System]]
+    report: str
+    render: Callable[[dict[str, Any]], str]
+    draw: Callable[[dict[str, Any], Path], None]
+
+
+def _engine(name: str) -> _Choice:
+    if name == "mariadb":
+        # Only here: whoever measures PostgreSQL needs no driver and no server of another engine.
+        from benchmarks.rowq_bench.mariadb import engine, report
+
+        return _Choice(
+            engine.MARIADB,
+            engine.SCENARIOS,
+            lambda _: [],
+            "RESULTS-mariadb.md",
+            report.render,
+            report.draw,
+        )
+    return _Choice(POSTGRES, SCENARIOS, _peers, "RESULTS.md", render, draw_all)
+
+
+def _peers(pgmq_sql: Path | None) -> list[System]:
+    return [system for system in [systems.pgmq(pgmq_sql)] if system is not None]
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     add = parser.add_argument
+    add("--engine", choices=["postgres", "mariadb"], default="postgres")
     add("--quick", action="store_true", help="small numbers, about a minute, into .local")
     add("--only", nargs="+", metavar="SCENARIO", help="only these scenarios, into .local")
     add("--pgmq-sql", type=Path, metavar="FILE", help="pgmq's SQL, instead of the package's")
-    add("--url", help="a server of yours; by default a private PostgreSQL 18")
+    add("--url", help="a server of yours; by default a private one")
     add("--to", type=Path, metavar="DIRECTORY", help="write here instead")
     add("--note", default="", help="a sentence for the report, say on what else the machine did")
     add("--report", action="store_true", help="measure nothing, write the report anew")
@@ -61,6 +99,7 @@ def _command(asked: argparse.Namespace) -> str:
     words = ["make", "bench"]
     words += ["QUICK=1"] if asked.quick else []
     words += ["PGMQ_SQL=pgmq.sql"] if asked.pgmq_sql else []
-    more = ["--only", *asked.only] if asked.only else []
-    more += ["--url", "postgresql://..."] if asked.url else []
+    more = ["--engine", asked.engine] if asked.engine != "postgres" else []
+    more += ["--only", *asked.only] if asked.only else []
+    more += ["--url", f"{asked.engine}://..."] if asked.url else []
     return shlex.join(words) + (f' ARGS="{" ".join(more)}"' if more else "")

@@ -52,6 +52,14 @@ def commit_of(root: Path) -> str:
     return ""
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time that a process has used, user and system."""
+    with contextlib.suppress(FileNotFoundError):
+        fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def _field(path: str, name: str) -> str:
     with contextlib.suppress(OSError):
         for line in Path(path).read_text("utf-8").splitlines():

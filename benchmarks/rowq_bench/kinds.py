@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -158,11 +159,8 @@ KINDS: dict[str, Callable[[str, System, Scenario], dict[str, Any]]] = {
 
 def _task(url: str, system: System, scenario: Scenario, *, feed: bool, seconds: float) -> Task:
     return Task(
-        url=url,
-        statements=system.statements,
-        queue=QUEUE,
+        open=partial(Client, url, system.statements, QUEUE, durable=scenario.durable),
         batch=scenario.batch,
-        durable=scenario.durable,
         feed=feed,
         messages=scenario.messages or _NO_LIMIT,
         seconds=seconds,

@@ -7,35 +7,58 @@ import queue
 import resource
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Barrier
-from typing import Any
+from typing import Any, Protocol
 
-from benchmarks.rowq_bench.client import Client
-from benchmarks.rowq_bench.server import cpu_seconds
-from benchmarks.rowq_bench.statements import Statements, body
+from benchmarks.rowq_bench.statements import body
 
 _WARM_UP = 5
 _PATIENCE = 120
 _EMPTY_ENOUGH = 3
 
 
+class Worker(Protocol):
+    """What a session asks of the client of a system; what dequeue returns, complete takes."""
+
+    @property
+    def server_cpu(self) -> float:
+        """Seconds that the server spent for this client alone; 0 where nobody can tell."""
+
+    @property
+    def deadlocks(self) -> int:
+        """How many statements ended in a deadlock or a lock timeout, and were tried again."""
+
+    def enqueue(self, body: bytes) -> None:
+        """Add one message."""
+
+    def fill(self, count: int) -> None:
+        """Add many messages."""
+
+    def dequeue(self, batch: int) -> Any:
+        """Take up to batch messages."""
+
+    def complete(self, taken: Any) -> int:
+        """Finish what dequeue returned; return how many messages those are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """What each session does.
 
+    open: returns a context with the session's client; it is sent to the session's process.
     batch: messages per dequeue. feed: whether each loop first adds as many as it will take.
+    drain: whether each loop dequeues; without, it only feeds.
     messages: stop when all sessions together passed so many. seconds: stop after this time.
     """
 
-    url: str
-    statements: Statements
-    queue: str
+    open: Callable[[], AbstractContextManager[Worker]]
     batch: int
-    durable: bool
     feed: bool
     messages: int
     seconds: float
+    drain: bool = True
 
 
 @dataclass(slots=True)
@@ -43,6 +66,7 @@ class Report:
     """What one session did.
 
     ended: when, by the monotonic clock. server_cpu, client_cpu: seconds.
+    deadlocks: statements tried again after a deadlock or a lock timeout.
     loops: length of each loop in seconds. dequeues: messages passed by then, and seconds.
     """
 
@@ -50,6 +74,7 @@ class Report:
     ended: float = 0
     server_cpu: float = 0
     client_cpu: float = 0
+    deadlocks: int = 0
     loops: list[float] = field(default_factory=list)
     dequeues: list[tuple[int, float]] = field(default_factory=list)
 
@@ -110,7 +135,7 @@ class Crew:
 def _session(number: int, task: Task, barrier: Barrier, passed: Any, reports: Any) -> None:
     """Run one session; what goes wrong is reported as text."""
     try:
-        with Client(task.url, task.statements, task.queue, durable=task.durable) as client:
+        with task.open() as client:
             for _ in range(_WARM_UP):
                 _loop(client, task, number)
             barrier.wait(_PATIENCE)
@@ -121,9 +146,9 @@ def _session(number: int, task: Task, barrier: Barrier, passed: Any, reports: An
         reports.put(f"{type(error).__name__}: {error}")
 
 
-def _work(client: Client, task: Task, number: int, passed: Any) -> Report:
+def _work(client: Worker, task: Task, number: int, passed: Any) -> Report:
     report = Report()
-    server, own = cpu_seconds(client.backend), _own_cpu()
+    server, own, deadlocks = client.server_cpu, _own_cpu(), client.deadlocks
     end = time.monotonic() + task.seconds
     empty = 0
     while empty < _EMPTY_ENOUGH and passed.value < task.messages and time.monotonic() < end:
@@ -140,17 +165,20 @@ def _work(client: Client, task: Task, number: int, passed: Any) -> Report:
         report.loops.append(report.ended - started)
         report.dequeues.append((so_far, seconds))
         report.messages += count
-    report.server_cpu = cpu_seconds(client.backend) - server
+    report.server_cpu = client.server_cpu - server
     report.client_cpu = _own_cpu() - own
+    report.deadlocks = client.deadlocks - deadlocks
     return report
 
 
-def _loop(client: Client, task: Task, number: int) -> tuple[int, float]:
+def _loop(client: Worker, task: Task, number: int) -> tuple[int, float]:
     """Feed if asked to, dequeue, complete; return the messages, and the dequeue's seconds."""
     if task.feed and task.batch == 1:
         client.enqueue(body(number))
     elif task.feed:
         client.fill(task.batch)
+    if not task.drain:
+        return task.batch, 0.0
     started = time.perf_counter()
     taken = client.dequeue(task.batch)
     seconds = time.perf_counter() - started

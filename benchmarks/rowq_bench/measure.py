@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from benchmarks.rowq_bench.client import Client
 from benchmarks.rowq_bench.load import Report
-from benchmarks.rowq_bench.server import cpu_seconds
 
 Figures = dict[str, float]
 
@@ -29,7 +28,7 @@ def mark(control: Client) -> Mark:
         " from pg_stat_wal"
     ).fetchone()
     assert row is not None
-    return Mark(row[0], row[1], cpu_seconds(control.backend))
+    return Mark(row[0], row[1], control.server_cpu)
 
 
 def work_figures(began: float, start: Mark, end: Mark, reports: Sequence[Report]) -> Figures:

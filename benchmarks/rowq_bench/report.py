@@ -35,15 +35,15 @@ def render(data: dict[str, Any]) -> str:
         "# Results",
         "Made by `make bench` from [results/postgres.json](results/postgres.json); do not edit."
         " What is measured and what is not: [README.md](README.md).",
-        *_notes(data),
+        *notes(data, *_missing(data)),
         "## Ratios and targets",
         "Median over the rounds, with the least and the greatest in brackets.",
-        _table(["", "target", "rowq", "", "pgmq"], map(_target_row, check_targets(results))),
+        table(["", "target", "rowq", "", "pgmq"], map(target_row, check_targets(results))),
         "![Rates](results/rates.svg)",
         *(part for name in results.scenarios for part in _scenario(results, name)),
         "## Machine, server, systems",
-        _facts(data),
-        _table(
+        facts(data, "PostgreSQL", "prepared statements by psycopg's libpq calls"),
+        table(
             ["system", "version", "origin"],
             ([s["name"], s["version"], s["origin"]] for s in data["systems"]),
         ),
@@ -51,36 +51,42 @@ def render(data: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _notes(data: dict[str, Any]) -> list[str]:
-    notes = [data["note"]] if data["note"] else []
-    if "pgmq" not in {system["name"] for system in data["systems"]}:
-        notes.append("pgmq was not at hand: no figure against it could be measured.")
-    return [f"**{note}**" for note in notes]
+def notes(data: dict[str, Any], *more: str) -> list[str]:
+    """Return the sentences at the head of a report, as paragraphs."""
+    return [f"**{note}**" for note in [data["note"], *more] if note]
 
 
-def _target_row(target: Target) -> list[str]:
+def _missing(data: dict[str, Any]) -> list[str]:
+    if "pgmq" in {system["name"] for system in data["systems"]}:
+        return []
+    return ["pgmq was not at hand: no figure against it could be measured."]
+
+
+def target_row(target: Target) -> list[str]:
+    """Return what, bound, found, verdict, and what the peer reached."""
     verdict = {True: "met", False: "**not met**", None: "not measured"}[target.is_met]
     bound = f"{'≥' if target.at_least else '≤'} {target.bound:g}"
-    return [target.what, bound, _spread(target.found), verdict, _spread(target.peer)]
+    return [target.what, bound, spread_text(target.found), verdict, spread_text(target.peer)]
 
 
 def _scenario(results: Results, name: str) -> list[str]:
     scenario = results.scenarios[name]
     head = f"## {scenario['title']}"
+    said = setting(scenario) + _durability(scenario)
     if scenario["kind"] == "depth":
-        return [head, _setting(scenario), _depth_table(results, name), f"![](results/{name}.svg)"]
+        return [head, said, _depth_table(results, name), f"![](results/{name}.svg)"]
     columns = _SNAPSHOT_COLUMNS if scenario["kind"] == "snapshot" else _WORK_COLUMNS
     rows = [
-        [system, *(_spread(results.figure(name, system, key)) for key in columns)]
+        [system, *(spread_text(results.figure(name, system, key)) for key in columns)]
         for system in results.systems(name)
     ]
-    parts = [head, _setting(scenario), _table(["", *columns.values()], rows)]
+    parts = [head, said, table(["", *columns.values()], rows)]
     if scenario["kind"] == "snapshot":
         parts.append(f"![](results/{name}.svg)")
     return parts
 
 
-def _setting(scenario: dict[str, Any]) -> str:
+def setting(scenario: dict[str, Any]) -> str:
     """Say what the numbers of a scenario are."""
     words = {
         "sessions": "sessions",
@@ -93,7 +99,11 @@ def _setting(scenario: dict[str, Any]) -> str:
         "samples": "samples",
     }
     said = [f"{word}: {scenario[key]:,}" for key, word in words.items() if scenario[key]]
-    return ", ".join(said) + f"; synchronous_commit {'on' if scenario['durable'] else 'off'}."
+    return ", ".join(said)
+
+
+def _durability(scenario: dict[str, Any]) -> str:
+    return f"; synchronous_commit {'on' if scenario['durable'] else 'off'}."
 
 
 def _depth_table(results: Results, name: str) -> str:
@@ -111,15 +121,16 @@ def _depth_table(results: Results, name: str) -> str:
         for system in results.systems(name)
     ]
     head = ["", "batch", "buffers, small", "delayed", "backlog", "ms, small", "delayed", "backlog"]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _figure(results: Results, name: str, system: str, key: str) -> str:
     known = all(key in figures for figures in results.rounds(name, system))
-    return _spread(results.figure(name, system, key)) if known else ""
+    return spread_text(results.figure(name, system, key)) if known else ""
 
 
-def _facts(data: dict[str, Any]) -> str:
+def facts(data: dict[str, Any], product: str, client: str) -> str:
+    """Return the machine and the server as a table; client: how the sessions talk to it."""
     host, server = data["host"], dict(data["server"])
     sync = host["fdatasync_us"]
     lines = {
@@ -131,14 +142,15 @@ def _facts(data: dict[str, Any]) -> str:
         "kernel": host["kernel"],
         "disk": "not measured" if sync is None else f"8 KiB write and fdatasync {sync:g} µs",
         "load average before": f"{host['load_average']:g}",
-        "client": f"Python {host['python']}, prepared statements by psycopg's libpq calls",
-        "PostgreSQL": f"{server.pop('version')}, {server.pop('origin')}",
+        "client": f"Python {host['python']}, {client}",
+        product: f"{server.pop('version')}, {server.pop('origin')}",
         "settings": ", ".join(f"{name} {value}" for name, value in server.items()),
     }
-    return _table(["", ""], ([name, str(value)] for name, value in lines.items()))
+    return table(["", ""], ([name, str(value)] for name, value in lines.items()))
 
 
-def _spread(values: Spread | None) -> str:
+def spread_text(values: Spread | None) -> str:
+    """Return a median with its range, "" if nothing was measured."""
     if values is None:
         return ""
     if values.least == values.greatest:
@@ -151,6 +163,7 @@ def _number(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

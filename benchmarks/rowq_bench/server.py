@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -32,11 +31,15 @@ class Lab:
     """A server and a template database for each system.
 
     url: of a role that may create databases. local: the private server behind it, if it is one.
+    directory: that server's.
     """
 
-    def __init__(self, url: str, local: LocalPostgres | None) -> None:
+    def __init__(
+        self, url: str, local: LocalPostgres | None, directory: Path | None = None
+    ) -> None:
         self._url = url
         self.local = local
+        self.directory = directory
         self._mark = f"rowq_bench_{uuid.uuid4().hex[:8]}"
         self._made: list[str] = []
 
@@ -103,14 +106,6 @@ def open_lab(url: str | None, home: Path, settings: Mapping[str, str]) -> Iterat
         if url is None:
             local = stack.enter_context(LocalPostgres(home, 18, settings))
             url = local.url
-        lab = Lab(url, local)
+        lab = Lab(url, local, None if local is None else home)
         stack.callback(lab.close)
         yield lab
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the processor time that a process has used, user and system."""
-    with contextlib.suppress(FileNotFoundError):
-        fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return 0.0

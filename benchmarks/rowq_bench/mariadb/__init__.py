@@ -1,0 +1,1 @@
+"""The second engine: MariaDB, measured in the same harness."""

@@ -1,0 +1,220 @@
+"""Clients of the systems on MariaDB: plain cursors of PyMySQL."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from functools import cache
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import pymysql
+
+import rowq
+from benchmarks.rowq_bench.statements import LEASE_SECONDS, body
+from rowq.engines.mysql_url import connection_parameters
+
+QUEUE = "bench"
+BARE = "rowq_bench"
+_CHUNK = 10000
+_DEADLOCK, _LOCK_TIMEOUT = 1213, 1205
+
+_Value = TypeVar("_Value")
+_Answer = TypeVar("_Answer")
+Rows = tuple[tuple[Any, ...], ...]
+
+
+class Client:
+    """A session of one system, in autocommit; the systems below say what it runs.
+
+    A statement that ends in a deadlock or a lock timeout is counted and tried again.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.connection = pymysql.connect(**connection_parameters(url), autocommit=True)
+        self._cursor = self.connection.cursor()
+        self._deadlocks = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.connection.close()
+
+    @property
+    def server_cpu(self) -> float:
+        """Not known for a session: the server is one process of many threads."""
+        return 0.0
+
+    @property
+    def deadlocks(self) -> int:
+        """How many statements ended in a deadlock or a lock timeout, and were tried again."""
+        return self._deadlocks
+
+    def create(self) -> None:
+        """Create the queue."""
+        raise NotImplementedError
+
+    def enqueue(self, body: bytes) -> None:
+        """Add one message."""
+        raise NotImplementedError
+
+    def fill(self, count: int) -> None:
+        """Add many messages, in chunks."""
+        for first in range(0, count, _CHUNK):
+            self._patiently(self._add, min(_CHUNK, count - first))
+
+    def dequeue(self, batch: int) -> Rows:
+        """Take up to batch messages."""
+        return self._patiently(self._take, batch)
+
+    def complete(self, taken: Rows) -> int:
+        """Finish what dequeue returned; return how many messages those are."""
+        if taken:
+            self._patiently(self._finish, taken)
+        return len(taken)
+
+    def maintain(self) -> None:
+        """Do the system's housekeeping, if it has any."""
+
+    def settle(self) -> None:
+        """Do what an administrator would do after filling the queue."""
+
+    def _add(self, count: int) -> None:
+        raise NotImplementedError
+
+    def _take(self, batch: int) -> Rows:
+        raise NotImplementedError
+
+    def _finish(self, taken: Rows) -> None:
+        raise NotImplementedError
+
+    def _run(self, statement: str, *values: object) -> Rows:
+        """Run a statement; return the rows of its first result, and read the others away."""
+        self._cursor.execute(statement, values)
+        rows: Rows = self._cursor.fetchall()
+        while self._cursor.nextset():
+            pass
+        return rows
+
+    def _patiently(self, act: Callable[[_Value], _Answer], value: _Value) -> _Answer:
+        while True:
+            try:
+                return act(value)
+            except pymysql.err.OperationalError as error:
+                if error.args[0] not in {_DEADLOCK, _LOCK_TIMEOUT}:
+                    raise
+                self._deadlocks += 1
+                with contextlib.suppress(pymysql.err.OperationalError):
+                    self.connection.rollback()
+
+
+class Rowq(Client):
+    """rowq's procedures."""
+
+    def create(self) -> None:
+        """Create the queue."""
+        rowq.Queue(self.connection).create_queue(QUEUE)
+
+    def enqueue(self, body: bytes) -> None:
+        """Add one message."""
+        nulls = ", ".join(["null"] * 8)
+        self._run(f"call rowq.enqueue('{QUEUE}', %s, {nulls})", body.decode())
+
+    def maintain(self) -> None:
+        """Run rowq's housekeeping."""
+        rowq.Queue(self.connection).maintain(QUEUE)
+
+    def _add(self, count: int) -> None:
+        self._run(f"call rowq.enqueue_batch('{QUEUE}', %s)", _json_batch(count))
+
+    def _take(self, batch: int) -> Rows:
+        return self._run(f"call rowq.dequeue_fast('{QUEUE}', {batch}, 'bench', {LEASE_SECONDS})")
+
+    def _finish(self, taken: Rows) -> None:
+        self._run(f"call rowq.complete('{QUEUE}', {taken[0][0]}, null)")
+
+
+class _OneTable(Client):
+    """One table of jobs with a status and an owner: the queue that is usually written first."""
+
+    def create(self) -> None:
+        """Create the table."""
+        self._run(
+            f"create table {BARE}.job ("
+            " job_id bigint unsigned not null auto_increment primary key,"
+            " status enum('waiting', 'taken') not null default 'waiting',"
+            " owner bigint unsigned not null default 0,"
+            " taken_at datetime null,"
+            " body longtext not null,"
+            " key job_owner_ix (owner, status, taken_at)"
+            ") engine = innodb default character set utf8mb4"
+        )
+
+    def enqueue(self, body: bytes) -> None:
+        """Add one message."""
+        self._run(f"insert into {BARE}.job (body) values (%s)", body.decode())
+
+    def settle(self) -> None:
+        """Give the optimizer fresh statistics."""
+        self._run(f"analyze table {BARE}.job")
+
+    def _add(self, count: int) -> None:
+        self._run(f"insert into {BARE}.job (body) values {_values(count)}")
+
+    def _finish(self, taken: Rows) -> None:
+        self._run(f"delete from {BARE}.job where job_id in ({_ids(taken)})")
+
+
+class SelectUpdate(_OneTable):
+    """select ... for update, then update what was found, in one transaction."""
+
+    def _take(self, batch: int) -> Rows:
+        self.connection.begin()
+        taken = self._run(
+            f"select job_id, body from {BARE}.job"
+            f" where owner = 0 and status = 'waiting' limit {batch} for update"
+        )
+        if taken:
+            self._run(
+                f"update {BARE}.job set status = 'taken', owner = connection_id(),"
+                f" taken_at = utc_timestamp() where job_id in ({_ids(taken)})"
+            )
+        self.connection.commit()
+        return taken
+
+
+class UpdateLimit(_OneTable):
+    """update ... limit with an owner column, then select what is one's own."""
+
+    def _take(self, batch: int) -> Rows:
+        self._run(
+            f"update {BARE}.job set status = 'taken', owner = connection_id(),"
+            f" taken_at = utc_timestamp() where owner = 0 and status = 'waiting' limit {batch}"
+        )
+        if self._cursor.rowcount == 0:
+            return ()
+        return self._run(
+            f"select job_id, body from {BARE}.job"
+            " where owner = connection_id() and status = 'taken'"
+        )
+
+
+def _ids(taken: Rows) -> str:
+    return ", ".join(str(row[0]) for row in taken)
+
+
+@cache
+def _json_batch(count: int) -> str:
+    return json.dumps([{"body": body(number).decode()} for number in range(count)])
+
+
+@cache
+def _values(count: int) -> str:
+    return ", ".join(f"('{body(number).decode()}')" for number in range(count))
