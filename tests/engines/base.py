@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -89,6 +90,13 @@ class EngineProvider(Protocol):
 def url_variable(product: str) -> str:
     """Return the name of the variable with the URL of a server to test on."""
     return f"ROWQ_TEST_{product.upper()}_URL"
+
+
+def free_port() -> int:
+    """Return a port of the loopback address that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 10) -> None:

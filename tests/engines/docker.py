@@ -1,9 +1,8 @@
-"""What the engines share about containers, ports and reports."""
+"""What the engines share about containers and reports."""
 
 from __future__ import annotations
 
 import functools
-import socket
 
 from docker.errors import DockerException
 from testcontainers.core.docker_client import DockerClient
@@ -16,13 +15,6 @@ def docker_answers() -> bool:
         return bool(DockerClient().client.ping())
     except DockerException:
         return False
-
-
-def free_port() -> int:
-    """Return a port of the loopback address that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def first_line(error: BaseException) -> str:

@@ -24,8 +24,7 @@ from pathlib import Path
 import pymysql
 
 from tests.engines import keeper
-from tests.engines.base import Unavailable, wait_until
-from tests.engines.docker import free_port
+from tests.engines.base import Unavailable, free_port, wait_until
 
 _FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 _SECONDS = 60.0

@@ -10,8 +10,8 @@ from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
 from rowq.engines.mysql_url import connection_parameters
-from tests.engines.base import Unavailable, url_variable, wait_until
-from tests.engines.docker import docker_answers, first_line, free_port
+from tests.engines.base import Unavailable, free_port, url_variable, wait_until
+from tests.engines.docker import docker_answers, first_line
 from tests.engines.local_mariadb import LocalMariaDB, find_programs
 from tests.engines.mysql import MysqlServer
 

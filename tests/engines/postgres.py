@@ -18,8 +18,8 @@ from testcontainers.community.postgres import PostgresContainer
 
 from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
 from rowq.demo.postgres_binaries import choose_binaries
-from tests.engines.base import Unavailable, wait_until
-from tests.engines.docker import docker_answers, first_line, free_port
+from tests.engines.base import Unavailable, free_port, wait_until
+from tests.engines.docker import docker_answers, first_line
 
 # Processes are killed in the tests, machines are not: what was written survives without fsync.
 # A time zone off by a quarter of an hour finds every place that forgets about time zones; written

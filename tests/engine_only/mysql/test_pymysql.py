@@ -66,7 +66,6 @@ def test_the_cursor_class_of_the_caller_does_not_matter(other_way: Any, queue_na
         "sql_mode = 'PIPES_AS_CONCAT,PAD_CHAR_TO_FULL_LENGTH,HIGH_NOT_PRECEDENCE'",
         "time_zone = '-09:30'",
         "collation_connection = 'utf8mb4_unicode_ci'",
-        "group_concat_max_len = 4",
         "sql_select_limit = 1",
         "lc_time_names = 'de_DE'",
         "optimizer_switch = 'derived_merge=off,materialization=off'",
@@ -82,6 +81,31 @@ def test_a_setting_of_the_session_does_not_matter_and_stays(
     before = own.execute(f"select @@session.{name}").fetchall()
     goes_and_comes_back(rowq.Queue(own), queue_name)
     assert own.execute(f"select @@session.{name}").fetchall() == before
+
+
+@pytest.mark.promise("P20")
+def test_lists_that_the_session_would_cut_are_whole(own: Connection, queue_name: str) -> None:
+    own.execute("set session group_concat_max_len = 4")
+    goes_and_comes_back(rowq.Queue(own), queue_name)
+    rowq.Queue(own).enqueue_batch(queue_name, [rowq.NewMessage(data="x")] * 1000)
+    assert len(rowq.Queue(own).dequeue_wait(queue_name, 1000, wait_seconds=0)) == 1000
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), float("-inf")])
+def test_what_sql_has_no_word_for_is_refused_by_name(
+    own: Connection, queue_name: str, seconds: float
+) -> None:
+    with pytest.raises(rowq.InvalidArgument, match="delay_seconds must be a finite number"):
+        rowq.Queue(own).enqueue(queue_name, 1, delay_seconds=seconds)
+
+
+@pytest.mark.promise("P20")
+def test_a_nul_in_a_text_comes_out_as_it_went_in(own: Connection, queue_name: str) -> None:
+    queue = rowq.Queue(own)
+    queue.enqueue(queue_name, text="a\0b", headers={"\0": "\0"}, message_type="\0")
+    [message] = queue.dequeue_fast(queue_name)
+    assert (message.body, message.headers, message.message_type) == ("a\0b", {"\0": "\0"}, "\0")
 
 
 @pytest.mark.promise("P17")

@@ -92,6 +92,28 @@ def test_a_savepoint_of_the_caller_survives_a_refusal(
     assert [message.data for message in queue.peek(queue_name, 10)] == ["kept"]
 
 
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"text": "a\0b"},
+        {"data": 1, "headers": {"a": "\0"}},
+        {"data": 1, "headers": {"\\\0": 1}},
+        {"data": 1, "message_type": "\0"},
+    ],
+    ids=str,
+)
+def test_a_nul_in_a_text_is_refused_before_the_transaction_is_spoilt(
+    own: "psycopg.Connection[Any]", queue_name: str, arguments: dict[str, Any]
+) -> None:
+    queue = rowq.Queue(own)
+    with own.transaction():
+        with pytest.raises(rowq.InvalidArgument, match="NUL character; send such a body as bytes"):
+            queue.enqueue(queue_name, **arguments)
+        queue.enqueue(queue_name, "kept")
+    assert [message.data for message in queue.peek(queue_name, 10)] == ["kept"]
+
+
 @pytest.fixture
 def consumer_url(own: "psycopg.Connection[Any]", database_url: str) -> Iterator[str]:
     """Return the URL of a login that has the consumer role and nothing else."""
