@@ -95,6 +95,8 @@ class MysqlServer:
         if not self._is_taken:
             self._refuse_foreign()
             self._clear()
+            with self._admin() as connection:
+                connection.execute(f"create database {OWN} character set utf8mb4")
             self._is_taken = True
             return self._own_url()
         for one in self._spares:
@@ -196,7 +198,6 @@ class MysqlServer:
         with self._admin() as connection:
             connection.execute("drop database if exists rowq")
             connection.execute(f"drop database if exists {OWN}")
-            connection.execute(f"create database {OWN} character set utf8mb4")
             for kind, user, host in self._accounts(connection):
                 place = f"@'{host}'" if host else ""
                 connection.execute(f"drop {kind} if exists '{user}'{place}")
