@@ -1,19 +1,16 @@
-"""Clients of the systems on MariaDB: plain cursors of PyMySQL."""
+"""Clients of the systems on MariaDB, with as little of the client in the figures as possible."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable
 from functools import cache
 from types import TracebackType
-from typing import Any, Self, TypeVar
-
-import pymysql
+from typing import Self, TypeVar
 
 import rowq
+from benchmarks.rowq_bench.mariadb.wire import Connection, Row, WireError
 from benchmarks.rowq_bench.statements import LEASE_SECONDS, body
-from rowq.engines.mysql_url import connection_parameters
 
 QUEUE = "bench"
 BARE = "rowq_bench"
@@ -22,7 +19,7 @@ _DEADLOCK, _LOCK_TIMEOUT = 1213, 1205
 
 _Value = TypeVar("_Value")
 _Answer = TypeVar("_Answer")
-Rows = tuple[tuple[Any, ...], ...]
+Rows = list[Row]
 
 
 class Client:
@@ -32,8 +29,8 @@ class Client:
     """
 
     def __init__(self, url: str) -> None:
-        self.connection = pymysql.connect(**connection_parameters(url), autocommit=True)
-        self._cursor = self.connection.cursor()
+        self.url = url
+        self._connection = Connection(url)
         self._deadlocks = 0
 
     def __enter__(self) -> Self:
@@ -45,7 +42,7 @@ class Client:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.connection.close()
+        self._connection.close()
 
     @property
     def server_cpu(self) -> float:
@@ -95,24 +92,19 @@ class Client:
     def _finish(self, taken: Rows) -> None:
         raise NotImplementedError
 
-    def _run(self, statement: str, *values: object) -> Rows:
-        """Run a statement; return the rows of its first result, and read the others away."""
-        self._cursor.execute(statement, values)
-        rows: Rows = self._cursor.fetchall()
-        while self._cursor.nextset():
-            pass
-        return rows
+    def _run(self, statement: str) -> Rows:
+        """Run a statement; return the rows of its first result."""
+        return self._connection.run(statement.encode())
 
     def _patiently(self, act: Callable[[_Value], _Answer], value: _Value) -> _Answer:
         while True:
             try:
                 return act(value)
-            except pymysql.err.OperationalError as error:
-                if error.args[0] not in {_DEADLOCK, _LOCK_TIMEOUT}:
+            except WireError as error:
+                if error.number not in {_DEADLOCK, _LOCK_TIMEOUT}:
                     raise
                 self._deadlocks += 1
-                with contextlib.suppress(pymysql.err.OperationalError):
-                    self.connection.rollback()
+                self._run("rollback")
 
 
 class Rowq(Client):
@@ -120,25 +112,26 @@ class Rowq(Client):
 
     def create(self) -> None:
         """Create the queue."""
-        rowq.Queue(self.connection).create_queue(QUEUE)
+        with rowq.connect(self.url) as queue:
+            queue.create_queue(QUEUE)
 
     def enqueue(self, body: bytes) -> None:
         """Add one message."""
         nulls = ", ".join(["null"] * 8)
-        self._run(f"call rowq.enqueue('{QUEUE}', %s, {nulls})", body.decode())
+        self._run(f"call rowq.enqueue('{QUEUE}', '{body.decode()}', {nulls})")
 
     def maintain(self) -> None:
         """Run rowq's housekeeping."""
-        rowq.Queue(self.connection).maintain(QUEUE)
+        self._run(f"call rowq.maintain('{QUEUE}')")
 
     def _add(self, count: int) -> None:
-        self._run(f"call rowq.enqueue_batch('{QUEUE}', %s)", _json_batch(count))
+        self._run(f"call rowq.enqueue_batch('{QUEUE}', '{_json_batch(count)}')")
 
     def _take(self, batch: int) -> Rows:
         return self._run(f"call rowq.dequeue_fast('{QUEUE}', {batch}, 'bench', {LEASE_SECONDS})")
 
     def _finish(self, taken: Rows) -> None:
-        self._run(f"call rowq.complete('{QUEUE}', {taken[0][0]}, null)")
+        self._run(f"call rowq.complete('{QUEUE}', {_text(taken[0][0])}, null)")
 
 
 class _OneTable(Client):
@@ -159,7 +152,7 @@ class _OneTable(Client):
 
     def enqueue(self, body: bytes) -> None:
         """Add one message."""
-        self._run(f"insert into {BARE}.job (body) values (%s)", body.decode())
+        self._run(f"insert into {BARE}.job (body) values ('{body.decode()}')")
 
     def settle(self) -> None:
         """Give the optimizer fresh statistics."""
@@ -176,7 +169,7 @@ class SelectUpdate(_OneTable):
     """select ... for update, then update what was found, in one transaction."""
 
     def _take(self, batch: int) -> Rows:
-        self.connection.begin()
+        self._run("begin")
         taken = self._run(
             f"select job_id, body from {BARE}.job"
             f" where owner = 0 and status = 'waiting' limit {batch} for update"
@@ -186,7 +179,7 @@ class SelectUpdate(_OneTable):
                 f"update {BARE}.job set status = 'taken', owner = connection_id(),"
                 f" taken_at = utc_timestamp() where job_id in ({_ids(taken)})"
             )
-        self.connection.commit()
+        self._run("commit")
         return taken
 
 
@@ -198,8 +191,8 @@ class UpdateLimit(_OneTable):
             f"update {BARE}.job set status = 'taken', owner = connection_id(),"
             f" taken_at = utc_timestamp() where owner = 0 and status = 'waiting' limit {batch}"
         )
-        if self._cursor.rowcount == 0:
-            return ()
+        if self._connection.affected == 0:
+            return []
         return self._run(
             f"select job_id, body from {BARE}.job"
             " where owner = connection_id() and status = 'taken'"
@@ -207,12 +200,17 @@ class UpdateLimit(_OneTable):
 
 
 def _ids(taken: Rows) -> str:
-    return ", ".join(str(row[0]) for row in taken)
+    return ", ".join(_text(row[0]) for row in taken)
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode()
 
 
 @cache
 def _json_batch(count: int) -> str:
-    return json.dumps([{"body": body(number).decode()} for number in range(count)])
+    texts = json.dumps([{"body": body(number).decode()} for number in range(count)])
+    return texts.replace("\\", "\\\\")
 
 
 @cache

@@ -68,13 +68,13 @@ def idle(url: str, system: System, scenario: Scenario) -> Figures:
         control.create()
         control.settle()
         lengths = []
-        before = read_counters(control.connection)
+        before = read_counters(url)
         for _ in range(scenario.samples):
             started = time.perf_counter()
             taken = control.dequeue(scenario.batch)
             lengths.append((time.perf_counter() - started) * 1e3)
             assert not taken
-        after = read_counters(control.connection)
+        after = read_counters(url)
     return {
         "dequeue_ms": _median(lengths),
         "dequeue_ms_p95": round(statistics.quantiles(lengths, n=20)[18], 4),
@@ -106,9 +106,9 @@ def _work(
     )
     marks: list[Counters] = []
     crew = Crew(task, scenario.sessions)
-    began = crew.start(lambda: marks.append(read_counters(control.connection)))
+    began = crew.start(lambda: marks.append(read_counters(url)))
     reports = crew.join(control.maintain)
-    start, end = marks[0], read_counters(control.connection)
+    start, end = marks[0], read_counters(url)
     figures = work_figures(began, _mark(start), _mark(end), reports)
     figures["redo_bytes_per_message"] = figures.pop("wal_bytes_per_message")
     del figures["wal_full_page_images"]

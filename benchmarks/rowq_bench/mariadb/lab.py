@@ -54,7 +54,7 @@ class Lab:
     def __init__(self, url: str, directory: Path | None) -> None:
         self._url = url
         self.directory = directory
-        with self._admin() as cursor:
+        with _cursor(self._url) as cursor:
             cursor.execute("show databases")
             there = {name for (name,) in cursor.fetchall()} & {"rowq", BARE}
         if there:
@@ -77,7 +77,7 @@ class Lab:
 
     def facts(self) -> dict[str, str]:
         """Return the server's version and settings."""
-        with self._admin() as cursor:
+        with _cursor(self._url) as cursor:
             cursor.execute("select version()")
             ((version,),) = cursor.fetchall()
             cursor.execute("show global variables")
@@ -88,20 +88,12 @@ class Lab:
 
     def _drop(self) -> None:
         """Drop what a run made, and wait until the server has cleaned up behind it."""
-        with self._admin() as cursor:
+        with _cursor(self._url) as cursor:
             for name in ("rowq", BARE):
                 cursor.execute(f"drop database if exists {name}")
             until = time.monotonic() + _SETTLE_SECONDS
             while _history(cursor) > _SHORT_HISTORY and time.monotonic() < until:
                 time.sleep(0.1)
-
-    @contextlib.contextmanager
-    def _admin(self) -> Iterator[pymysql.cursors.Cursor]:
-        with (
-            pymysql.connect(**connection_parameters(self._url), autocommit=True) as connection,
-            connection.cursor() as cursor,
-        ):
-            yield cursor
 
 
 @contextlib.contextmanager
@@ -117,10 +109,10 @@ def open_lab(url: str | None) -> Iterator[Lab]:
         local.stop()
 
 
-def read_counters(connection: pymysql.Connection) -> Counters:
+def read_counters(url: str) -> Counters:
     """Read the counters."""
-    with connection.cursor() as cursor:
-        cursor.execute("show global status like 'Innodb%%'")
+    with _cursor(url) as cursor:
+        cursor.execute("show global status like 'Innodb%'")
         status = dict(cursor.fetchall())
         cursor.execute("select @@pid_file")
         ((pid_file,),) = cursor.fetchall()
@@ -140,3 +132,13 @@ def _history(cursor: pymysql.cursors.Cursor) -> int:
     cursor.execute("show global status like 'Innodb_history_list_length'")
     ((_, length),) = cursor.fetchall()
     return int(length)
+
+
+@contextlib.contextmanager
+def _cursor(url: str) -> Iterator[pymysql.cursors.Cursor]:
+    parameters = connection_parameters(url)
+    with (
+        pymysql.connect(**parameters, autocommit=True) as connection,
+        connection.cursor() as cursor,
+    ):
+        yield cursor

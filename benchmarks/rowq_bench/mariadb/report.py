@@ -61,7 +61,7 @@ def render(data: dict[str, Any]) -> str:
         table(["", *(f"rowq / {peer}" for peer in PEERS), "rowq / the better"], _ratios(results)),
         *(part for name in results.scenarios for part in _scenario(results, name)),
         "## Machine, server, systems",
-        facts(data, "MariaDB", "PyMySQL, plain cursors"),
+        facts(data, "MariaDB", "plain texts by the C library libmariadb"),
         table(
             ["system", "version", "origin"],
             ([s["name"], s["version"], s["origin"]] for s in data["systems"]),
