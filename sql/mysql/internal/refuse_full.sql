@@ -60,8 +60,7 @@ begin
 
     if v_probe is not null then
         set v_text = left(
-            concat('RQ704 queue_not_empty: force drops messages and archive too: ', p_queue_name),
-            128
+            concat('RQ704 queue_not_empty: ', p_queue_name, '; force drops all of it'), 128
         );
         signal sqlstate '45704' set message_text = v_text;
     end if;

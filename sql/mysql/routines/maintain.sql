@@ -50,7 +50,8 @@ begin
                     resignal;
                 end if;
             end;
-            set v_part_id = json_extract(v_parts, concat('$[', v_at, ']')), v_at = v_at + 1;
+            set v_part_id = json_unquote(json_extract(v_parts, concat('$[', v_at, ']'))),
+                v_at = v_at + 1;
             call rowq.internal_maintain(
                 v_part_id, coalesce(p_batch_size, 1000), v_elected, v_promoted, v_reaped, v_died,
                 v_archived, v_purged, v_dropped
