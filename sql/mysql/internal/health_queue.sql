@@ -1,13 +1,13 @@
 drop procedure if exists rowq.internal_health_queue;
 
 delimiter //
-create procedure rowq.internal_health_queue(p_part_id int, inout p_checks longtext)
+create procedure rowq.internal_health_queue(p_part_id int, out p_checks longtext)
 sql security definer
 reads sql data
 begin
 -- routine   internal_health_queue
 -- version   1
--- purpose   Appends the checks of a queue.
+-- purpose   The checks of a queue, as JSON arrays in a row.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction
@@ -17,12 +17,13 @@ begin
     declare v_oldest, v_paused_at, v_due_at, v_lease_until datetime(6);
     declare v_attempt smallint;
     declare v_dead bigint;
+    set p_checks = null;
 
     select q.paused_at into v_paused_at
     from rowq.queue q
     where q.part_id = p_part_id;
     call rowq.internal_oldest_ready(p_part_id, v_oldest);
-    set p_checks = json_array_append(p_checks, '$', json_array(
+    set p_checks = concat_ws(',', p_checks, json_array(
         'oldest_ready', p_part_id,
         coalesce(timestampdiff(microsecond, v_oldest, v_now) / 1e6, 0), 300, 3600,
         concat(
@@ -38,7 +39,7 @@ begin
         where d.part_id = p_part_id
         limit 1000
     ) h;
-    set p_checks = json_array_append(p_checks, '$', json_array(
+    set p_checks = concat_ws(',', p_checks, json_array(
         'dead_messages', p_part_id, v_dead, 1, 1000,
         'dead messages, counted up to 1000; see list_dead and reset'
     ));
@@ -49,7 +50,7 @@ begin
       and d.due_at <= v_now
     order by d.part_id, d.due_at, d.message_id
     limit 1;
-    set p_checks = json_array_append(p_checks, '$', json_array(
+    set p_checks = concat_ws(',', p_checks, json_array(
         'overdue_delayed', p_part_id,
         coalesce(timestampdiff(microsecond, v_due_at, v_now) / 1e6, 0), 30, 300,
         'seconds that the oldest due message has not been promoted; call maintain every second'
@@ -60,7 +61,7 @@ begin
     where c.part_id = p_part_id
       and c.claim_id > 0
       and c.lease_until <= v_now;
-    set p_checks = json_array_append(p_checks, '$', json_array(
+    set p_checks = concat_ws(',', p_checks, json_array(
         'expired_leases', p_part_id,
         coalesce(timestampdiff(microsecond, v_lease_until, v_now) / 1e6, 0), 30, 300,
         'seconds that the oldest expired lease has not been reaped; call maintain every second'

@@ -30,7 +30,7 @@ begin
     where t.trx_mysql_thread_id <> connection_id()
     order by t.trx_started
     limit 1;
-    set p_checks = json_array_append(p_checks, '$', json_array(
+    set p_checks = concat_ws(',', p_checks, json_array(
         'clean_up_horizon', null, greatest(v_age, 0), 300, 3600,
         case
             when not v_may_look then 'unknown: the account that installed rowq lacks PROCESS'
@@ -45,7 +45,7 @@ begin
     select coalesce(max(m.count), 0) into v_length
     from information_schema.innodb_metrics m
     where m.name = 'trx_rseg_history_len';
-    set p_checks = json_array_append(p_checks, '$', json_array(
+    set p_checks = concat_ws(',', p_checks, json_array(
         'purge_lag', null, greatest(v_length, 0), 1000000, 100000000,
         if(
             v_may_look, 'transactions whose dead rows wait for the purge',

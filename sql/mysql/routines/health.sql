@@ -13,7 +13,7 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   the horizon and purge checks are this engine's; numbers cannot fall behind the data here
-    declare v_checks longtext default '[]';
+    declare v_checks, v_more longtext;
     declare v_part_id, v_last int default 0;
 
     call rowq.internal_health_server(v_checks);
@@ -28,7 +28,8 @@ begin
             leave queues;
         end if;
         set v_last = v_part_id;
-        call rowq.internal_health_queue(v_part_id, v_checks);
+        call rowq.internal_health_queue(v_part_id, v_more);
+        set v_checks = concat_ws(',', v_checks, v_more);
     end loop;
 
     select j.check_name, convert(q.queue_name using utf8mb4) as queue_name,
@@ -39,7 +40,7 @@ begin
            end as status,
            j.value, j.detail
     from json_table(
-        v_checks,
+        concat('[', v_checks, ']'),
         '$[*]' columns (
             check_name varchar(100) path '$[0]',
             part_id int path '$[1]',

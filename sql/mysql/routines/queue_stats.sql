@@ -17,7 +17,7 @@ begin
     declare v_part_id, v_last int default 0;
     declare v_ready, v_delayed, v_leased, v_dead bigint;
     declare v_oldest datetime(6);
-    declare v_counts longtext default '[]';
+    declare v_counts longtext;
 
     call rowq.internal_check_range('max_count', v_limit, 1, 100000000);
     if p_queue_name is not null then
@@ -40,8 +40,8 @@ begin
             v_part_id, v_limit, v_ready, v_delayed, v_leased, v_dead
         );
         call rowq.internal_oldest_ready(v_part_id, v_oldest);
-        set v_counts = json_array_append(
-            v_counts, '$',
+        set v_counts = concat_ws(
+            ',', v_counts,
             json_array(
                 v_part_id, v_ready, v_delayed, v_leased, v_dead,
                 timestampdiff(microsecond, v_oldest, utc_timestamp(6)) / 1e6
@@ -57,7 +57,7 @@ begin
            q.lease_seconds, q.max_attempts, q.backoff_base_seconds, q.backoff_factor,
            q.backoff_cap_seconds, q.backoff_jitter, q.archive_days
     from json_table(
-        v_counts,
+        concat('[', v_counts, ']'),
         '$[*]' columns (
             part_id int path '$[0]',
             ready bigint path '$[1]',
