@@ -122,7 +122,7 @@ class Rowq(Client):
 
     def maintain(self) -> None:
         """Run rowq's housekeeping."""
-        self._run(f"call rowq.maintain('{QUEUE}')")
+        self._run("call rowq.maintain(null, null)")
 
     def _add(self, count: int) -> None:
         self._run(f"call rowq.enqueue_batch('{QUEUE}', '{_json_batch(count)}')")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 from functools import cache
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from rowq.engines.mysql_url import connection_parameters
 
@@ -46,6 +47,17 @@ class Connection:
             self._handle, *words, parts["port"], None, multi_results
         ):
             raise self._error()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the session."""
@@ -89,7 +101,10 @@ class Connection:
 
 @cache
 def _library() -> Any:
-    """Load the library and say what its functions take and return."""
+    """Load the library and say what its functions take and return.
+
+    Raises OSError without it; Debian has it in the package libmariadb3.
+    """
     lib = ctypes.CDLL(ctypes.util.find_library("mariadb") or _LIBRARY)
     pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_ulong
     row = ctypes.POINTER(ctypes.c_char_p)
