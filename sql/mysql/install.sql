@@ -109,3 +109,4 @@ source routines/reset.sql
 source routines/resume_queue.sql
 source routines/retry_later.sql
 source routines/version.sql
+source grants.sql
