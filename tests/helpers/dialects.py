@@ -18,10 +18,13 @@ class Dialect(Protocol):
     database_error: the driver's class of errors that come from the server.
     is_free_of_deadlocks: whether the routines never meet one. Elsewhere they try again by
         themselves, and one that reaches a caller is an error of that call.
+    savepoints_give_back: whether a row is free as soon as its lock is rolled back to a savepoint,
+        and not at the end of the transaction only.
     """
 
     database_error: type[Exception]
     is_free_of_deadlocks: bool
+    savepoints_give_back: bool
 
     def call(
         self, connection: Connection, routine: Routine, arguments: Mapping[str, Any]

@@ -65,6 +65,7 @@ class MysqlTables:
     """Reads and changes rows of tables, as their owner."""
 
     is_free_of_deadlocks = False
+    savepoints_give_back = False
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message: the moment it came is its place in a lane."""

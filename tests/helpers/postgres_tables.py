@@ -55,6 +55,7 @@ class PostgresTables:
     """Reads and changes rows of tables, as their owner."""
 
     is_free_of_deadlocks = True
+    savepoints_give_back = True
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message: the numbers of messages are the order of a lane."""
