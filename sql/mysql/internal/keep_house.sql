@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.internal_keep_house(
     p_part_id int,
     p_limit int,
+    out p_elected boolean,
     out p_promoted int,
     out p_reaped int,
     out p_died int
@@ -22,6 +23,7 @@ begin
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_max_attempts int;
+    declare v_lane smallint;
     declare v_queue_name longtext;
 
     attempt: loop
@@ -43,10 +45,21 @@ begin
             from rowq.queue q
             where q.part_id = p_part_id;
             call rowq.internal_enter(p_part_id, coalesce(v_queue_name, ''));
-            -- First the floors of what is read below, so that what was committed late is found.
-            call rowq.internal_rescan_floors(p_part_id);
-            call rowq.internal_promote(p_part_id, p_limit, v_is_own, p_promoted);
-            call rowq.internal_reap(p_part_id, v_max_attempts, p_limit, p_reaped, p_died);
+            -- The election lasts to the end of the transaction, as the caller's may.
+            set v_lane = null;
+            select l.lane into v_lane
+            from rowq.lane l force index (primary)
+            where l.part_id = p_part_id
+              and l.lane = -1
+            for update skip locked;
+            set p_elected = v_lane is not null, p_promoted = 0, p_reaped = 0, p_died = 0;
+
+            if p_elected then
+                -- First the floors of what is read below, so that what was committed late is found.
+                call rowq.internal_rescan_floors(p_part_id);
+                call rowq.internal_promote(p_part_id, p_limit, v_is_own, p_promoted);
+                call rowq.internal_reap(p_part_id, v_max_attempts, p_limit, p_reaped, p_died);
+            end if;
 
             call rowq.internal_commit(v_is_own);
             leave attempt;

@@ -19,10 +19,10 @@ begin
 -- version   1
 -- purpose   Housekeeping of one queue by the one session that is elected for it.
 -- promise   P09 P11 P13 P14 P19
--- locks     the named lock rowq.maintain.<part_id>, tried, until the routine ends
+-- locks     the named lock rowq.maintain.<part_id>, tried, until the routine ends; a row of lane, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
--- differs   PostgreSQL holds the election to the end of the transaction
+-- differs   PostgreSQL needs no named lock between its transactions
     declare v_lock varchar(64) default concat('rowq.maintain.', p_part_id);
     declare exit handler for sqlexception
     begin
@@ -34,10 +34,14 @@ begin
 
     set p_elected = coalesce(get_lock(v_lock, 0), 0);
     if p_elected then
-        call rowq.internal_keep_house(p_part_id, p_limit, p_promoted, p_reaped, p_died);
-        call rowq.internal_keep_archive(
-            p_part_id, p_limit, p_archived, p_purged, p_partitions_dropped
+        call rowq.internal_keep_house(
+            p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died
         );
+        if p_elected then
+            call rowq.internal_keep_archive(
+                p_part_id, p_limit, p_archived, p_purged, p_partitions_dropped
+            );
+        end if;
         do release_lock(v_lock);
     end if;
 end//

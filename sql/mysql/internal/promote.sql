@@ -19,7 +19,7 @@ begin
 -- errors    none
 -- differs   nothing
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
-    declare v_floor, v_first, v_to bigint;
+    declare v_floor, v_first, v_seen, v_to bigint;
     declare v_since, v_now datetime(6);
     declare v_probe smallint;
     declare v_messages longtext;
@@ -55,9 +55,11 @@ begin
         set p_promoted = json_length(v_messages);
 
         if p_is_own and rand() < 0.08 * p_promoted then
+            call rowq.internal_first_key(p_part_id, -2, v_floor, v_seen);
             set v_first = json_extract(v_messages, '$[0][3]'),
                 v_to = least(
-                    v_first, timestampdiff(microsecond, '1970-01-01', v_now) - 500000
+                    v_first, coalesce(v_seen, v_first),
+                    timestampdiff(microsecond, '1970-01-01', v_now) - 500000
                 );
             if v_to > v_floor then
                 call rowq.internal_move_floor(p_part_id, -2, v_floor, v_to);

@@ -13,8 +13,14 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
+    declare v_keep_from datetime(6);
+    -- What is older than every queue's archive goes with its partition.
+    select date(utc_timestamp(6) - interval max(q.archive_days) day) into v_keep_from
+    from rowq.queue q;
+
     delete from rowq.archive
     where part_id = p_part_id
+      and finished_at >= v_keep_from
       and finished_at < p_before
     order by part_id, finished_at, message_id
     limit p_limit;

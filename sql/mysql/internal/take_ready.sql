@@ -21,7 +21,7 @@ begin
     declare v_left int default p_limit;
     declare v_lane smallint default -1;
     declare v_next, v_probe smallint;
-    declare v_floor, v_first, v_to bigint;
+    declare v_floor, v_first, v_seen, v_to bigint;
     declare v_some longtext;
     set p_messages = null;
 
@@ -76,8 +76,11 @@ begin
         -- One dequeue in twelve moves the floor up behind what it has taken; not in the caller's
         -- transaction, which would keep the row for long and may look through an old snapshot.
         if p_is_own and rand() < 0.08 then
+            -- Nor past a row that another session has taken and not committed: it may come back.
+            call rowq.internal_first_key(p_part_id, v_lane, v_floor, v_seen);
             set v_to = least(
-                v_first, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - 500000
+                v_first, coalesce(v_seen, v_first),
+                timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - 500000
             );
             if v_to > v_floor then
                 call rowq.internal_move_floor(p_part_id, v_lane, v_floor, v_to);
