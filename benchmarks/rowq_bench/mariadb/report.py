@@ -85,7 +85,7 @@ def _ratios(results: Results) -> list[list[str]]:
             spread_text(better(results, name)),
         ]
         for name, scenario in results.scenarios.items()
-        if scenario["kind"] in {"drain", "enqueue"}
+        if scenario["kind"] != "idle" and len(results.systems(name)) > 1
     ]
 
 
