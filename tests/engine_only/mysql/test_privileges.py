@@ -1,0 +1,143 @@
+"""Who may do what: each role its routines and nothing else, and nobody the tables."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+
+from rowq.contract import load_contract
+from rowq.engines.mysql_url import connection_parameters
+from rowq.resources import sql_directory
+from tests.engines.base import Connection
+from tests.engines.mysql import Session
+from tests.helpers.calls import call, send
+
+ROLES = ("producer", "consumer", "monitor", "admin")
+ROUTINES = load_contract().routines
+NOT_ALLOWED = (1044, 1142, 1143, 1227, 1370)
+ARGUMENTS: dict[str, object] = {
+    "queue_name": "q",
+    "claim_id": 1,
+    "message_id": 1,
+    "message_ids": [1],
+    "messages": [],
+}
+"""A value for each parameter without a default."""
+
+Users = dict[str, Session]
+
+
+@pytest.fixture
+def users(connection: Connection, database_url: str) -> Iterator[Users]:
+    """Return sessions of new accounts by the rowq role they have, and one of a stranger."""
+    password = secrets.token_hex(12)
+    sessions: Users = {}
+    for role in (*ROLES, "stranger"):
+        name = f"rowq_{role}_user"
+        connection.execute(f"create user {name} identified by '{password}'")
+        if role in ROLES:
+            connection.execute(f"grant rowq_{role} to {name}")
+            connection.execute(f"set default role rowq_{role} for {name}")
+        parts = {**connection_parameters(database_url), "user": name, "password": password}
+        del parts["database"]
+        sessions[role] = Session(**parts, autocommit=True)
+    yield sessions
+    for role, session in sessions.items():
+        session.close()
+        connection.execute(f"drop user rowq_{role}_user")
+
+
+def may_call(session: Session, routine: str) -> bool:
+    """Call a routine with plain arguments; an error of rowq's own means that it was allowed."""
+    required = [one.name for one in ROUTINES[routine].parameters if one.default is None]
+    given = {name: ARGUMENTS[name] for name in required}
+    if routine == "dequeue_wait":
+        given["wait_seconds"] = 0
+    try:
+        call(session, routine, **given)
+    except pymysql.MySQLError as error:
+        if error.args[0] in NOT_ALLOWED:
+            return False
+        if "RQ7" not in str(error.args[1]):
+            raise
+    return True
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("role", [*ROLES, "stranger"])
+def test_each_role_may_call_its_routines_and_no_other(
+    connection: Connection, queue_name: str, users: Users, role: str
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name)
+    send(connection, queue_name, "1")
+    allowed = {name for name in ROUTINES if may_call(users[role], name)}
+    assert allowed == {name for name, entry in ROUTINES.items() if role in entry.roles}
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("role", [*ROLES, "stranger"])
+def test_nobody_reads_a_table_or_calls_what_is_internal(
+    connection: Connection, users: Users, role: str
+) -> None:
+    tables = connection.execute(
+        "select table_name from information_schema.tables where table_schema = 'rowq'"
+    ).fetchall()
+    assert len(tables) > 10
+    for (table,) in tables:
+        with pytest.raises(pymysql.MySQLError) as caught:
+            users[role].execute(f"select * from rowq.{table}")
+        assert caught.value.args[0] in NOT_ALLOWED
+    internal = connection.execute(
+        "select r.routine_name, count(p.parameter_name) from information_schema.routines r"
+        " left join information_schema.parameters p on p.specific_schema = 'rowq'"
+        " and p.specific_name = r.routine_name"
+        " where r.routine_schema = 'rowq' and r.routine_name like 'internal%' group by 1"
+    ).fetchall()
+    assert internal
+    for name, parameters in internal:
+        with pytest.raises(pymysql.MySQLError) as caught:
+            users[role].execute(f"call rowq.{name}({', '.join(['null'] * parameters)})")
+        assert caught.value.args[0] in NOT_ALLOWED, name
+
+
+def given(connection: Connection) -> set[tuple[str, str, str]]:
+    """Return the rights to single procedures of rowq: account, procedure, rights."""
+    return set(
+        connection.execute(
+            "select user, routine_name, cast(proc_priv as char) from mysql.procs_priv"
+            " where db = 'rowq' and user like 'rowq%%'"
+        ).fetchall()
+    )
+
+
+def grant_again(connection: Connection) -> None:
+    """Run grants.sql as the stock client does."""
+    text = (sql_directory() / "mysql" / "grants.sql").read_text(encoding="utf-8")
+    text = re.sub(r"^--.*\n", "", text, flags=re.MULTILINE)
+    first, body, last = re.split(r"^delimiter .*\n", text, flags=re.MULTILINE)
+    for statement in (*first.split(";"), body.strip().removesuffix("//"), *last.split(";")):
+        if statement.strip():
+            connection.execute(statement.replace("%", "%%"))
+
+
+@pytest.mark.promise("P16")
+def test_granting_again_takes_back_what_a_role_should_not_have(connection: Connection) -> None:
+    before = given(connection)
+    assert before == {
+        (f"rowq_{role}", name, "Execute")
+        for name, entry in ROUTINES.items()
+        for role in entry.roles
+    }
+    connection.execute("grant execute on procedure rowq.drop_queue to rowq_producer")
+    connection.execute("revoke execute on procedure rowq.enqueue from rowq_producer")
+    connection.execute("grant select on rowq.* to rowq_monitor")
+    grant_again(connection)
+    assert given(connection) == before
+    rights = connection.execute(
+        "select user from mysql.db where db = 'rowq' and user like 'rowq_%%'"
+    )
+    assert rights.fetchall() in ((), [])
