@@ -53,7 +53,7 @@ def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_doubl
     run = Run(server, database_url, queue_name, Recorder())
     history = perform(run, 100_000, tmp_path, kill_now_and_then(run))
     assert count(history, "enqueue") >= 100_000
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < (60 if server.product == "postgres" else 120)
 
 
 @pytest.mark.promise("P05")

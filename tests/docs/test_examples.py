@@ -13,12 +13,14 @@ from tests.helpers.psql import psql_program
 from tests.static.sources import ROOT
 
 
+@pytest.mark.requires("psql")
 def test_the_readme_s_commands_print_what_it_says(
     server: Server, empty_database: str, tmp_path: Path
 ) -> None:
     run_page("README.md", server, empty_database, tmp_path)
 
 
+@pytest.mark.requires("psql")
 def test_the_client_s_examples_print_what_its_readme_says(
     server: Server, empty_database: str, tmp_path: Path
 ) -> None:

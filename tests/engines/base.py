@@ -21,6 +21,7 @@ class Server(Protocol):
     name: such as "mariadb10.11". product: such as "mariadb". engine: such as "mysql".
     how: how it runs, for people to read.
     capabilities: what tests marked with `requires` may rely on:
+        psql         it is what the READMEs' examples are written for
         restart      the server can be killed and started again
         async        AsyncQueue serves the engine
         databases    there can be several databases with rowq in it at a time

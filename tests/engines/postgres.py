@@ -61,7 +61,9 @@ class PostgresServer:
             self.version = str(connection.info.parameter_status("server_version")).split()[0]
         self.name = f"{self.engine}{self.version.partition('.')[0]}"
         self.how = f"{how} {self.version}"
-        self.capabilities = frozenset(["async", "databases"] + ["restart"] * (restart is not None))
+        self.capabilities = frozenset(
+            ["async", "databases", "psql"] + ["restart"] * (restart is not None)
+        )
 
     def fresh_database(self) -> str:
         """Make an empty database and return its URL."""
