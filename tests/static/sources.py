@@ -20,7 +20,7 @@ HEADER_FIELDS = (
 
 _CALLED = re.compile(r"\browq\.(\w+)\(")
 _NO_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
-_RAISED = re.compile(r"errcode = '(RQ\d{3})'")
+_RAISED = re.compile(r"errcode = 'RQ(\d{3})'|signal sqlstate '45(\d{3})'")
 _FIELD = re.compile(rf"^-- ({'|'.join(HEADER_FIELDS)}) +(\S.*)$")
 
 
@@ -68,7 +68,7 @@ def code_of(text: str) -> str:
 
 def raised(text: str) -> set[str]:
     """Return the errors that a text raises by itself."""
-    return set(_RAISED.findall(text))
+    return {"RQ" + "".join(numbers) for numbers in _RAISED.findall(text)}
 
 
 def errors_of(engine: str, name: str) -> set[str]:

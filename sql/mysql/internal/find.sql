@@ -50,7 +50,9 @@ begin
         from rowq.claim c force index (primary)
         straight_join json_table(
             c.messages, '$[*]' columns (
-                message_id bigint path '$[0]', lane smallint path '$[1]', attempt smallint path '$[2]'
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
             )
         ) j
         where c.part_id = p_part_id
@@ -65,7 +67,9 @@ begin
         from rowq.finished f force index (primary)
         straight_join json_table(
             f.messages, '$[*]' columns (
-                message_id bigint path '$[0]', lane smallint path '$[1]', attempt smallint path '$[2]'
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
             )
         ) j
         where f.part_id = p_part_id

@@ -19,7 +19,7 @@ begin
 -- version   1
 -- purpose   Housekeeping of one queue by the one session that is elected for it.
 -- promise   P09 P11 P13 P14 P19
--- locks     the named lock rowq.maintain.<part_id>, tried, until the routine ends; a row of lane, passed over when locked
+-- locks     the named lock rowq.maintain.<part_id>, tried; a row of lane, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
 -- differs   PostgreSQL needs no named lock between its transactions

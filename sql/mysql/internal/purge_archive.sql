@@ -1,7 +1,12 @@
 drop procedure if exists rowq.internal_purge_archive;
 
 delimiter //
-create procedure rowq.internal_purge_archive(p_part_id int, p_before datetime(6), p_limit int, out p_purged int)
+create procedure rowq.internal_purge_archive(
+    p_part_id int,
+    p_before datetime(6),
+    p_limit int,
+    out p_purged int
+)
 sql security definer
 modifies sql data
 begin

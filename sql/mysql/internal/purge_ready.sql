@@ -1,7 +1,12 @@
 drop procedure if exists rowq.internal_purge_ready;
 
 delimiter //
-create procedure rowq.internal_purge_ready(p_part_id int, p_limit bigint, p_is_own boolean, out p_removed bigint)
+create procedure rowq.internal_purge_ready(
+    p_part_id int,
+    p_limit bigint,
+    p_is_own boolean,
+    out p_removed bigint
+)
 sql security definer
 modifies sql data
 begin

@@ -9,7 +9,7 @@ begin
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15
--- locks     the part, shared; delayed, ready and dead rows, passing over locked ones; message and dedup rows
+-- locks     the part, shared; delayed, ready, dead rows, passing over locked ones; message rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue

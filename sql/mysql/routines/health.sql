@@ -12,7 +12,7 @@ begin
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   the horizon and purge checks are this engine's; numbers cannot fall behind the data here
+-- differs   checks of horizon and purge are this engine's; numbers cannot fall behind the data
     declare v_checks, v_more longtext;
     declare v_part_id, v_last int default 0;
 

@@ -12,7 +12,8 @@ begin
 -- locks     a named lock of each queue, tried, while it is kept; as promote, reap and archive
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; in an open transaction the archive keeps its partitions
+-- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; in an
+--           open transaction the archive keeps its partitions
     declare v_is_own boolean;
     declare v_parts, v_rows longtext default '[]';
     declare v_part_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped int;

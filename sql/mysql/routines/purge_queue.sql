@@ -9,7 +9,7 @@ begin
 -- version   1
 -- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
 -- promise   P15
--- locks     the part, shared; ready, delayed and dead rows, passing over locked ones; message and dedup rows
+-- locks     the part, shared; ready, delayed, dead rows, passing over locked ones; message rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
