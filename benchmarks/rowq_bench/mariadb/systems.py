@@ -10,7 +10,6 @@ import pymysql
 
 from benchmarks.rowq_bench.mariadb.client import BARE, Client, Rowq, SelectUpdate, UpdateLimit
 from rowq.engines.mysql_url import connection_parameters
-from tests.engines.install import install
 
 
 @dataclass(frozen=True, slots=True)
