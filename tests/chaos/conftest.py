@@ -9,9 +9,9 @@ from contextlib import ExitStack
 import pytest
 
 from rowq import Queue
+from rowq.migrate import migrate
 from tests.chaos.mortal import WAYS, Mortal
 from tests.engines.base import Connection, Unavailable
-from tests.engines.install import install
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +38,7 @@ def mortal(server: Mortal) -> Mortal:
 def url(mortal: Mortal) -> Iterator[str]:
     """Return the URL of a new database on it, with rowq."""
     url = mortal.server.fresh_database()
-    install(url)
+    migrate(url)
     yield url
     mortal.server.drop_database(url)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from rowq.migrate import migrate
 from tests.engines.base import Connection, Server
-from tests.engines.install import install
 from tests.helpers.calls import call
 
 
@@ -21,7 +21,7 @@ def queue(connection: Connection, queue_name: str) -> str:
 @pytest.fixture
 def lone(server: Server, empty_database: str) -> Iterator[Connection]:
     """Return a session, in autocommit, in a database with rowq that no other test uses."""
-    install(empty_database)
+    migrate(empty_database)
     session = server.connect(empty_database)
     yield session
     session.close()

@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from rowq.migrate import migrate
 from tests.engines.base import Connection, Server, Unavailable
-from tests.engines.install import install
 from tests.engines.provide import REQUIRED_VARIABLE, Servers, required
 
 SERVERS = pytest.StashKey[Servers]()
 ENGINE_ONLY = re.compile(r"/tests/engine_only/(\w+)/")
+# How DDL behaves and what a catalog looks like differs so much that each engine has its own tests
+# of its migrations: those of MySQL are below engine_only/mysql.
+MIGRATIONS = re.compile(r"/tests/migrations/")
 # They kill a server of their own, whose version does not matter.
 ONE_OF_EACH = re.compile(r"/tests/chaos/")
 OUTCOMES = ("passed", "failed", "error", "skipped")
@@ -60,16 +63,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server" in metafunc.fixturenames:
         names = _chosen(metafunc.config)
         path = metafunc.definition.path.as_posix()
-        if only := ENGINE_ONLY.search(path):
+        only = _only_engine(path)
+        if only:
             servers = metafunc.config.stash[SERVERS]
-            names = [name for name in names if servers.engine_of(name) == only[1]]
+            names = [name for name in names if servers.engine_of(name) == only]
         if ONE_OF_EACH.search(path):
             names = list({name.rstrip("0123456789."): name for name in names}.values())
         values = [pytest.param(name, id=name) for name in names]
         if not values:
-            reason = f"no server is chosen that this is about: {only[1] if only else 'any'}"
+            reason = f"no server is chosen that this is about: {only or 'any'}"
             values = [pytest.param("", id="none", marks=pytest.mark.skip(reason=reason))]
         metafunc.parametrize("server", values, indirect=True, scope="session")
+
+
+def _only_engine(path: str) -> str | None:
+    """Return the engine that the tests of a file are about, None for all."""
+    if MIGRATIONS.search(path):
+        return "postgres"
+    found = ENGINE_ONLY.search(path)
+    return found[1] if found else None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -145,7 +157,7 @@ def _capabilities(request: pytest.FixtureRequest) -> None:
 def _migrated(server: Server) -> str:
     """Return the URL of the one migrated database of a server."""
     url = server.fresh_database()
-    install(url)
+    migrate(url)
     return url
 
 

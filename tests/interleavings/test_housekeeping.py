@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rowq import NewMessage
+from rowq.migrate import migrate
 from tests.engines.base import Server
-from tests.engines.install import install
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
 from tests.stored_times import pass_seconds
@@ -156,7 +156,7 @@ def finish_days_ago(session: Session, queue: str, days: int) -> int:
 def test_two_archivers_of_a_new_day_make_its_room_once(
     server: Server, empty_database: str, ending: str
 ) -> None:
-    install(empty_database)
+    migrate(empty_database)
     first, second = (Session(server, server.connect(empty_database)) for _ in range(2))
     try:
         for queue in ("one", "two"):
@@ -177,7 +177,7 @@ def test_two_archivers_of_a_new_day_make_its_room_once(
 def test_purge_archive_gives_way_to_a_long_reader_and_drops_the_day_later(
     server: Server, empty_database: str
 ) -> None:
-    install(empty_database)
+    migrate(empty_database)
     admin, reader = (Session(server, server.connect(empty_database)) for _ in range(2))
     try:
         admin.queue.create_queue("orders", archive_days=2)
@@ -205,7 +205,7 @@ def test_purge_archive_gives_way_to_a_long_reader_and_drops_the_day_later(
 def test_a_reader_of_the_archive_does_not_hold_up_the_work(
     server: Server, empty_database: str
 ) -> None:
-    install(empty_database)
+    migrate(empty_database)
     worker, reader = (Session(server, server.connect(empty_database)) for _ in range(2))
     try:
         worker.queue.create_queue("orders", archive_days=2)

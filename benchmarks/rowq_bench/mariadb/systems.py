@@ -27,7 +27,7 @@ def all_systems() -> list[System]:
     """Return rowq and the two usual ways of making a queue of one table."""
     table = "one table with a status and an owner, written for this comparison"
     return [
-        System("rowq", version("rowq"), "this checkout", Rowq, install),
+        System("rowq", version("rowq"), "this checkout", Rowq, migrate),
         System(
             "select_update",
             "",

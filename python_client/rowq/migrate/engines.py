@@ -15,10 +15,20 @@ def release_for(engine: str) -> Release:
     Raises:
         EngineUnknown: rowq has no engine of this name.
     """
-    known = [one.name for one in engines()]
-    if engine not in known:
-        raise EngineUnknown(f"rowq has no engine {engine!r}; it has {', '.join(known)}")
-    return read_release(migrations_directory() / engine)
+    return read_release(migrations_directory() / named(engine))
+
+
+def named(word: str) -> str:
+    """Return the name of the engine that a word means: its name, or a scheme of its URLs.
+
+    Raises:
+        EngineUnknown: rowq has no engine of this name.
+    """
+    for one in engines():
+        if word == one.name or word in one.schemes:
+            return one.name
+    known = ", ".join(one.name for one in engines())
+    raise EngineUnknown(f"rowq has no engine {word!r}; it has {known}")
 
 
 def module_for(engine: str, part: str) -> Any:

@@ -18,7 +18,6 @@ _CREATED = re.compile(
     r" (?:if not exists )?rowq\.(\w+)",
     re.MULTILINE,
 )
-_DROP = {"function": "routine", "procedure": "routine"}
 
 
 def order(folder: Path) -> list[str]:
@@ -54,7 +53,5 @@ def created(text: str) -> Iterator[tuple[str, str]]:
 
 def drops(text: str) -> str:
     """Return the statements that remove what the text of a file creates, last one first."""
-    statements = [
-        f"drop {_DROP.get(kind, kind)} if exists rowq.{name};" for kind, name in created(text)
-    ]
+    statements = [f"drop {kind} if exists rowq.{name};" for kind, name in created(text)]
     return "\n".join(reversed(statements))

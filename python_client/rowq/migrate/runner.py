@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rowq.engines import engine_for_url
-from rowq.migrate.engines import module_for, release_for
+from rowq.migrate.engines import module_for, named, release_for
 from rowq.migrate.errors import UnknownMigration
 from rowq.migrate.release import Release
 
@@ -100,7 +100,7 @@ def script(engine: str, from_number: int = 0) -> str:
             f"{UnknownMigration.number} unknown_migration: there is nothing to print after"
             f" {from_number}; this rowq has migrations 1 to {release.newest}"
         )
-    return str(module_for(engine, "script").script(release, from_number))
+    return str(module_for(named(engine), "script").script(release, from_number))
 
 
 @contextmanager

@@ -1,0 +1,104 @@
+-- Roles and their rights: execute on the routines of the role, and nothing else. It may run any
+-- number of times and takes back what it does not give. A role that is missing and may not be
+-- created here is left out with a warning: create it ("create role rowq_producer") and run this
+-- again. Run it after the procedures: who drops a procedure drops the rights to it.
+drop procedure if exists rowq.internal_grant;
+
+delimiter //
+create procedure rowq.internal_grant()
+sql security invoker
+modifies sql data
+begin
+    declare v_role_name varchar(80);
+    declare v_text varchar(300);
+    declare v_is_due boolean;
+    declare v_is_end boolean default false;
+    declare v_missing varchar(100) default '';
+    declare v_warning varchar(128);
+    -- As bytes, because the names in information_schema have a collation of their own.
+    declare each_right cursor for
+        select r.role_name,
+               concat(
+                   if(r.is_due, 'grant', 'revoke'), ' execute on procedure rowq.`', r.name, '` ',
+                   if(r.is_due, 'to ', 'from '), r.role_name
+               ),
+               r.is_due
+        from (
+            select w.role_name, p.routine_name as name,
+                   find_in_set(
+                       cast(p.routine_name as binary), cast(w.routine_names as binary)
+                   ) > 0 as is_due
+            from (
+                select 'rowq_producer' as role_name,
+                       'enqueue,enqueue_batch,cancel,version' as routine_names
+                union all
+                select 'rowq_consumer',
+                       concat(
+                           'dequeue_fast,dequeue_wait,peek,complete,retry_later,fail_now,',
+                           'release,extend_lease,maintain,reap,promote,archive,queue_stats,',
+                           'version'
+                       )
+                union all
+                select 'rowq_admin',
+                       concat(
+                           'create_queue,alter_queue,drop_queue,pause_queue,resume_queue,',
+                           'purge_queue,enqueue,enqueue_batch,dequeue_fast,dequeue_wait,peek,',
+                           'complete,retry_later,fail_now,release,extend_lease,cancel,reset,',
+                           'maintain,reap,promote,archive,purge_archive,queue_stats,get_message,',
+                           'list_dead,health,version'
+                       )
+                union all
+                select 'rowq_monitor', 'queue_stats,list_dead,health,version'
+            ) w
+            cross join information_schema.routines p
+            where p.routine_schema = 'rowq'
+              and p.routine_type = 'PROCEDURE'
+        ) r
+        order by r.role_name, r.name;
+    declare continue handler for not found set v_is_end = true;
+
+    roles: begin
+        -- 1227, 1396: this account may not, or the engine says so of a role that is there.
+        declare continue handler for sqlexception begin end;
+        create role if not exists rowq_producer;
+        create role if not exists rowq_consumer;
+        create role if not exists rowq_admin;
+        create role if not exists rowq_monitor;
+        revoke all privileges on rowq.* from rowq_producer;
+        revoke all privileges on rowq.* from rowq_consumer;
+        revoke all privileges on rowq.* from rowq_admin;
+        revoke all privileges on rowq.* from rowq_monitor;
+    end;
+
+    open each_right;
+    rights: loop
+        fetch each_right into v_role_name, v_text, v_is_due;
+        if v_is_end then
+            leave rights;
+        end if;
+        begin
+            -- A right that was never given (1403) needs no taking back.
+            declare continue handler for sqlexception
+            begin
+                if v_is_due and not find_in_set(v_role_name, v_missing) then
+                    set v_missing = concat(v_missing, if(v_missing = '', '', ','), v_role_name);
+                end if;
+            end;
+            -- Prepared statements take their text from a variable of the session only.
+            set @rowq_statement = v_text;
+            prepare rowq_right from @rowq_statement;
+            execute rowq_right;
+            deallocate prepare rowq_right;
+        end;
+    end loop;
+    close each_right;
+    set @rowq_statement = null;
+
+    if v_missing <> '' then
+        set v_warning = concat('not created, or without rights: ', v_missing);
+        signal sqlstate '01000' set message_text = v_warning;
+    end if;
+end//
+delimiter ;
+call rowq.internal_grant();
+drop procedure rowq.internal_grant;

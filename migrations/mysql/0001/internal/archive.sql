@@ -1,0 +1,74 @@
+drop procedure if exists rowq.internal_archive;
+
+delimiter //
+create procedure rowq.internal_archive(p_part_id int, p_limit int, out p_archived int)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_archive
+-- version   1
+-- purpose   Move finished messages to the archive, batch by batch, until p_limit is passed.
+-- promise   P19
+-- locks     finished rows, passing over locked ones; message rows; new archive rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    declare v_after, v_finish_id bigint;
+    declare v_finished_at datetime(6);
+    declare v_state varchar(20);
+    declare v_messages longtext;
+    set p_archived = 0;
+
+    select greatest(l.floor - 1, 0) into v_after
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane = -3;
+
+    batches: while p_archived < p_limit do
+        -- Looked for without locks, then locked by its whole key: no gap is locked.
+        set v_finish_id = null;
+        select f.finish_id, f.state into v_finish_id, v_state
+        from rowq.finished f force index (primary)
+        where f.part_id = p_part_id
+          and f.finish_id > v_after
+        order by f.part_id, f.finish_id
+        limit 1;
+        if v_finish_id is null then
+            leave batches;
+        end if;
+        set v_after = v_finish_id, v_messages = null;
+        select f.messages, f.finished_at, f.state into v_messages, v_finished_at, v_state
+        from rowq.finished f force index (primary)
+        where f.part_id = p_part_id
+          and f.finish_id = v_finish_id
+        for update skip locked;
+        if v_messages is null then
+            iterate batches;
+        end if;
+
+        insert into rowq.archive (
+            part_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
+            dedup_key, headers, body, body_binary
+        )
+        select p_part_id, v_finished_at, j.message_id, j.lane, j.attempt, m.enqueued_at, v_state,
+               m.message_type, m.dedup_key, m.headers, m.body, m.body_binary
+        from json_table(
+            v_messages,
+            '$[*]' columns (
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
+            )
+        ) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
+        delete m
+        from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
+        delete f
+        from rowq.finished f force index (primary)
+        where f.part_id = p_part_id
+          and f.finish_id = v_finish_id;
+        set p_archived = p_archived + json_length(v_messages);
+    end while;
+end//
+delimiter ;

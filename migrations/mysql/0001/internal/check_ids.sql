@@ -1,0 +1,35 @@
+drop procedure if exists rowq.internal_check_ids;
+
+delimiter //
+create procedure rowq.internal_check_ids(p_message_ids longtext)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_check_ids
+-- version   1
+-- purpose   Refuse a list of messages that is no JSON array of ids, or too long; null passes.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+    declare v_count, v_good int;
+    if p_message_ids is not null then
+        if json_valid(p_message_ids) and json_type(p_message_ids) = 'ARRAY' then
+            set v_count = json_length(p_message_ids);
+            if v_count <= 10000 then
+                select count(*) into v_good
+                from json_table(
+                    p_message_ids, '$[*]' columns (id varchar(40) path '$')
+                ) a
+                where a.id regexp '^-?[0-9]{1,19}$';
+            end if;
+        end if;
+        if v_good is null or v_good <> v_count then
+            call rowq.internal_refuse(
+                'message_ids must be a JSON array of at most 10000 ids, none of them null'
+            );
+        end if;
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,38 @@
+drop procedure if exists rowq.internal_check_settings;
+
+delimiter //
+create procedure rowq.internal_check_settings(
+    p_queue_name longtext,
+    p_lease_seconds int,
+    p_max_attempts int,
+    p_backoff_base_seconds double,
+    p_backoff_factor double,
+    p_backoff_cap_seconds double,
+    p_backoff_jitter double,
+    p_archive_days int
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_check_settings
+-- version   1
+-- purpose   Refuse a bad queue name or a setting out of range; null passes for settings.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+    if p_queue_name is null
+       or char_length(p_queue_name) not between 1 and 100
+       or p_queue_name regexp '[[:cntrl:]]' then
+        call rowq.internal_refuse('queue_name must be 1 to 100 characters, none of them control');
+    end if;
+    call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
+    call rowq.internal_check_range('max_attempts', p_max_attempts, 1, 10000);
+    call rowq.internal_check_range('backoff_base_seconds', p_backoff_base_seconds, 0, 86400);
+    call rowq.internal_check_range('backoff_factor', p_backoff_factor, 1, 10);
+    call rowq.internal_check_range('backoff_cap_seconds', p_backoff_cap_seconds, 0, 31536000);
+    call rowq.internal_check_range('backoff_jitter', p_backoff_jitter, 0, 1);
+    call rowq.internal_check_range('archive_days', p_archive_days, 0, 36500);
+end//
+delimiter ;

@@ -1,0 +1,56 @@
+drop procedure if exists rowq.internal_count_messages;
+
+delimiter //
+create procedure rowq.internal_count_messages(
+    p_part_id int,
+    p_limit int,
+    out p_ready bigint,
+    out p_delayed bigint,
+    out p_leased bigint,
+    out p_dead bigint
+)
+sql security definer
+reads sql data
+begin
+-- routine   internal_count_messages
+-- version   1
+-- purpose   Messages of a queue by where they are, each counted up to p_limit.
+-- promise   P13
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   PostgreSQL counts in queue_stats itself
+    -- From the first row on and not from the floor: what was committed late counts, too.
+    select count(*) into p_ready
+    from (
+        select r.attempt
+        from rowq.ready r force index (primary)
+        where r.part_id = p_part_id
+          and r.message_id > 0
+        limit p_limit
+    ) h;
+    select count(*) into p_delayed
+    from (
+        select d.attempt
+        from rowq.delayed d force index (primary)
+        where d.part_id = p_part_id
+          and d.message_id > 0
+        limit p_limit
+    ) h;
+    select least(coalesce(sum(json_length(h.messages)), 0), p_limit) into p_leased
+    from (
+        select c.messages
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id > 0
+        limit p_limit
+    ) h;
+    select count(*) into p_dead
+    from (
+        select d.attempt
+        from rowq.dead d force index (primary)
+        where d.part_id = p_part_id
+        limit p_limit
+    ) h;
+end//
+delimiter ;

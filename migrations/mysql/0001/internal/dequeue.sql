@@ -1,0 +1,84 @@
+drop procedure if exists rowq.internal_dequeue;
+
+delimiter //
+create procedure rowq.internal_dequeue(
+    p_queue_name longtext,
+    p_batch_size int,
+    p_worker_name longtext,
+    p_lease_seconds int,
+    out p_claim_id bigint,
+    out p_lease_until datetime(6),
+    out p_messages longtext
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_dequeue
+-- version   1
+-- purpose   Lease up to p_batch_size ready messages to one new claim; nulls when there is none.
+-- promise   P02 P03 P05 P06 P07 P13 P18
+-- locks     ready rows, passing over locked ones; the part, shared; the new claim row
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   two routines share it, as a procedure cannot read the result of another
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id, v_lease_seconds, v_promoted int;
+    declare v_is_paused boolean;
+
+    call rowq.internal_check_range('batch_size', p_batch_size, 1, 1000);
+    call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
+    if char_length(p_worker_name) > 200 then
+        call rowq.internal_refuse('worker_name is longer than 200 characters');
+    end if;
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            set p_claim_id = null, p_messages = null, v_part_id = null;
+            select q.part_id, q.lease_seconds, q.paused_at is not null
+            into v_part_id, v_lease_seconds, v_is_paused
+            from rowq.queue q
+            where q.queue_name = cast(p_queue_name as binary);
+            if v_part_id is null then
+                call rowq.internal_refuse_queue(p_queue_name);
+            end if;
+
+            if not v_is_paused then
+                call rowq.internal_take_ready(v_part_id, p_batch_size, v_is_own, p_messages);
+                if p_messages is null then
+                    -- Nothing ready: what has become due meanwhile need not wait for maintain.
+                    call rowq.internal_promote(v_part_id, p_batch_size, v_is_own, v_promoted);
+                    if v_promoted > 0 then
+                        call rowq.internal_take_ready(
+                            v_part_id, p_batch_size, v_is_own, p_messages
+                        );
+                    end if;
+                end if;
+            end if;
+
+            if p_messages is not null then
+                call rowq.internal_enter(v_part_id, p_queue_name);
+                set p_lease_until = utc_timestamp(6)
+                    + interval coalesce(p_lease_seconds, v_lease_seconds) second;
+                insert into rowq.claim (part_id, lease_until, worker_name, messages)
+                values (v_part_id, p_lease_until, p_worker_name, p_messages);
+                set p_claim_id = last_insert_id();
+            end if;
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+end//
+delimiter ;

@@ -1,0 +1,62 @@
+drop procedure if exists rowq.internal_first_key;
+
+delimiter //
+create procedure rowq.internal_first_key(
+    p_part_id int,
+    p_lane smallint,
+    p_from bigint,
+    out p_first bigint
+)
+sql security definer
+reads sql data
+begin
+-- routine   internal_first_key
+-- version   1
+-- purpose   The first live key of a lane from p_from on, or null.
+-- promise   P13 P14
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    declare v_attempt smallint;
+    declare v_due_at, v_since datetime(6);
+    set p_first = null;
+
+    case p_lane
+        when -1 then
+            select c.claim_id, c.messages is null into p_first, v_attempt
+            from rowq.claim c force index (primary)
+            where c.part_id = p_part_id
+              and c.claim_id > 0
+              and c.claim_id >= p_from
+            order by c.part_id, c.claim_id
+            limit 1;
+        when -2 then
+            set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
+            select d.due_at, d.attempt into v_due_at, v_attempt
+            from rowq.delayed d force index (primary)
+            where d.part_id = p_part_id
+              and d.due_at >= v_since
+            order by d.part_id, d.due_at, d.message_id
+            limit 1;
+            set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
+        when -3 then
+            select f.finish_id, f.messages is null into p_first, v_attempt
+            from rowq.finished f force index (primary)
+            where f.part_id = p_part_id
+              and f.finish_id > 0
+              and f.finish_id >= p_from
+            order by f.part_id, f.finish_id
+            limit 1;
+        else
+            select r.seq, r.attempt into p_first, v_attempt
+            from rowq.ready r force index (primary)
+            where r.part_id = p_part_id
+              and r.lane = p_lane
+              and r.seq >= p_from
+              and r.seq < 9223372036854775806
+            order by r.part_id, r.lane, r.seq, r.message_id
+            limit 1;
+    end case;
+end//
+delimiter ;

@@ -1,0 +1,24 @@
+drop procedure if exists rowq.internal_free_keys;
+
+delimiter //
+create procedure rowq.internal_free_keys(p_part_id int, p_messages longtext)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_free_keys
+-- version   1
+-- purpose   Free the dedup keys of messages that are finished or dead.
+-- promise   P12
+-- locks     message rows; dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    delete k
+    from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+    straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    straight_join rowq.dedup k force index (primary)
+        on k.part_id = p_part_id
+       and k.dedup_key = m.dedup_key
+       and k.message_id = j.message_id;
+end//
+delimiter ;

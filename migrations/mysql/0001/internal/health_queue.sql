@@ -1,0 +1,70 @@
+drop procedure if exists rowq.internal_health_queue;
+
+delimiter //
+create procedure rowq.internal_health_queue(p_part_id int, out p_checks longtext)
+sql security definer
+reads sql data
+begin
+-- routine   internal_health_queue
+-- version   1
+-- purpose   The checks of a queue, as JSON arrays in a row.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_oldest, v_paused_at, v_due_at, v_lease_until datetime(6);
+    declare v_attempt smallint;
+    declare v_dead bigint;
+    set p_checks = null;
+
+    select q.paused_at into v_paused_at
+    from rowq.queue q
+    where q.part_id = p_part_id;
+    call rowq.internal_oldest_ready(p_part_id, v_oldest);
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'oldest_ready', p_part_id,
+        coalesce(timestampdiff(microsecond, v_oldest, v_now) / 1e6, 0), 300, 3600,
+        concat(
+            'seconds that the oldest ready message has waited',
+            if(v_paused_at is null, '', '; the queue is paused')
+        )
+    ));
+
+    select count(*) into v_dead
+    from (
+        select d.attempt
+        from rowq.dead d force index (primary)
+        where d.part_id = p_part_id
+        limit 1000
+    ) h;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'dead_messages', p_part_id, v_dead, 1, 1000,
+        'dead messages, counted up to 1000; see list_dead and reset'
+    ));
+
+    select d.due_at, d.attempt into v_due_at, v_attempt
+    from rowq.delayed d force index (primary)
+    where d.part_id = p_part_id
+      and d.due_at <= v_now
+    order by d.part_id, d.due_at, d.message_id
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_delayed', p_part_id,
+        coalesce(timestampdiff(microsecond, v_due_at, v_now) / 1e6, 0), 30, 300,
+        'seconds that the oldest due message has not been promoted; call maintain every second'
+    ));
+
+    select min(c.lease_until) into v_lease_until
+    from rowq.claim c force index (primary)
+    where c.part_id = p_part_id
+      and c.claim_id > 0
+      and c.lease_until <= v_now;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'expired_leases', p_part_id,
+        coalesce(timestampdiff(microsecond, v_lease_until, v_now) / 1e6, 0), 30, 300,
+        'seconds that the oldest expired lease has not been reaped; call maintain every second'
+    ));
+end//
+delimiter ;

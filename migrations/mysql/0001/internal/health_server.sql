@@ -1,0 +1,56 @@
+drop procedure if exists rowq.internal_health_server;
+
+delimiter //
+create procedure rowq.internal_health_server(inout p_checks longtext)
+sql security definer
+reads sql data
+begin
+-- routine   internal_health_server
+-- version   1
+-- purpose   Appends the checks that concern the whole server: who holds back the purge, and how much waits for it.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   this engine's own
+    declare v_age double default 0;
+    declare v_length double default 0;
+    declare v_thread bigint;
+    declare v_may_look boolean default true;
+    -- The accounts of some clouds may not look at other sessions (1227: the PROCESS privilege).
+    declare continue handler for 1227, 1142, 1044 set v_may_look = false;
+
+    -- trx_started is in the time zone of the machine.
+    select t.trx_mysql_thread_id,
+           timestampdiff(
+               second, t.trx_started, convert_tz(utc_timestamp(), '+00:00', 'SYSTEM')
+           )
+    into v_thread, v_age
+    from information_schema.innodb_trx t
+    where t.trx_mysql_thread_id <> connection_id()
+    order by t.trx_started
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'clean_up_horizon', null, greatest(v_age, 0), 300, 3600,
+        case
+            when not v_may_look then 'unknown: the account that installed rowq lacks PROCESS'
+            when v_thread is null or v_age < 1 then 'no transaction is older than a second'
+            else concat(
+                'connection ', v_thread,
+                ' keeps dead rows from being purged; rowq stays fast, other tables grow'
+            )
+        end
+    ));
+
+    select coalesce(max(m.count), 0) into v_length
+    from information_schema.innodb_metrics m
+    where m.name = 'trx_rseg_history_len';
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'purge_lag', null, greatest(v_length, 0), 1000000, 100000000,
+        if(
+            v_may_look, 'transactions whose dead rows wait for the purge',
+            'unknown: the account that installed rowq lacks PROCESS'
+        )
+    ));
+end//
+delimiter ;

@@ -1,0 +1,48 @@
+drop procedure if exists rowq.internal_maintain;
+
+delimiter //
+create procedure rowq.internal_maintain(
+    p_part_id int,
+    p_limit int,
+    out p_elected boolean,
+    out p_promoted int,
+    out p_reaped int,
+    out p_died int,
+    out p_archived int,
+    out p_purged int,
+    out p_partitions_dropped int
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_maintain
+-- version   1
+-- purpose   Housekeeping of one queue by the one session that is elected for it.
+-- promise   P09 P11 P13 P14 P19
+-- locks     the named lock rowq.maintain.<part_id>, tried; a row of lane, passed over when locked
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701
+-- differs   PostgreSQL needs no named lock between its transactions
+    declare v_lock varchar(64) default concat('rowq.maintain.', p_part_id);
+    declare exit handler for sqlexception
+    begin
+        do release_lock(v_lock);
+        resignal;
+    end;
+    set p_promoted = 0, p_reaped = 0, p_died = 0, p_archived = 0, p_purged = 0,
+        p_partitions_dropped = 0;
+
+    set p_elected = coalesce(get_lock(v_lock, 0), 0);
+    if p_elected then
+        call rowq.internal_keep_house(
+            p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died
+        );
+        if p_elected then
+            call rowq.internal_keep_archive(
+                p_part_id, p_limit, p_archived, p_purged, p_partitions_dropped
+            );
+        end if;
+        do release_lock(v_lock);
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,50 @@
+drop procedure if exists rowq.internal_message_fault;
+
+delimiter //
+create procedure rowq.internal_message_fault(
+    p_body longtext,
+    p_body_binary longblob,
+    p_message_type longtext,
+    p_headers longtext,
+    p_priority int,
+    p_delay_seconds double,
+    p_run_at datetime(6),
+    p_dedup_key longtext,
+    p_max_attempts int,
+    out p_fault varchar(120)
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_message_fault
+-- version   1
+-- purpose   What is wrong with the arguments of enqueue, or null.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    set p_fault = case
+        when p_priority not between 0 and 9
+            then concat('priority must be between 0 and 9, got ', p_priority)
+        when p_body is not null and p_body_binary is not null
+            then 'body and body_binary exclude each other'
+        when char_length(p_message_type) > 200
+            then 'message_type is longer than 200 characters'
+        when p_headers is not null and not json_valid(p_headers)
+            then 'headers must be a JSON object'
+        when p_headers is not null and json_type(p_headers) <> 'OBJECT'
+            then 'headers must be a JSON object'
+        when p_delay_seconds is not null and p_run_at is not null
+            then 'delay_seconds and run_at exclude each other'
+        when p_delay_seconds not between 0 and 315360000
+            then concat('delay_seconds must be between 0 and 315360000, got ', p_delay_seconds)
+        when p_run_at > utc_timestamp(6) + interval 3650 day
+            then 'run_at must be a moment within the next ten years'
+        when char_length(p_dedup_key) not between 1 and 200
+            then 'dedup_key must be 1 to 200 characters'
+        when p_max_attempts not between 1 and 10000
+            then concat('max_attempts must be between 1 and 10000, got ', p_max_attempts)
+    end;
+end//
+delimiter ;

@@ -1,0 +1,35 @@
+drop procedure if exists rowq.internal_move_floor;
+
+delimiter //
+create procedure rowq.internal_move_floor(
+    p_part_id int,
+    p_lane smallint,
+    p_from bigint,
+    p_to bigint
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_move_floor
+-- version   1
+-- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
+-- promise   P13 P14
+-- locks     the row of the lane, passed over when locked
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   PostgreSQL keeps floors in a ledger, as its readers walk dead versions
+    declare v_floor bigint;
+    -- Who holds the row is moving the floor. Nobody waits, and nobody moves it twice.
+    select l.floor into v_floor
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane = p_lane
+    for update skip locked;
+    if v_floor = p_from or p_to < v_floor then
+        update rowq.lane l
+        set l.floor = p_to
+        where l.part_id = p_part_id
+          and l.lane = p_lane;
+    end if;
+end//
+delimiter ;

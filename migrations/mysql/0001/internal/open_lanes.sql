@@ -1,0 +1,35 @@
+drop procedure if exists rowq.internal_open_lanes;
+
+delimiter //
+create procedure rowq.internal_open_lanes(p_part_id int, p_lane smallint)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_open_lanes
+-- version   1
+-- purpose   Let dequeue look into a lane and its front companion.
+-- promise   P02
+-- locks     the rows of the two lanes, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    declare v_locked int;
+    -- Whoever holds the rows is opening them too; should that be rolled back, the next maintain
+    -- finds the messages and opens the lanes.
+    select count(*) into v_locked
+    from (
+        select l.floor
+        from rowq.lane l force index (primary)
+        where l.part_id = p_part_id
+          and l.lane in (p_lane, p_lane div 2 * 2)
+        for update skip locked
+    ) h;
+    if v_locked > 0 then
+        update rowq.lane l
+        set l.is_open = true
+        where l.part_id = p_part_id
+          and l.lane in (p_lane, p_lane div 2 * 2)
+          and not l.is_open;
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,44 @@
+drop procedure if exists rowq.internal_outcomes;
+
+delimiter //
+create procedure rowq.internal_outcomes(
+    p_message_ids longtext,
+    p_messages longtext,
+    p_outcome varchar(20)
+)
+sql security definer
+reads sql data
+begin
+-- routine   internal_outcomes
+-- version   1
+-- purpose   The result of a finishing routine: one row a message.
+-- promise   P08
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing elsewhere: other engines return a query
+    if p_message_ids is null then
+        select j.message_id, p_outcome as outcome
+        from json_table(
+            p_messages, '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+        ) j
+        order by j.place;
+    else
+        select a.message_id,
+               if(
+                   a.message_id in (
+                       select j.message_id
+                       from json_table(
+                           p_messages, '$[*]' columns (message_id bigint path '$[0]')
+                       ) j
+                   ),
+                   p_outcome,
+                   'stale'
+               ) as outcome
+        from json_table(
+            p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+        ) a
+        order by a.place;
+    end if;
+end//
+delimiter ;

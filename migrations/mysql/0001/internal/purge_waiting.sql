@@ -1,0 +1,68 @@
+drop procedure if exists rowq.internal_purge_waiting;
+
+delimiter //
+create procedure rowq.internal_purge_waiting(
+    p_part_id int,
+    p_of_dead boolean,
+    p_limit bigint,
+    out p_removed bigint
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_purge_waiting
+-- version   1
+-- purpose   Delete up to p_limit delayed messages, or dead ones; null means all.
+-- promise   P15
+-- locks     delayed or dead rows, passing over locked ones; message and dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    declare c_step int default 5000;
+    declare v_after datetime(6) default '1970-01-01 00:00:00';
+    declare v_after_id bigint default 0;
+    declare v_step int;
+    declare v_ids, v_messages longtext;
+    set p_removed = 0;
+
+    steps: loop
+        set v_step = least(c_step, coalesce(p_limit - p_removed, c_step));
+        if v_step <= 0 then
+            leave steps;
+        end if;
+        if p_of_dead then
+            select json_arrayagg(h.message_id), max(h.message_id) into v_ids, v_after_id
+            from (
+                select d.message_id
+                from rowq.dead d force index (primary)
+                where d.part_id = p_part_id
+                  and d.message_id > v_after_id
+                order by d.part_id, d.message_id
+                limit v_step
+            ) h;
+        else
+            select json_arrayagg(h.message_id), max(h.due_at) into v_ids, v_after
+            from (
+                select d.message_id, d.due_at
+                from rowq.delayed d force index (primary)
+                where d.part_id = p_part_id
+                  and d.due_at >= v_after
+                  and d.message_id > 0
+                order by d.part_id, d.due_at, d.message_id
+                limit v_step
+            ) h;
+        end if;
+        if v_ids is null then
+            leave steps;
+        end if;
+
+        call rowq.internal_withdraw(p_part_id, v_ids, v_messages);
+        if v_messages is null then
+            -- All of them are in the hands of others.
+            leave steps;
+        end if;
+        call rowq.internal_finish(p_part_id, 0, v_messages, 'cancelled');
+        set p_removed = p_removed + json_length(v_messages);
+    end loop;
+end//
+delimiter ;

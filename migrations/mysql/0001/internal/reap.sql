@@ -1,0 +1,83 @@
+drop procedure if exists rowq.internal_reap;
+
+delimiter //
+create procedure rowq.internal_reap(
+    p_part_id int,
+    p_max_attempts int,
+    p_limit int,
+    out p_reaped int,
+    out p_died int
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_reap
+-- version   1
+-- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
+-- promise   P03 P09
+-- locks     expired claim rows, passing over locked ones; message rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    declare v_expired, v_messages, v_alive, v_dead, v_front longtext;
+    declare v_worker_name varchar(200);
+    declare v_error varchar(300);
+    declare v_after, v_claim_id bigint;
+    declare v_at int default 0;
+    set p_reaped = 0, p_died = 0;
+
+    select greatest(l.floor - 1, 0) into v_after
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane = -1;
+
+    claims: while p_reaped + p_died < p_limit do
+        if v_at >= coalesce(json_length(v_expired), 0) then
+            -- Looked for without locks, so that live claims are left in peace; locked one by one.
+            select json_arrayagg(h.claim_id), max(h.claim_id), 0 into v_expired, v_after, v_at
+            from (
+                select c.claim_id
+                from rowq.claim c force index (primary)
+                where c.part_id = p_part_id
+                  and c.claim_id > v_after
+                  and c.lease_until <= utc_timestamp(6)
+                order by c.part_id, c.claim_id
+                limit p_limit
+            ) h;
+            if v_expired is null then
+                leave claims;
+            end if;
+        end if;
+        set v_claim_id = json_extract(v_expired, concat('$[', v_at, ']')), v_at = v_at + 1;
+
+        -- A heartbeat or a finish that came first makes it fail the condition, or be passed over.
+        set v_messages = null;
+        select c.messages, c.worker_name into v_messages, v_worker_name
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id = v_claim_id
+          and c.lease_until <= utc_timestamp(6)
+        for update skip locked;
+        if v_messages is null then
+            iterate claims;
+        end if;
+        delete c
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id = v_claim_id;
+
+        call rowq.internal_split(v_messages, p_max_attempts, v_alive, v_dead);
+        set v_error = concat('lease expired', coalesce(concat(': ', v_worker_name), ''));
+        if v_alive is not null then
+            call rowq.internal_to_front(v_alive, 0, v_front);
+            call rowq.internal_to_ready(p_part_id, v_front);
+            call rowq.internal_note_error(v_alive, v_error);
+            set p_reaped = p_reaped + json_length(v_alive);
+        end if;
+        if v_dead is not null then
+            call rowq.internal_to_dead(p_part_id, v_dead, v_error);
+            set p_died = p_died + json_length(v_dead);
+        end if;
+    end while;
+end//
+delimiter ;

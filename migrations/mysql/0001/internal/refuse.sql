@@ -1,0 +1,20 @@
+drop procedure if exists rowq.internal_refuse;
+
+delimiter //
+create procedure rowq.internal_refuse(p_fault longtext)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_refuse
+-- version   1
+-- purpose   The error for an argument.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing elsewhere: other engines raise with an expression
+    -- MySQL refuses a message text of more than 128 characters.
+    declare v_text varchar(128) default left(concat('RQ711 invalid_argument: ', p_fault), 128);
+    signal sqlstate '45711' set message_text = v_text;
+end//
+delimiter ;

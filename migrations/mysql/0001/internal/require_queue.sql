@@ -1,0 +1,24 @@
+drop procedure if exists rowq.internal_require_queue;
+
+delimiter //
+create procedure rowq.internal_require_queue(p_queue_name longtext, out p_part_id int)
+sql security definer
+reads sql data
+begin
+-- routine   internal_require_queue
+-- version   1
+-- purpose   The part of a queue that must exist.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    set p_part_id = null;
+    select q.part_id into p_part_id
+    from rowq.queue q
+    where q.queue_name = cast(p_queue_name as binary);
+    if p_part_id is null then
+        call rowq.internal_refuse_queue(p_queue_name);
+    end if;
+end//
+delimiter ;

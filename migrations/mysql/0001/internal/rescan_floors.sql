@@ -1,0 +1,75 @@
+drop procedure if exists rowq.internal_rescan_floors;
+
+delimiter //
+create procedure rowq.internal_rescan_floors(p_part_id int)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_rescan_floors
+-- version   1
+-- purpose   Look for the first live row of every lane from its very start, and put the floors right.
+-- promise   P13 P14
+-- locks     rows of lanes, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   PostgreSQL looks from a safe mark, and from the start once a minute
+    declare c_duty int default 50;
+    -- In microseconds.
+    declare c_short_walk bigint default 300;
+    declare c_long_walk bigint default 20000;
+    declare c_longest_pause bigint default 3600000000;
+    declare v_lane smallint default -4;
+    declare v_next smallint;
+    declare v_is_open boolean;
+    declare v_floor, v_first, v_latest, v_worth_it, v_took, v_pause bigint;
+    declare v_started datetime(6);
+
+    lanes: loop
+        set v_next = null;
+        select l.lane, l.floor, l.is_open into v_next, v_floor, v_is_open
+        from rowq.lane l force index (primary)
+        where l.part_id = p_part_id
+          and l.lane > v_lane
+          and l.check_after <= utc_timestamp(6)
+        order by l.part_id, l.lane
+        limit 1;
+        if v_next is null then
+            leave lanes;
+        end if;
+        set v_lane = v_next;
+
+        set v_started = utc_timestamp(6);
+        call rowq.internal_first_key(p_part_id, v_lane, 0, v_first);
+        set v_took = timestampdiff(microsecond, v_started, utc_timestamp(6));
+
+        if v_lane >= 0 and v_first is not null and not v_is_open then
+            -- Its first producer was passed over when the lane was opened, or rolled back.
+            call rowq.internal_open_lanes(p_part_id, v_lane);
+        end if;
+        if v_lane in (-1, -3) then
+            set v_first = coalesce(v_first, v_floor), v_worth_it = 400;
+        else
+            -- What is not committed yet may lie anywhere up to now.
+            set v_latest = timestampdiff(microsecond, '1970-01-01', v_started) - 500000,
+                v_first = least(coalesce(v_first, v_latest), v_latest),
+                v_worth_it = 60000000;
+        end if;
+        if v_took > c_short_walk then
+            set v_worth_it = 0;
+        end if;
+        if v_first < v_floor
+           or (v_first > v_floor + v_worth_it and (v_is_open or v_lane < 0)) then
+            call rowq.internal_move_floor(p_part_id, v_lane, v_floor, v_first);
+        end if;
+
+        -- A walk over many dead rows is repeated only after fifty times its own length.
+        if v_took > c_long_walk then
+            set v_pause = least(v_took * c_duty, c_longest_pause);
+            update rowq.lane l
+            set l.check_after = utc_timestamp(6) + interval v_pause microsecond
+            where l.part_id = p_part_id
+              and l.lane = v_lane;
+        end if;
+    end loop;
+end//
+delimiter ;

@@ -1,0 +1,32 @@
+drop procedure if exists rowq.internal_shape_archive;
+
+delimiter //
+create procedure rowq.internal_shape_archive(p_statement longtext, out p_is_done boolean)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_shape_archive
+-- version   1
+-- purpose   Add or drop a partition of the archive, if nobody reads it for a second.
+-- promise   P19
+-- locks     the archive, waiting for a second at most
+-- commits   implicitly, as all statements that change a table; call it outside transactions
+-- errors    none
+-- differs   only engines where such a statement commits need it
+    declare v_patience bigint default @@session.lock_wait_timeout;
+    -- Whoever reads the archive keeps its shape; another maintain may have been faster.
+    declare continue handler for sqlexception set p_is_done = false;
+    set p_is_done = true;
+
+    -- Prepared statements take their text from a variable of the session only.
+    set @rowq_statement = p_statement;
+    set session lock_wait_timeout = 1;
+    prepare rowq_shape from @rowq_statement;
+    if p_is_done then
+        execute rowq_shape;
+        deallocate prepare rowq_shape;
+    end if;
+    set session lock_wait_timeout = v_patience;
+    set @rowq_statement = null;
+end//
+delimiter ;

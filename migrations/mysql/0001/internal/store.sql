@@ -1,0 +1,93 @@
+drop procedure if exists rowq.internal_store;
+
+delimiter //
+create procedure rowq.internal_store(
+    p_part_id int,
+    p_place int,
+    p_now datetime(6),
+    p_body longtext,
+    p_body_binary longblob,
+    p_message_type longtext,
+    p_headers longtext,
+    p_priority int,
+    p_due_at datetime(6),
+    p_dedup_key longtext,
+    p_max_attempts int,
+    out p_message_id bigint,
+    out p_outcome varchar(20)
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_store
+-- version   1
+-- purpose   Keep one message, already checked, and let it wait where it belongs.
+-- promise   P01 P05 P11 P12 P20
+-- locks     new rows only; with a dedup key, waits for another open enqueue of that key
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   PostgreSQL stores a batch as a set; here ids come one by one
+    declare v_lane smallint default p_priority * 2 + 1;
+    declare v_is_open boolean;
+    declare v_is_taken boolean default false;
+    declare v_enqueued_at datetime(6) default p_now + interval p_place microsecond;
+    declare continue handler for 1062 set v_is_taken = true;
+    set p_outcome = null;
+
+    hold: loop
+        if p_dedup_key is not null then
+            call rowq.internal_holder(p_part_id, p_dedup_key, v_is_taken, p_message_id);
+            if p_message_id is not null then
+                set p_outcome = 'duplicate';
+                leave hold;
+            end if;
+        end if;
+
+        insert into rowq.message (
+            part_id, max_attempts, enqueued_at, due_at, message_type, dedup_key, headers, body,
+            body_binary
+        )
+        values (
+            p_part_id, p_max_attempts, v_enqueued_at, if(p_due_at > p_now, p_due_at, null),
+            p_message_type, p_dedup_key, p_headers, p_body, p_body_binary
+        );
+        set p_message_id = last_insert_id();
+        if p_dedup_key is null then
+            leave hold;
+        end if;
+
+        set v_is_taken = false;
+        insert into rowq.dedup (part_id, dedup_key, message_id)
+        values (p_part_id, p_dedup_key, p_message_id);
+        if not v_is_taken then
+            leave hold;
+        end if;
+        -- Another producer committed the key while this one waited for it; or it is free by now.
+        delete from rowq.message
+        where message_id = p_message_id;
+    end loop;
+
+    if p_outcome is null then
+        set p_outcome = 'enqueued';
+        select l.is_open into v_is_open
+        from rowq.lane l force index (primary)
+        where l.part_id = p_part_id
+          and l.lane = v_lane;
+        if not v_is_open then
+            call rowq.internal_open_lanes(p_part_id, v_lane);
+        end if;
+
+        -- Values, not a select: under the caller's repeatable read that would lock other rows.
+        if p_due_at > p_now then
+            insert into rowq.delayed (part_id, due_at, message_id, lane)
+            values (p_part_id, p_due_at, p_message_id, v_lane);
+        else
+            insert into rowq.ready (part_id, lane, seq, message_id)
+            values (
+                p_part_id, v_lane, timestampdiff(microsecond, '1970-01-01', v_enqueued_at),
+                p_message_id
+            );
+        end if;
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,100 @@
+drop procedure if exists rowq.internal_store_batch;
+
+delimiter //
+create procedure rowq.internal_store_batch(
+    p_part_id int,
+    p_messages longtext,
+    out p_results longtext
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_store_batch
+-- version   1
+-- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each.
+-- promise   P01 P05 P12
+-- locks     new rows only; with dedup keys, waits for other open enqueues of them, in key order
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   PostgreSQL stores a batch as a set; here ids come one by one
+    declare v_place int;
+    declare v_message, v_chunk, v_body, v_message_type, v_headers, v_dedup_key longtext;
+    declare v_body_binary longblob;
+    declare v_priority, v_max_attempts int;
+    declare v_delay_seconds double;
+    declare v_run_at datetime(6);
+    declare v_fault varchar(120);
+    declare v_message_id bigint;
+    declare v_outcome varchar(20);
+    declare v_is_end boolean default false;
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_seq bigint default timestampdiff(microsecond, '1970-01-01', v_now);
+    declare v_is_plain boolean;
+    -- By dedup key, so that two batches with the same keys cannot wait for each other. Plain is a
+    -- message with a text body and nothing else.
+    declare each_message cursor for
+        select j.place, j.message,
+               coalesce(
+                   json_length(j.message) = 1
+                   and json_type(json_extract(j.message, '$.body')) = 'STRING',
+                   false
+               ),
+               json_unquote(json_extract(j.message, '$.body'))
+        from json_table(
+            p_messages,
+            '$[*]' columns (
+                place for ordinality,
+                message json path '$',
+                dedup_key varchar(200) path '$.dedup_key'
+            )
+        ) j
+        order by j.dedup_key, j.place;
+    declare continue handler for not found set v_is_end = true;
+    set p_results = '[', v_chunk = '';
+
+    open each_message;
+    messages: loop
+        fetch each_message into v_place, v_message, v_is_plain, v_body;
+        if v_is_end then
+            leave messages;
+        end if;
+        if v_is_plain then
+            -- What internal_store does for most messages, five times as fast. The lane of the
+            -- default priority is always open.
+            insert into rowq.message (part_id, enqueued_at, body)
+            values (p_part_id, v_now + interval v_place microsecond, v_body);
+            set v_message_id = last_insert_id(), v_outcome = 'enqueued';
+            insert into rowq.ready (part_id, lane, seq, message_id)
+            values (p_part_id, 11, v_seq + v_place, v_message_id);
+        else
+            call rowq.internal_parse_message(
+                v_message, v_body, v_body_binary, v_message_type, v_headers, v_priority,
+                v_delay_seconds, v_run_at, v_dedup_key, v_max_attempts, v_fault
+            );
+            if v_fault is not null then
+                call rowq.internal_refuse(
+                    concat(left(v_fault, 80), ' (message ', v_place, ')')
+                );
+            end if;
+            call rowq.internal_store(
+                p_part_id, v_place, v_now, v_body, v_body_binary, v_message_type, v_headers,
+                v_priority,
+                coalesce(v_run_at, v_now + interval round(v_delay_seconds * 1000000) microsecond),
+                v_dedup_key, v_max_attempts, v_message_id, v_outcome
+            );
+        end if;
+        set v_is_end = false;
+
+        -- In pieces, because a long text is copied each time something is added to it.
+        set v_chunk = concat(
+            v_chunk, if(p_results = '[' and v_chunk = '', '', ','),
+            '[', v_place, ',', v_message_id, ',"', v_outcome, '"]'
+        );
+        if length(v_chunk) > 5000 then
+            set p_results = concat(p_results, v_chunk), v_chunk = '';
+        end if;
+    end loop;
+    close each_message;
+    set p_results = concat(p_results, v_chunk, ']');
+end//
+delimiter ;

@@ -1,0 +1,75 @@
+drop procedure if exists rowq.alter_queue;
+
+delimiter //
+create procedure rowq.alter_queue(
+    p_queue_name longtext,
+    p_lease_seconds int,
+    p_max_attempts int,
+    p_backoff_base_seconds double,
+    p_backoff_factor double,
+    p_backoff_cap_seconds double,
+    p_backoff_jitter double,
+    p_archive_days int
+)
+sql security definer
+modifies sql data
+begin
+-- routine   alter_queue
+-- version   1
+-- purpose   Change settings of a queue; null leaves a setting as it is.
+-- promise   P15
+-- locks     the queue row
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id int;
+
+    call rowq.internal_check_settings(
+        p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
+        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+    );
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            -- Again, and locked: it may have been dropped while this waited for it.
+            set v_part_id = null;
+            select q.part_id into v_part_id
+            from rowq.queue q
+            where q.queue_name = cast(p_queue_name as binary)
+            for update;
+            if v_part_id is null then
+                call rowq.internal_refuse_queue(p_queue_name);
+            end if;
+
+            update rowq.queue q
+            set q.lease_seconds        = coalesce(p_lease_seconds, q.lease_seconds),
+                q.max_attempts         = coalesce(p_max_attempts, q.max_attempts),
+                q.backoff_base_seconds = coalesce(p_backoff_base_seconds, q.backoff_base_seconds),
+                q.backoff_factor       = coalesce(p_backoff_factor, q.backoff_factor),
+                q.backoff_cap_seconds  = coalesce(p_backoff_cap_seconds, q.backoff_cap_seconds),
+                q.backoff_jitter       = coalesce(p_backoff_jitter, q.backoff_jitter),
+                q.archive_days         = coalesce(p_archive_days, q.archive_days)
+            where q.part_id = v_part_id;
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select p_queue_name as queue_name, 'altered' as outcome;
+end//
+delimiter ;

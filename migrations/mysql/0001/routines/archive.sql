@@ -1,0 +1,50 @@
+drop procedure if exists rowq.archive;
+
+delimiter //
+create procedure rowq.archive(p_queue_name longtext, p_batch_size int)
+sql security definer
+modifies sql data
+begin
+-- routine   archive
+-- version   1
+-- purpose   Move finished messages of a queue with archive_days above 0 to the archive.
+-- promise   P19
+-- locks     finished rows, passing over locked ones; message rows; new archive rows
+-- commits   its own transaction where the caller has none; never the caller's, and implicitly
+-- errors    RQ701 RQ711
+-- differs   in an open transaction no partition is added
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id, v_archived int;
+
+    call rowq.internal_check_batch_size(p_batch_size);
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            if v_is_own then
+                call rowq.internal_commit(v_is_own);
+                call rowq.internal_open_days(v_part_id, coalesce(p_batch_size, 1000));
+                call rowq.internal_begin(v_is_own);
+            end if;
+            call rowq.internal_archive(v_part_id, coalesce(p_batch_size, 1000), v_archived);
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select v_archived as archived;
+end//
+delimiter ;

@@ -1,0 +1,88 @@
+drop procedure if exists rowq.cancel;
+
+delimiter //
+create procedure rowq.cancel(p_queue_name longtext, p_message_ids longtext)
+sql security definer
+modifies sql data
+begin
+-- routine   cancel
+-- version   1
+-- purpose   Withdraw messages that no worker holds, dead ones too.
+-- promise   P15
+-- locks     the part, shared; delayed, ready, dead rows, passing over locked ones; message rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id, v_archive_days int;
+    declare v_messages, v_unknown longtext;
+
+    if p_message_ids is null then
+        call rowq.internal_refuse('message_ids is missing');
+    end if;
+    call rowq.internal_check_ids(p_message_ids);
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_enter(v_part_id, p_queue_name);
+            select q.archive_days into v_archive_days
+            from rowq.queue q
+            where q.part_id = v_part_id;
+            call rowq.internal_withdraw(v_part_id, p_message_ids, v_messages);
+            if v_messages is not null then
+                call rowq.internal_finish(v_part_id, v_archive_days, v_messages, 'cancelled');
+            end if;
+
+            -- What is left and still has a body is in a worker's hands, or finished.
+            select json_arrayagg(j.message_id) into v_unknown
+            from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
+            left join rowq.message m force index (primary)
+                on m.message_id = j.message_id
+               and m.part_id = v_part_id
+            where m.message_id is null
+               or j.message_id in (
+                   select x.message_id
+                   from rowq.finished f force index (primary)
+                   straight_join json_table(
+                       f.messages, '$[*]' columns (message_id bigint path '$[0]')
+                   ) x
+                   where f.part_id = v_part_id
+                     and f.finish_id > 0
+               );
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select a.message_id,
+           case
+               when a.message_id in (
+                   select j.message_id
+                   from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+               ) then 'cancelled'
+               when a.message_id in (
+                   select j.message_id
+                   from json_table(v_unknown, '$[*]' columns (message_id bigint path '$')) j
+               ) then 'not_found'
+               else 'leased'
+           end as outcome
+    from json_table(
+        p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+    ) a
+    order by a.place;
+end//
+delimiter ;

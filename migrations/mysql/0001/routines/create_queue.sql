@@ -1,0 +1,77 @@
+drop procedure if exists rowq.create_queue;
+
+delimiter //
+create procedure rowq.create_queue(
+    p_queue_name longtext,
+    p_lease_seconds int,
+    p_max_attempts int,
+    p_backoff_base_seconds double,
+    p_backoff_factor double,
+    p_backoff_cap_seconds double,
+    p_backoff_jitter double,
+    p_archive_days int
+)
+sql security definer
+modifies sql data
+begin
+-- routine   create_queue
+-- version   1
+-- purpose   Create a queue; an existing queue of that name is left as it is.
+-- promise   P15
+-- locks     the new queue row and the rows of its part
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ711
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id int;
+    declare v_outcome varchar(20);
+
+    call rowq.internal_check_settings(
+        p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
+        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+    );
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            set v_part_id = null, v_outcome = 'exists';
+            -- Asked first: a conflict uses up a number each time.
+            select q.part_id into v_part_id
+            from rowq.queue q
+            where q.queue_name = cast(p_queue_name as binary);
+            if v_part_id is null then
+                insert ignore into rowq.queue (
+                    queue_name, lease_seconds, max_attempts, backoff_base_seconds,
+                    backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days, created_at
+                )
+                values (
+                    cast(p_queue_name as binary), coalesce(p_lease_seconds, 30),
+                    coalesce(p_max_attempts, 10), coalesce(p_backoff_base_seconds, 5),
+                    coalesce(p_backoff_factor, 2), coalesce(p_backoff_cap_seconds, 3600),
+                    coalesce(p_backoff_jitter, 0.2), coalesce(p_archive_days, 0), utc_timestamp(6)
+                );
+                if row_count() = 1 then
+                    call rowq.internal_add_part(last_insert_id());
+                    set v_outcome = 'created';
+                end if;
+            end if;
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select p_queue_name as queue_name, v_outcome as outcome;
+end//
+delimiter ;

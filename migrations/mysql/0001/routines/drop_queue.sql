@@ -1,0 +1,48 @@
+drop procedure if exists rowq.drop_queue;
+
+delimiter //
+create procedure rowq.drop_queue(p_queue_name longtext, p_force boolean)
+sql security definer
+modifies sql data
+begin
+-- routine   drop_queue
+-- version   1
+-- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
+-- promise   P02 P15
+-- locks     the part for itself, waiting for a second at most; all rows of the queue
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ704 RQ705 RQ711
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id int;
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            -- An enqueue that has not committed must not be overlooked.
+            call rowq.internal_lock_part(v_part_id);
+            if not coalesce(p_force, false) then
+                call rowq.internal_refuse_full(v_part_id, p_queue_name);
+            end if;
+            call rowq.internal_empty_queue(v_part_id);
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select p_queue_name as queue_name, 'dropped' as outcome;
+end//
+delimiter ;

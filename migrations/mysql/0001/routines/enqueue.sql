@@ -1,0 +1,73 @@
+drop procedure if exists rowq.enqueue;
+
+delimiter //
+create procedure rowq.enqueue(
+    p_queue_name longtext,
+    p_body longtext,
+    p_body_binary longblob,
+    p_message_type longtext,
+    p_headers longtext,
+    p_priority int,
+    p_delay_seconds double,
+    p_run_at datetime(6),
+    p_dedup_key longtext,
+    p_max_attempts int
+)
+sql security definer
+modifies sql data
+begin
+-- routine   enqueue
+-- version   1
+-- purpose   Hand over one message.
+-- promise   P01 P05 P11 P12 P15 P20
+-- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_fault varchar(120);
+    declare v_part_id int;
+    declare v_now datetime(6);
+    declare v_message_id bigint;
+    declare v_outcome varchar(20);
+
+    call rowq.internal_message_fault(
+        p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds, p_run_at,
+        p_dedup_key, p_max_attempts, v_fault
+    );
+    if v_fault is not null then
+        call rowq.internal_refuse(v_fault);
+    end if;
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_enter(v_part_id, p_queue_name);
+            set v_now = utc_timestamp(6);
+            call rowq.internal_store(
+                v_part_id, 0, v_now, p_body, p_body_binary, p_message_type, p_headers,
+                coalesce(p_priority, 5),
+                coalesce(p_run_at, v_now + interval round(p_delay_seconds * 1000000) microsecond),
+                p_dedup_key, p_max_attempts, v_message_id, v_outcome
+            );
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select v_message_id as message_id, v_outcome as outcome;
+end//
+delimiter ;

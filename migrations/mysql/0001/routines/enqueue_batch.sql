@@ -1,0 +1,60 @@
+drop procedure if exists rowq.enqueue_batch;
+
+delimiter //
+create procedure rowq.enqueue_batch(p_queue_name longtext, p_messages longtext)
+sql security definer
+modifies sql data
+begin
+-- routine   enqueue_batch
+-- version   1
+-- purpose   Hand over many messages in one call: all of them or, on an error, none.
+-- promise   P01 P05 P11 P12 P15 P20
+-- locks     new rows; the part, shared; waits for open enqueues of the same keys, in key order
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id int;
+    declare v_results longtext;
+
+    if p_queue_name is null then
+        call rowq.internal_refuse_queue(p_queue_name);
+    elseif coalesce(not json_valid(p_messages), true) then
+        call rowq.internal_refuse('messages must be a JSON array of at most 10000 objects');
+    elseif json_type(p_messages) <> 'ARRAY' or json_length(p_messages) > 10000 then
+        call rowq.internal_refuse('messages must be a JSON array of at most 10000 objects');
+    end if;
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_enter(v_part_id, p_queue_name);
+            call rowq.internal_store_batch(v_part_id, p_messages, v_results);
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select j.place as `position`, j.message_id, j.outcome
+    from json_table(
+        v_results,
+        '$[*]' columns (
+            place int path '$[0]', message_id bigint path '$[1]', outcome varchar(20) path '$[2]'
+        )
+    ) j
+    order by j.place;
+end//
+delimiter ;

@@ -1,0 +1,72 @@
+drop procedure if exists rowq.extend_lease;
+
+delimiter //
+create procedure rowq.extend_lease(p_queue_name longtext, p_claim_id bigint, p_lease_seconds int)
+sql security definer
+modifies sql data
+begin
+-- routine   extend_lease
+-- version   1
+-- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
+-- promise   P08
+-- locks     the claim row
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id, v_lease_seconds int;
+    declare v_lease_until datetime(6);
+
+    if p_claim_id is null then
+        call rowq.internal_refuse('claim_id is missing');
+    end if;
+    call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            set v_part_id = null, v_lease_until = null;
+            select q.part_id, coalesce(p_lease_seconds, q.lease_seconds)
+            into v_part_id, v_lease_seconds
+            from rowq.queue q
+            where q.queue_name = cast(p_queue_name as binary);
+            if v_part_id is null then
+                call rowq.internal_refuse_queue(p_queue_name);
+            end if;
+
+            select c.lease_until into v_lease_until
+            from rowq.claim c force index (primary)
+            where c.part_id = v_part_id
+              and c.claim_id = p_claim_id
+              and c.claim_id > 0
+            for update;
+            if v_lease_until is null then
+                call rowq.internal_refuse_claim(p_claim_id);
+            end if;
+            set v_lease_until = greatest(
+                v_lease_until, utc_timestamp(6) + interval v_lease_seconds second
+            );
+            update rowq.claim c force index (primary)
+            set c.lease_until = v_lease_until
+            where c.part_id = v_part_id
+              and c.claim_id = p_claim_id;
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select p_claim_id as claim_id, v_lease_until as lease_until;
+end//
+delimiter ;

@@ -1,0 +1,58 @@
+drop procedure if exists rowq.fail_now;
+
+delimiter //
+create procedure rowq.fail_now(
+    p_queue_name longtext,
+    p_claim_id bigint,
+    p_message_ids longtext,
+    p_error longtext
+)
+sql security definer
+modifies sql data
+begin
+-- routine   fail_now
+-- version   1
+-- purpose   Declare messages dead without another attempt.
+-- promise   P08 P10
+-- locks     the part, shared; the claim row; then message, dead and dedup rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id int;
+    declare v_messages longtext;
+
+    call rowq.internal_check_ids(p_message_ids);
+    if p_claim_id is null then
+        call rowq.internal_refuse('claim_id is missing');
+    end if;
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_enter(v_part_id, p_queue_name);
+            call rowq.internal_take(v_part_id, p_claim_id, p_message_ids, v_messages);
+            if v_messages is not null then
+                call rowq.internal_to_dead(v_part_id, v_messages, p_error);
+            end if;
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    call rowq.internal_outcomes(p_message_ids, v_messages, 'dead');
+end//
+delimiter ;

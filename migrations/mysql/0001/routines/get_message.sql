@@ -1,0 +1,59 @@
+drop procedure if exists rowq.get_message;
+
+delimiter //
+create procedure rowq.get_message(p_queue_name longtext, p_message_id bigint)
+sql security definer
+modifies sql data
+begin
+-- routine   get_message
+-- version   1
+-- purpose   Where a message is and everything about it; no row when rowq does not know it.
+-- promise   P20
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_part_id int;
+    declare v_enqueued_at, v_due_at, v_lease_until, v_finished_at datetime(6);
+    declare v_state varchar(20);
+    declare v_worker_name varchar(200);
+    declare v_lane, v_attempt smallint;
+    declare v_claim_id bigint;
+
+    if p_message_id is null then
+        call rowq.internal_refuse('message_id is missing');
+    end if;
+    call rowq.internal_require_queue(p_queue_name, v_part_id);
+
+    select m.enqueued_at, m.due_at into v_enqueued_at, v_due_at
+    from rowq.message m force index (primary)
+    where m.message_id = p_message_id
+      and m.part_id = v_part_id;
+
+    if v_enqueued_at is not null then
+        call rowq.internal_find(
+            v_part_id, p_message_id, v_enqueued_at, v_due_at, v_state, v_lane, v_attempt,
+            v_claim_id, v_worker_name, v_lease_until, v_finished_at
+        );
+        select m.message_id, v_state as state, v_lane div 2 as priority, v_attempt as attempt,
+               coalesce(m.max_attempts, q.max_attempts) as max_attempts, m.message_type,
+               m.headers, m.body, m.body_binary,
+               convert(m.dedup_key using utf8mb4) as dedup_key, m.enqueued_at,
+               v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
+               v_lease_until as lease_until, v_finished_at as finished_at, m.last_error
+        from rowq.message m force index (primary)
+        straight_join rowq.queue q on q.part_id = m.part_id
+        where m.message_id = p_message_id
+          and m.part_id = v_part_id;
+    else
+        select a.message_id, a.state, a.lane div 2 as priority, a.attempt,
+               cast(null as signed) as max_attempts, a.message_type, a.headers, a.body,
+               a.body_binary, convert(a.dedup_key using utf8mb4) as dedup_key, a.enqueued_at,
+               v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
+               v_lease_until as lease_until, a.finished_at, cast(null as char) as last_error
+        from rowq.archive a force index (archive_message_ix)
+        where a.part_id = v_part_id
+          and a.message_id = p_message_id;
+    end if;
+end//
+delimiter ;

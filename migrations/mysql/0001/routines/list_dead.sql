@@ -1,0 +1,35 @@
+drop procedure if exists rowq.list_dead;
+
+delimiter //
+create procedure rowq.list_dead(
+    p_queue_name longtext,
+    p_after_message_id bigint,
+    p_max_messages int
+)
+sql security definer
+modifies sql data
+begin
+-- routine   list_dead
+-- version   1
+-- purpose   Dead messages, without their bodies, in the order of their ids.
+-- promise   P10
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_part_id int;
+    declare v_limit int default coalesce(p_max_messages, 100);
+
+    call rowq.internal_check_range('max_messages', v_limit, 1, 10000);
+    call rowq.internal_require_queue(p_queue_name, v_part_id);
+
+    select d.message_id, d.lane div 2 as priority, d.attempt, m.message_type, m.enqueued_at,
+           d.died_at, m.last_error
+    from rowq.dead d force index (primary)
+    straight_join rowq.message m force index (primary) on m.message_id = d.message_id
+    where d.part_id = v_part_id
+      and d.message_id > coalesce(p_after_message_id, 0)
+    order by d.part_id, d.message_id
+    limit v_limit;
+end//
+delimiter ;

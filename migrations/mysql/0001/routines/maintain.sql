@@ -1,0 +1,87 @@
+drop procedure if exists rowq.maintain;
+
+delimiter //
+create procedure rowq.maintain(p_queue_name longtext, p_batch_size int)
+sql security definer
+modifies sql data
+begin
+-- routine   maintain
+-- version   1
+-- purpose   All housekeeping of one queue, or of every queue: promote, reap, floors, archive. Call it about once a second.
+-- promise   P09 P11 P13 P14 P19
+-- locks     a named lock of each queue, tried, while it is kept; as promote, reap and archive
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; in an
+--           open transaction the archive keeps its partitions
+    declare v_is_own boolean;
+    declare v_parts, v_rows longtext default '[]';
+    declare v_part_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped int;
+    declare v_elected boolean;
+    declare v_at int default 0;
+
+    call rowq.internal_check_batch_size(p_batch_size);
+    call rowq.internal_begin(v_is_own);
+    if p_queue_name is null then
+        select json_arrayagg(h.part_id) into v_parts
+        from (
+            select q.part_id
+            from rowq.queue q
+            order by rand()
+            limit 1000
+        ) h;
+    else
+        set v_part_id = null;
+        select q.part_id into v_part_id
+        from rowq.queue q
+        where q.queue_name = cast(p_queue_name as binary);
+        set v_parts = json_array(v_part_id);
+    end if;
+    call rowq.internal_commit(v_is_own);
+    if p_queue_name is not null and v_part_id is null then
+        call rowq.internal_refuse_queue(p_queue_name);
+    end if;
+
+    while v_at < coalesce(json_length(v_parts), 0) do
+        begin
+            -- Dropped meanwhile: an error only for who has named it.
+            declare exit handler for sqlstate '45701'
+            begin
+                if p_queue_name is not null then
+                    resignal;
+                end if;
+            end;
+            set v_part_id = json_unquote(json_extract(v_parts, concat('$[', v_at, ']'))),
+                v_at = v_at + 1;
+            call rowq.internal_maintain(
+                v_part_id, coalesce(p_batch_size, 1000), v_elected, v_promoted, v_reaped, v_died,
+                v_archived, v_purged, v_dropped
+            );
+            set v_rows = json_array_append(
+                v_rows, '$',
+                json_array(
+                    v_part_id, v_elected, v_promoted, v_reaped, v_died, v_archived, v_purged,
+                    v_dropped
+                )
+            );
+        end;
+    end while;
+
+    select convert(q.queue_name using utf8mb4) as queue_name, j.elected, j.promoted, j.reaped,
+           j.died, j.archived, j.purged, j.partitions_dropped
+    from json_table(
+        v_rows,
+        '$[*]' columns (
+            part_id int path '$[0]',
+            elected tinyint path '$[1]',
+            promoted int path '$[2]',
+            reaped int path '$[3]',
+            died int path '$[4]',
+            archived int path '$[5]',
+            purged int path '$[6]',
+            partitions_dropped int path '$[7]'
+        )
+    ) j
+    straight_join rowq.queue q on q.part_id = j.part_id;
+end//
+delimiter ;

@@ -1,0 +1,55 @@
+drop procedure if exists rowq.pause_queue;
+
+delimiter //
+create procedure rowq.pause_queue(p_queue_name longtext)
+sql security definer
+modifies sql data
+begin
+-- routine   pause_queue
+-- version   1
+-- purpose   Stop delivery; enqueue and the finishing routines go on.
+-- promise   P18
+-- locks     the queue row
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id int;
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            -- Again, and locked: it may have been dropped while this waited for it.
+            set v_part_id = null;
+            select q.part_id into v_part_id
+            from rowq.queue q
+            where q.queue_name = cast(p_queue_name as binary)
+            for update;
+            if v_part_id is null then
+                call rowq.internal_refuse_queue(p_queue_name);
+            end if;
+
+            update rowq.queue q
+            set q.paused_at = coalesce(q.paused_at, utc_timestamp(6))
+            where q.part_id = v_part_id;
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select p_queue_name as queue_name, 'paused' as outcome;
+end//
+delimiter ;

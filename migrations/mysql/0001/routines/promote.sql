@@ -1,0 +1,48 @@
+drop procedure if exists rowq.promote;
+
+delimiter //
+create procedure rowq.promote(p_queue_name longtext, p_batch_size int)
+sql security definer
+modifies sql data
+begin
+-- routine   promote
+-- version   1
+-- purpose   Make delayed messages ready whose time has come.
+-- promise   P11
+-- locks     the part, shared; delayed rows, passing over locked ones; new ready rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id, v_promoted int;
+
+    call rowq.internal_check_batch_size(p_batch_size);
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_enter(v_part_id, p_queue_name);
+            call rowq.internal_promote(
+                v_part_id, coalesce(p_batch_size, 1000), v_is_own, v_promoted
+            );
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select v_promoted as promoted;
+end//
+delimiter ;

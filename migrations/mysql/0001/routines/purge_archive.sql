@@ -1,0 +1,57 @@
+drop procedure if exists rowq.purge_archive;
+
+delimiter //
+create procedure rowq.purge_archive(p_queue_name longtext, p_batch_size int)
+sql security definer
+modifies sql data
+begin
+-- routine   purge_archive
+-- version   1
+-- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
+-- promise   P19
+-- locks     archive rows; for a drop the archive, waiting for a second at most
+-- commits   its own transaction where the caller has none; never the caller's, and implicitly
+-- errors    RQ701 RQ711
+-- differs   in an open transaction no partition is dropped
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id, v_archive_days, v_purged int;
+    declare v_dropped int default 0;
+
+    call rowq.internal_check_batch_size(p_batch_size);
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            if v_is_own then
+                call rowq.internal_commit(v_is_own);
+                call rowq.internal_drop_days(v_dropped);
+                call rowq.internal_begin(v_is_own);
+            end if;
+            select q.archive_days into v_archive_days
+            from rowq.queue q
+            where q.part_id = v_part_id;
+            call rowq.internal_purge_archive(
+                v_part_id, utc_timestamp(6) - interval v_archive_days day,
+                coalesce(p_batch_size, 1000), v_purged
+            );
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select v_purged as purged, v_dropped as partitions_dropped;
+end//
+delimiter ;

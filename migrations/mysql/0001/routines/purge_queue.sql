@@ -1,0 +1,55 @@
+drop procedure if exists rowq.purge_queue;
+
+delimiter //
+create procedure rowq.purge_queue(p_queue_name longtext, p_include_dead boolean, p_max_messages int)
+sql security definer
+modifies sql data
+begin
+-- routine   purge_queue
+-- version   1
+-- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
+-- promise   P15
+-- locks     the part, shared; ready, delayed, dead rows, passing over locked ones; message rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id int;
+    declare v_ready, v_delayed, v_dead bigint default 0;
+
+    call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_enter(v_part_id, p_queue_name);
+            call rowq.internal_purge_ready(v_part_id, p_max_messages, v_is_own, v_ready);
+            call rowq.internal_purge_waiting(
+                v_part_id, false, p_max_messages - v_ready, v_delayed
+            );
+            if p_include_dead then
+                call rowq.internal_purge_waiting(
+                    v_part_id, true, p_max_messages - v_ready - v_delayed, v_dead
+                );
+            end if;
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select v_ready + v_delayed + v_dead as removed;
+end//
+delimiter ;

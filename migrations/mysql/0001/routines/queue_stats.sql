@@ -1,0 +1,73 @@
+drop procedure if exists rowq.queue_stats;
+
+delimiter //
+create procedure rowq.queue_stats(p_queue_name longtext, p_max_count int)
+sql security definer
+modifies sql data
+begin
+-- routine   queue_stats
+-- version   1
+-- purpose   Counts, age and settings of one queue or all.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_limit int default coalesce(p_max_count, 100000);
+    declare v_part_id, v_last int default 0;
+    declare v_ready, v_delayed, v_leased, v_dead bigint;
+    declare v_oldest datetime(6);
+    declare v_counts longtext;
+
+    call rowq.internal_check_range('max_count', v_limit, 1, 100000000);
+    if p_queue_name is not null then
+        call rowq.internal_require_queue(p_queue_name, v_last);
+        set v_last = v_last - 1;
+    end if;
+
+    queues: loop
+        set v_part_id = null;
+        select q.part_id into v_part_id
+        from rowq.queue q force index (primary)
+        where q.part_id > v_last
+        order by q.part_id
+        limit 1;
+        if v_part_id is null then
+            leave queues;
+        end if;
+        set v_last = v_part_id;
+        call rowq.internal_count_messages(
+            v_part_id, v_limit, v_ready, v_delayed, v_leased, v_dead
+        );
+        call rowq.internal_oldest_ready(v_part_id, v_oldest);
+        set v_counts = concat_ws(
+            ',', v_counts,
+            json_array(
+                v_part_id, v_ready, v_delayed, v_leased, v_dead,
+                timestampdiff(microsecond, v_oldest, utc_timestamp(6)) / 1e6
+            )
+        );
+        if p_queue_name is not null then
+            leave queues;
+        end if;
+    end loop;
+
+    select convert(q.queue_name using utf8mb4) as queue_name, q.paused_at is not null as is_paused,
+           j.ready, j.`delayed`, j.leased, j.dead, j.oldest_ready_seconds,
+           q.lease_seconds, q.max_attempts, q.backoff_base_seconds, q.backoff_factor,
+           q.backoff_cap_seconds, q.backoff_jitter, q.archive_days
+    from json_table(
+        concat('[', v_counts, ']'),
+        '$[*]' columns (
+            part_id int path '$[0]',
+            ready bigint path '$[1]',
+            `delayed` bigint path '$[2]',
+            leased bigint path '$[3]',
+            dead bigint path '$[4]',
+            oldest_ready_seconds double path '$[5]'
+        )
+    ) j
+    straight_join rowq.queue q on q.part_id = j.part_id
+    order by q.queue_name;
+end//
+delimiter ;

@@ -1,0 +1,54 @@
+drop procedure if exists rowq.reap;
+
+delimiter //
+create procedure rowq.reap(p_queue_name longtext, p_batch_size int)
+sql security definer
+modifies sql data
+begin
+-- routine   reap
+-- version   1
+-- purpose   Take unfinished messages back from claims whose lease ran out.
+-- promise   P03 P09
+-- locks     the part, shared; expired claim rows, passing over locked ones; message rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id, v_max_attempts, v_reaped, v_died int;
+
+    call rowq.internal_check_batch_size(p_batch_size);
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            set v_part_id = null;
+            select q.part_id, q.max_attempts into v_part_id, v_max_attempts
+            from rowq.queue q
+            where q.queue_name = cast(p_queue_name as binary);
+            if v_part_id is null then
+                call rowq.internal_refuse_queue(p_queue_name);
+            end if;
+            call rowq.internal_enter(v_part_id, p_queue_name);
+            call rowq.internal_reap(
+                v_part_id, v_max_attempts, coalesce(p_batch_size, 1000), v_reaped, v_died
+            );
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    select v_reaped as reaped, v_died as died;
+end//
+delimiter ;

@@ -1,0 +1,143 @@
+drop procedure if exists rowq.reset;
+
+delimiter //
+create procedure rowq.reset(p_queue_name longtext, p_message_ids longtext, p_max_messages int)
+sql security definer
+modifies sql data
+begin
+-- routine   reset
+-- version   1
+-- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
+-- promise   P10 P12
+-- locks     the part, shared; dead rows, passing over locked ones; dedup rows; new ready rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id int;
+    declare v_limit int default if(p_message_ids is null, coalesce(p_max_messages, 1000), 10000);
+    declare v_seen, v_dead, v_taken, v_reset longtext;
+
+    call rowq.internal_check_ids(p_message_ids);
+    call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            call rowq.internal_enter(v_part_id, p_queue_name);
+
+            -- Looked for without locks, then locked by whole keys.
+            set v_taken = null, v_reset = null;
+            if p_message_ids is null then
+                select json_arrayagg(h.message_id) into v_seen
+                from (
+                    select d.message_id
+                    from rowq.dead d force index (primary)
+                    where d.part_id = v_part_id
+                    order by d.part_id, d.message_id
+                    limit 10000
+                ) h;
+            else
+                select json_arrayagg(h.message_id) into v_seen
+                from (
+                    select distinct d.message_id
+                    from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
+                    straight_join rowq.dead d force index (primary)
+                        on d.part_id = v_part_id
+                       and d.message_id = a.message_id
+                ) h;
+            end if;
+            select json_arrayagg(json_array(h.message_id, h.lane div 2 * 2 + 1, 0)) into v_dead
+            from (
+                select d.message_id, d.lane
+                from (
+                    select distinct a.message_id
+                    from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) a
+                    order by a.message_id
+                ) j
+                straight_join rowq.dead d force index (primary)
+                    on d.part_id = v_part_id
+                   and d.message_id = j.message_id
+                limit v_limit
+                for update skip locked
+            ) h;
+
+            if v_dead is not null then
+                -- A key that a newer message holds keeps the dead one dead.
+                insert ignore into rowq.dedup (part_id, dedup_key, message_id)
+                select v_part_id, m.dedup_key, m.message_id
+                from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
+                straight_join rowq.message m force index (primary)
+                    on m.message_id = j.message_id
+                where m.dedup_key is not null
+                order by m.dedup_key, m.message_id;
+                select json_arrayagg(m.message_id) into v_taken
+                from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
+                straight_join rowq.message m force index (primary)
+                    on m.message_id = j.message_id
+                left join rowq.dedup k force index (primary)
+                    on k.part_id = v_part_id
+                   and k.dedup_key = m.dedup_key
+                where m.dedup_key is not null
+                  and coalesce(k.message_id, 0) <> m.message_id;
+
+                select json_arrayagg(json_array(j.message_id, j.lane, 0)) into v_reset
+                from json_table(
+                    v_dead,
+                    '$[*]' columns (message_id bigint path '$[0]', lane smallint path '$[1]')
+                ) j
+                where j.message_id not in (
+                    select a.message_id
+                    from json_table(v_taken, '$[*]' columns (message_id bigint path '$')) a
+                );
+            end if;
+            if v_reset is not null then
+                delete d
+                from json_table(v_reset, '$[*]' columns (message_id bigint path '$[0]')) j
+                straight_join rowq.dead d force index (primary)
+                    on d.part_id = v_part_id
+                   and d.message_id = j.message_id;
+                call rowq.internal_to_ready(v_part_id, v_reset);
+            end if;
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    if p_message_ids is null then
+        select json_arrayagg(j.message_id) into v_seen
+        from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j;
+    else
+        set v_seen = p_message_ids;
+    end if;
+    select a.message_id,
+           case
+               when a.message_id in (
+                   select j.message_id
+                   from json_table(v_reset, '$[*]' columns (message_id bigint path '$[0]')) j
+               ) then 'reset'
+               when a.message_id in (
+                   select j.message_id
+                   from json_table(v_taken, '$[*]' columns (message_id bigint path '$')) j
+               ) then 'duplicate'
+               else 'not_found'
+           end as outcome
+    from json_table(
+        v_seen, '$[*]' columns (place for ordinality, message_id bigint path '$')
+    ) a
+    order by a.place;
+end//
+delimiter ;

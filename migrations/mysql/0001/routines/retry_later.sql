@@ -1,0 +1,95 @@
+drop procedure if exists rowq.retry_later;
+
+delimiter //
+create procedure rowq.retry_later(
+    p_queue_name longtext,
+    p_claim_id bigint,
+    p_message_ids longtext,
+    p_delay_seconds double,
+    p_error longtext
+)
+sql security definer
+modifies sql data
+begin
+-- routine   retry_later
+-- version   1
+-- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
+-- promise   P08 P10
+-- locks     the part, shared; the claim row; then message, delayed, ready or dead rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+    declare v_is_own boolean;
+    declare v_tries_left int default 5;
+    declare v_part_id, v_max_attempts int;
+    declare v_messages, v_alive, v_dead, v_delayed longtext;
+
+    call rowq.internal_check_ids(p_message_ids);
+    if p_claim_id is null then
+        call rowq.internal_refuse('claim_id is missing');
+    end if;
+    call rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin(v_is_own);
+
+            set v_part_id = null;
+            select q.part_id, q.max_attempts into v_part_id, v_max_attempts
+            from rowq.queue q
+            where q.queue_name = cast(p_queue_name as binary);
+            if v_part_id is null then
+                call rowq.internal_refuse_queue(p_queue_name);
+            end if;
+            call rowq.internal_enter(v_part_id, p_queue_name);
+            call rowq.internal_take(v_part_id, p_claim_id, p_message_ids, v_messages);
+
+            set v_delayed = null, v_dead = null;
+            if v_messages is not null then
+                call rowq.internal_split(v_messages, v_max_attempts, v_alive, v_dead);
+                if v_alive is not null then
+                    call rowq.internal_back_off(v_part_id, v_alive, p_delay_seconds, v_delayed);
+                    call rowq.internal_to_delayed(v_part_id, v_delayed, p_error);
+                end if;
+                if v_dead is not null then
+                    call rowq.internal_to_dead(v_part_id, v_dead, p_error);
+                end if;
+            end if;
+
+            call rowq.internal_commit(v_is_own);
+            leave attempt;
+        end;
+    end loop;
+
+    if p_message_ids is null then
+        select json_arrayagg(j.message_id) into p_message_ids
+        from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j;
+    end if;
+    select a.message_id,
+           case
+               when r.message_id is not null then 'retrying'
+               when d.message_id is not null then 'dead'
+               else 'stale'
+           end as outcome,
+           timestamp'1970-01-01 00:00:00' + interval r.due_at microsecond as due_at
+    from json_table(
+        p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+    ) a
+    left join json_table(
+        v_delayed, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
+    ) r on r.message_id = a.message_id
+    left join json_table(
+        v_dead, '$[*]' columns (message_id bigint path '$[0]')
+    ) d on d.message_id = a.message_id
+    order by a.place;
+end//
+delimiter ;

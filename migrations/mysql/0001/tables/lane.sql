@@ -1,0 +1,17 @@
+-- The lanes of a part: twenty for messages (priority * 2, plus 1 for the tail), made by
+-- create_queue. floor is where the live rows of the lane begin: a hint that spares readers the
+-- dead rows below it, which InnoDB keeps as long as any read view may want them. dequeue moves it
+-- up behind what it took, but never nearer than half a second to now; maintain looks from 0
+-- (internal_rescan_floors) and puts right what is wrong with it, so a floor that is off delays a
+-- message and never loses one. Lanes below 0 stand for the other tables that are read from their
+-- low end: -1 claim (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished
+-- (finish_id). A lane that was never used is closed, and dequeue does not look into it.
+create table if not exists rowq.lane (
+    part_id     int not null,
+    lane        smallint not null,
+    is_open     boolean not null default false,
+    floor       bigint not null default 0,
+    check_after datetime(6) not null default '1970-01-01 00:00:00',
+    primary key (part_id, lane)
+) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+stats_persistent = 1 stats_auto_recalc = 0;

@@ -1,0 +1,20 @@
+-- Which migrations are installed, in the columns that yoyo knows. Times are UTC.
+create database if not exists rowq character set utf8mb4 collate utf8mb4_bin;
+
+create table if not exists rowq.migration (
+    migration_hash varchar(64) not null,
+    migration_id   varchar(255) not null,
+    applied_at_utc datetime(6) not null,
+    primary key (migration_hash)
+) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
+
+create table if not exists rowq.migration_log (
+    id             varchar(36) not null,
+    migration_hash varchar(64) not null,
+    migration_id   varchar(255) not null,
+    operation      varchar(10) not null,
+    username       varchar(255) not null,
+    hostname       varchar(255) not null,
+    created_at_utc datetime(6) not null,
+    primary key (id)
+) engine = innodb default character set utf8mb4 collate utf8mb4_bin;

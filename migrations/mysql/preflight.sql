@@ -1,0 +1,42 @@
+-- Runs first in every install, upgrade and rollback: lets one in at a time, for as long as its
+-- session lasts, and refuses here, before anything is changed, what would go wrong later. Without a
+-- procedure there is no signal: the text of a fault is the name of a table that is not there.
+set names utf8mb4;
+set session sql_mode = concat(
+    'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,',
+    'NO_ENGINE_SUBSTITUTION'
+);
+set session autocommit = 1;
+set session lock_wait_timeout = 10;
+set session innodb_lock_wait_timeout = 10;
+
+-- RQ801: JSON tables and skip locked need MariaDB 10.6 or MySQL 8.0.21.
+-- RQ806: another migration has not ended for 60 seconds.
+-- RQ802: a database rowq that rowq did not make; an empty one is a beginning of ours, or for us.
+set @rowq_version = cast(substring_index(version(), '.', 1) as unsigned) * 1000000
+    + cast(substring_index(substring_index(version(), '.', 2), '.', -1) as unsigned) * 1000
+    + cast(substring_index(substring_index(version(), '-', 1), '.', -1) as unsigned);
+set @rowq_fault = if(
+    @rowq_version < if(version() like '%MariaDB%', 10006000, 8000021),
+    'RQ801 server_too_old', null
+);
+set @rowq_fault = if(
+    @rowq_fault is null and coalesce(get_lock('rowq.migrate', 60), 0) = 0,
+    'RQ806 migration_busy', @rowq_fault
+);
+select if(
+    @rowq_fault is null
+        and count(*) > 0
+        and coalesce(sum(t.table_name in ('migration', 'migration_log')), 0) < 2
+        and coalesce(sum(t.table_name in ('meta', 'queue', 'part')), 0) < 3,
+    'RQ802 foreign_schema', @rowq_fault
+)
+into @rowq_fault
+from information_schema.tables t
+where t.table_schema = 'rowq';
+set @rowq_text = if(
+    @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
+);
+prepare rowq_check from @rowq_text;
+execute rowq_check;
+deallocate prepare rowq_check;

@@ -1,0 +1,1 @@
+"""Migrations on MariaDB and MySQL."""

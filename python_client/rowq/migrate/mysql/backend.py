@@ -1,0 +1,235 @@
+"""yoyo's MySQL backend, with everything of ours inside the database rowq.
+
+Every statement that makes or removes a table or a routine commits by itself, so a migration is no
+transaction: it may be run again after a crash at any statement, and is remembered at its end only.
+What differs from yoyo's own backend, and why:
+- the bookkeeping tables are rowq.migration and rowq.migration_log, out of the way of others';
+- a named lock of the session instead of a row that outlives a crash;
+- steps that were done are not undone when a later one fails: they are done again next time.
+"""
+
+import re
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import pymysql
+from yoyo.backends.core.mysql import MySQLBackend
+
+from rowq.engines import engine_for_url
+from rowq.migrate.errors import (
+    BY_NUMBER,
+    MessagesUnfinished,
+    MigrationBusy,
+    MigrationError,
+    MissingPrivilege,
+    SchemaInUse,
+)
+from rowq.migrate.frozen import GRANTS, created
+from rowq.migrate.mysql.look import BOOKKEEPING, Look
+from rowq.migrate.mysql.sql import HAS_MESSAGES, statements, version_text
+from rowq.migrate.release import Numbered, Release
+
+_FAULT = re.compile(r"RQ8\d\d \w+")
+_LACKS_PRIVILEGE = {1044, 1142, 1143, 1227, 1370, 1419}
+_BUSY = {1205, 1213}
+
+
+class Connection:
+    """A connection that runs whole scripts; yoyo sees the rest of the driver's."""
+
+    def __init__(self, driver_connection: Any) -> None:
+        self._connection = driver_connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, text: str) -> Any:
+        """Run a script, one statement after the other, and return the last one's cursor."""
+        cursor = self._connection.cursor()
+        for statement in statements(text):
+            cursor.execute(statement)
+            while cursor.nextset():
+                pass
+        return cursor
+
+
+class Backend(MySQLBackend):  # type: ignore[misc]
+    """Installs and removes the migrations of a release.
+
+    Args:
+        url: the server's URL.
+        release: the migrations to work with.
+
+    Attributes:
+        installed: the newest installed number, as of the last step.
+        notices: warnings of the server, each once.
+    """
+
+    migration_table_quoted = "rowq.migration"
+    log_table_quoted = "rowq.migration_log"
+    has_transactional_ddl = True
+
+    def __init__(self, url: str, release: Release) -> None:
+        self.notices: list[str] = []
+        self.installed = 0
+        self.release = release
+        super().__init__(url, "migration")
+
+    def connect(self, url: str) -> Connection:
+        """Connect in autocommit; raises CannotConnect."""
+        return Connection(engine_for_url(url).connect(url))
+
+    def init_database(self) -> None:
+        """Do nothing: yoyo would make its lock table and try out DDL here."""
+
+    def ensure_internal_schema_updated(self) -> None:
+        """Do nothing: bookkeeping.sql makes the tables."""
+
+    @contextmanager
+    def transaction(self, rollback_on_exit: bool = False) -> Iterator[None]:  # noqa: ARG002
+        """Open none: the first statement of a step would end it."""
+        yield
+
+    @contextmanager
+    def lock(self, timeout: float = 0) -> Iterator[None]:  # noqa: ARG002 - the time is in preflight
+        """Hold migrations to one at a time; refuse what would fail."""
+        self.connection.execute(self.release.text("preflight.sql"))
+        try:
+            yield
+        finally:
+            with suppress(pymysql.Error):
+                self.connection.execute("do release_lock('rowq.migrate');")
+
+    def get_log_data(self, migration: Any = None, operation: str = "apply") -> dict[str, Any]:
+        """Return the log's row; yoyo's needs a passwd entry and asks the name service."""
+        return {
+            "id": str(uuid.uuid4()),
+            "migration_id": migration.id,
+            "migration_hash": migration.hash,
+            "username": self.connection.execute("select user();").fetchone()[0],
+            "hostname": socket.gethostname(),
+            "created_at_utc": datetime.now(UTC).replace(tzinfo=None),
+            "operation": operation,
+        }
+
+    def step_up(self, target: int) -> int | None:
+        """Install the next migration and return its number.
+
+        When `target` is reached already: see to roles and rights once more, and return None.
+        """
+        with self._refusals(), self.lock():
+            self.installed = self.release.installed(Look(self.connection).installed_ids())
+            if self.installed >= target:
+                self._grant(self.installed)
+                return None
+            numbered = self.release.get(self.installed + 1)
+            self.connection.execute(self.release.text("bookkeeping.sql"))
+            numbered.migration.process_steps(self, "apply")
+            self._settle(numbered)
+            self.log_migration(numbered.migration, "apply")
+            self.mark_one(numbered.migration, log=False)
+        self.installed = numbered.number
+        return numbered.number
+
+    def step_down(self, target: int | None, *, force: bool) -> tuple[int | None, int | None]:
+        """Remove the newest migration.
+
+        Args:
+            target: the number to stop at; None: one below the newest.
+            force: also when messages are thrown away.
+
+        Returns:
+            The number removed (None: nothing was above the target), and the target.
+        """
+        with self._refusals(), self.lock():
+            self.installed = installed = self.release.installed(
+                Look(self.connection).installed_ids()
+            )
+            target = max(installed - 1, 0) if target is None else target
+            if installed <= target:
+                return None, target
+            numbered = self.release.get(installed)
+            if numbered.loses_messages and not force:
+                self._require_no_messages()
+            if installed == 1:
+                self._require_nothing_of_others()
+            numbered.migration.process_steps(self, "rollback")
+            if installed == 1:
+                self.connection.execute(self.release.text("remove.sql"))
+            else:
+                self._settle(self.release.get(installed - 1))
+                self.log_migration(numbered.migration, "rollback")
+                self.unmark_one(numbered.migration, log=False)
+        self.installed = installed - 1
+        return installed, target
+
+    def _settle(self, numbered: Numbered) -> None:
+        """Note what is installed now, and see to the rights of everything that is new."""
+        self.connection.execute(version_text(numbered))
+        self._grant(numbered.number)
+
+    def _grant(self, number: int) -> None:
+        text = self.release.copies(number).get(GRANTS, "")
+        for statement in statements(text):
+            cursor = self.connection.cursor()
+            cursor.execute(statement)
+            warnings = self.connection.show_warnings() if statement.startswith("call ") else ()
+            self.notices += [one[2] for one in warnings or () if one[2] not in self.notices]
+
+    def _require_no_messages(self) -> None:
+        if not Look(self.connection).tables().issuperset(("ready", "delayed", "claim", "dead")):
+            return  # a rollback that broke off here was allowed to
+        cursor = self.connection.cursor()
+        cursor.execute(HAS_MESSAGES)
+        if cursor.fetchone()[0]:
+            raise MessagesUnfinished(
+                f"{MessagesUnfinished.number} messages_unfinished: queues hold unfinished messages,"
+                " and this rollback would throw them away",
+                "Finish, cancel or purge them first, or use force.",
+            )
+
+    def _require_nothing_of_others(self) -> None:
+        look = Look(self.connection)
+        texts = self.release.copies(self.installed).values()
+        ours = {name for text in texts for _, name in created(text)} | set(BOOKKEEPING)
+        there = look.tables() | look.routines().keys() | look.others()
+        if others := sorted(there - ours):
+            raise SchemaInUse(
+                f"{SchemaInUse.number} schema_in_use: the database rowq holds what rowq did not put"
+                f" there: {', '.join(others)[:200]}"
+            )
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Turn the errors that mean a refusal into refusals; others pass through untouched."""
+        try:
+            yield
+        except pymysql.Error as error:
+            if refusal := _refusal(error):
+                raise refusal from error
+            raise
+
+
+def _refusal(error: pymysql.Error) -> MigrationError | None:
+    number, text = (*error.args, "", "")[:2]
+    if fault := _FAULT.search(str(text)):
+        return BY_NUMBER[fault.group()[:5]](fault.group(), _REMEDIES.get(fault.group()[:5]))
+    if number in _LACKS_PRIVILEGE:
+        return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
+    if number in _BUSY:
+        return MigrationBusy(
+            f"{MigrationBusy.number} migration_busy: tables are in use",
+            "Try again; rowq health names long transactions.",
+        )
+    return None
+
+
+_REMEDIES = {
+    "RQ801": "rowq needs MariaDB 10.6 or MySQL 8.0.21, or newer.",
+    "RQ802": "The server has a database rowq that rowq did not make; it was left alone.",
+    "RQ806": "Another migration has not ended for 60 seconds. Try again.",
+}

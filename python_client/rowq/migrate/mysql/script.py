@@ -1,0 +1,61 @@
+"""The migrations as one script for the engine's own client."""
+
+from collections.abc import Iterator
+
+from rowq.migrate.frozen import GRANTS, newest_copies, order, read
+from rowq.migrate.mysql.sql import version_text
+from rowq.migrate.release import Release
+
+_HEAD = """-- rowq {version}: {what}.
+-- Run it with: mariadb --comments < script.sql, or mysql --comments < script.sql (without that word
+-- the routines lose their descriptions). After an error run all of it again: every statement may
+-- be. The account that runs it is the one that the procedures run as.
+"""
+_CHECK = """
+set @rowq_fault = null;
+select if(count(*) {compare}, '{fault}', null) into @rowq_fault
+from rowq.migration m
+where m.migration_id {those};
+set @rowq_text = if(
+    @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
+);
+prepare rowq_check from @rowq_text;
+execute rowq_check;
+deallocate prepare rowq_check;
+"""
+_REMEMBER = """
+insert into rowq.migration_log
+    (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
+select uuid(), '{hash}', '{id}', 'apply', user(), 'script', utc_timestamp(6)
+from (select 1 as one) x
+where not exists (select 1 from rowq.migration m where m.migration_hash = '{hash}');
+insert ignore into rowq.migration (migration_hash, migration_id, applied_at_utc)
+values ('{hash}', '{id}', utc_timestamp(6));
+"""
+
+
+def script(release: Release, from_number: int) -> str:
+    """Return the script that installs what comes after `from_number`."""
+    return "\n".join(part.strip("\n") for part in _parts(release, from_number)) + "\n"
+
+
+def _parts(release: Release, from_number: int) -> Iterator[str]:
+    newest = release.get(release.newest)
+    what = f"upgrade from {from_number} to" if from_number else "install"
+    yield _HEAD.format(version=newest.rowq_version, what=f"{what} {newest.number}")
+    yield release.text("preflight.sql")
+    yield release.text("bookkeeping.sql")
+    if from_number:
+        needed = f"= '{release.get(from_number).id}'"
+        yield _CHECK.format(compare="= 0", fault="RQ807 unknown_migration", those=needed)
+    known = ", ".join(f"'{numbered.id}'" for numbered in release.migrations)
+    yield _CHECK.format(compare="> 0", fault="RQ804 schema_newer", those=f"not in ({known})")
+    for numbered in release.migrations[from_number:]:
+        yield f"\n-- {numbered.id}"
+        for relative in order(release.folder / f"{numbered.number:04d}"):
+            if relative != GRANTS:
+                yield read(release.folder / f"{numbered.number:04d}" / relative)
+        yield _REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
+    yield version_text(newest)
+    yield read(newest_copies(release.folder, newest.number)[GRANTS])
+    yield "do release_lock('rowq.migrate');"

@@ -1,0 +1,264 @@
+"""migrate, status, rollback and sql on MariaDB and MySQL, where every DDL statement commits."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq import migrate
+from rowq.engines.mysql_url import connection_parameters
+from rowq.migrate.mysql import backend
+from rowq.migrate.mysql.sql import statements
+from rowq.resources import sql_directory
+from tests.engines.base import Connection, Server
+
+Snapshot = dict[str, Any]
+Client = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def session(server: Server, empty_database: str) -> Iterator[Connection]:
+    """Return a session on the empty server, as the account that installs."""
+    with server.connect(empty_database) as connection:
+        yield connection
+
+
+@pytest.fixture
+def client(empty_database: str) -> Client:
+    """Return a function that runs a script with the engine's own client."""
+    program = shutil.which("mariadb") or shutil.which("mysql")
+    if program is None:
+        pytest.skip("no mariadb and no mysql: apt-get install mariadb-client-core")
+    parts = connection_parameters(empty_database)
+    words = [f"--{name}={parts[name]}" for name in ("host", "port", "user", "password")]
+
+    def run(text: str, *options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [program, "--no-defaults", *words, *options],
+            input=text,
+            text=True,
+            cwd=sql_directory() / "mysql",
+            capture_output=True,
+            check=False,
+        )
+
+    return run
+
+
+def snapshot(session: Connection) -> Snapshot:
+    """Return everything that is installed: tables, columns, keys, routines and their rights."""
+    queries = {
+        "columns": "select table_name, ordinal_position, column_name, column_type, is_nullable,"
+        " column_default, collation_name, extra from information_schema.columns"
+        " where table_schema = 'rowq'",
+        "keys": "select table_name, index_name, seq_in_index, column_name, non_unique"
+        " from information_schema.statistics where table_schema = 'rowq'",
+        "checks": "select table_name, constraint_type, constraint_name"
+        " from information_schema.table_constraints where table_schema = 'rowq'",
+        "partitions": "select table_name, partition_name from information_schema.partitions"
+        " where table_schema = 'rowq' and partition_name is not null",
+        "routines": "select routine_name, routine_definition, security_type, sql_mode,"
+        " character_set_client from information_schema.routines where routine_schema = 'rowq'",
+        "rights": "select user, routine_name, proc_priv from mysql.procs_priv where db = 'rowq'",
+        "meta": "select name, value from rowq.meta",
+    }
+    return {
+        name: sorted(map(str, session.execute(query).fetchall())) for name, query in queries.items()
+    }
+
+
+def works(url: str) -> None:
+    """Let a message pass through the queue `orders`, which may be there."""
+    with rowq.connect(url) as queue:
+        queue.create_queue("orders")
+        queue.enqueue("orders", 1)
+        queue.complete("orders", queue.dequeue_fast("orders")[0].claim_id)
+
+
+def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
+    before = migrate.status(empty_database)
+    assert (before.installed, before.owner, before.drift) == (0, None, ())
+    assert migrate.migrate(empty_database).applied == (1,)
+    whole = snapshot(session)
+    works(empty_database)
+    assert migrate.rollback(empty_database, to=0).rolled_back == (1,)
+    assert session.execute("show databases like 'rowq'").fetchone() is None
+    assert migrate.migrate(empty_database).applied == (1,)
+    assert snapshot(session) == whole
+
+
+def test_migrating_again_changes_nothing(empty_database: str, session: Connection) -> None:
+    migrate.migrate(empty_database)
+    whole = snapshot(session)
+    works(empty_database)
+    assert migrate.migrate(empty_database).applied == ()
+    assert snapshot(session) == whole
+
+
+def test_status_says_what_is_installed_and_what_was_changed_by_hand(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    status = migrate.status(empty_database)
+    assert re.match(r"(MariaDB|MySQL) \d+\.\d+", status.server)
+    assert (status.installed, status.pending, status.drift, status.notices) == (1, (), (), ())
+    assert set(status.roles.values()) == {True}
+    session.execute("drop procedure rowq.peek")
+    session.execute("drop procedure rowq.reap")
+    session.execute("create procedure rowq.reap() begin end")
+    session.execute("create procedure rowq.mine() begin end")
+    assert migrate.status(empty_database).drift == (
+        migrate.Drift("mine", "unknown"),
+        migrate.Drift("peek", "missing"),
+        migrate.Drift("reap", "changed"),
+    )
+
+
+@pytest.mark.parametrize("way", ["script", "script without comments", "sources"])
+def test_the_stock_client_installs_the_same(
+    empty_database: str, session: Connection, client: Client, way: str
+) -> None:
+    migrate.migrate(empty_database)
+    whole = snapshot(session)
+    migrate.rollback(empty_database)
+    text = "source install.sql" if way == "sources" else migrate.script("mariadb")
+    for _ in range(2):
+        done = client(text, *([] if "without" in way else ["--comments"]))
+        assert done.returncode == 0, done.stderr
+    if way == "script":
+        assert snapshot(session) == whole
+    assert migrate.migrate(empty_database).applied == ((1,) if way == "sources" else ())
+    assert migrate.status(empty_database).drift == ()
+    works(empty_database)
+
+
+def test_a_crash_at_any_statement_is_repaired_by_the_next_migrate(
+    empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate.migrate(empty_database)
+    whole = snapshot(session)
+    migrate.rollback(empty_database)
+    number = len(list(statements(migrate.script("mysql"))))
+    for last in range(0, number, 10):
+        with monkeypatch.context() as patched:
+            patched.setattr(backend, "statements", breaking_off(last))
+            with pytest.raises(ConnectionAbortedError):
+                migrate.migrate(empty_database)
+        assert migrate.migrate(empty_database).installed == 1
+        assert snapshot(session) == whole
+        with monkeypatch.context() as patched:
+            patched.setattr(backend, "statements", breaking_off(20 + last // 4))
+            with pytest.raises(ConnectionAbortedError):
+                migrate.rollback(empty_database)
+        migrate.rollback(empty_database, to=0)
+        assert session.execute("show databases like 'rowq'").fetchone() is None
+
+
+def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
+    """Return what cuts scripts into statements until so many were sent, and then breaks off."""
+    left = [after]
+
+    def some(text: str) -> Iterator[str]:
+        for statement in statements(text):
+            if left[0] == 0 and "release_lock" not in statement:
+                raise ConnectionAbortedError
+            left[0] -= 1
+            yield statement
+
+    return some
+
+
+def test_many_at_once_install_once(empty_database: str, session: Connection) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(migrate.migrate, [empty_database] * 4))
+    assert sorted(one.applied for one in done) == [(), (), (), (1,)]
+    assert migrate.status(empty_database).drift == ()
+    assert session.execute("select count(*) from rowq.migration_log").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("state", ["ready", "delayed", "leased", "dead"])
+def test_a_rollback_refuses_to_throw_messages_away(empty_database: str, state: str) -> None:
+    migrate.migrate(empty_database)
+    with rowq.connect(empty_database) as queue:
+        queue.create_queue("orders")
+        queue.enqueue("orders", 1, delay_seconds=1000 if state == "delayed" else None)
+        if state in {"leased", "dead"}:
+            claim = queue.dequeue_fast("orders")[0].claim_id
+            if state == "dead":
+                queue.fail_now("orders", claim)
+    with pytest.raises(migrate.MessagesUnfinished, match="RQ805"):
+        migrate.rollback(empty_database)
+    assert migrate.status(empty_database).drift == ()
+    assert migrate.rollback(empty_database, force=True).rolled_back == (1,)
+
+
+def test_a_rollback_leaves_what_others_have_put_there(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute("create table rowq.mine (a int)")
+    with pytest.raises(migrate.SchemaInUse, match=r"RQ808.*mine"):
+        migrate.rollback(empty_database)
+    assert migrate.status(empty_database).drift == ()
+    session.execute("drop table rowq.mine")
+    migrate.rollback(empty_database)
+
+
+def test_a_database_of_that_name_that_is_not_ours_is_left_alone(
+    empty_database: str, session: Connection, client: Client
+) -> None:
+    session.execute("create database rowq")
+    session.execute("create table rowq.theirs as select 1 as a")
+    for refused in (migrate.migrate, migrate.status, migrate.rollback):
+        with pytest.raises(migrate.ForeignSchema, match="RQ802"):
+            refused(empty_database)
+    assert "RQ802 foreign_schema" in client(migrate.script("mysql")).stderr
+    tables = session.execute(
+        "select table_name from information_schema.tables where table_schema = 'rowq'"
+    ).fetchall()
+    assert tables == (("theirs",),)
+
+
+def test_what_a_newer_rowq_installed_is_refused(
+    empty_database: str, session: Connection, client: Client
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute("insert into rowq.migration values ('x', 'my-0002-second', now())")
+    for refused in (migrate.migrate, migrate.rollback):
+        with pytest.raises(migrate.SchemaNewer, match="RQ804"):
+            refused(empty_database)
+    assert "RQ804 schema_newer" in client(migrate.script("mysql")).stderr
+    assert migrate.status(empty_database).newer == ("my-0002-second",)
+
+
+def test_an_account_without_rights_is_told(empty_database: str, session: Connection) -> None:
+    session.execute("create user rowq_test_poor@'%' identified by 'x'")
+    parts = connection_parameters(empty_database)
+    poor = f"mysql://rowq_test_poor:x@{parts['host']}:{parts['port']}/"
+    with pytest.raises(migrate.MissingPrivilege, match="RQ803"):
+        migrate.migrate(poor)
+    assert session.execute("show databases like 'rowq'").fetchone() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("do 1;\ndo 2;\n", ["do 1", "do 2"]),
+        ("-- a; b;\n\ndo 1\n-- c;\n+ 2;", ["do 1\n-- c;\n+ 2"]),
+        ("delimiter //\ndo 1;\nend//\ndelimiter ;\ndo 2;", ["do 1;\nend", "do 2"]),
+    ],
+)
+def test_a_script_is_cut_as_the_stock_client_does(text: str, found: list[str]) -> None:
+    assert list(statements(text)) == found
+
+
+def test_a_statement_without_an_end_is_a_fault() -> None:
+    with pytest.raises(ValueError, match="no end: do 2"):
+        list(statements("do 1;\ndo 2\n"))
