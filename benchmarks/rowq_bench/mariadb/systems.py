@@ -10,6 +10,7 @@ import pymysql
 
 from benchmarks.rowq_bench.mariadb.client import BARE, Client, Rowq, SelectUpdate, UpdateLimit
 from rowq.engines.mysql_url import connection_parameters
+from rowq.migrate import migrate
 
 
 @dataclass(frozen=True, slots=True)
