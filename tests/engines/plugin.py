@@ -99,7 +99,7 @@ def pytest_terminal_summary(
     for outcome in OUTCOMES:
         for report in terminalreporter.stats.get(outcome, []):
             for key, name in getattr(report, "user_properties", []):
-                if key == "server":
+                if key == "server" and name in counts:
                     counts[name][outcome] += 1
     servers = config.stash[SERVERS]
     terminalreporter.section("servers")
