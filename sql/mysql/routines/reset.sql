@@ -39,8 +39,8 @@ begin
             call rowq.internal_enter(v_part_id, p_queue_name);
 
             -- Looked for without locks, then locked by whole keys.
-            set v_seen = p_message_ids, v_taken = null, v_reset = null;
-            if v_seen is null then
+            set v_taken = null, v_reset = null;
+            if p_message_ids is null then
                 select json_arrayagg(h.message_id) into v_seen
                 from (
                     select d.message_id
@@ -48,6 +48,15 @@ begin
                     where d.part_id = v_part_id
                     order by d.part_id, d.message_id
                     limit 10000
+                ) h;
+            else
+                select json_arrayagg(h.message_id) into v_seen
+                from (
+                    select distinct d.message_id
+                    from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
+                    straight_join rowq.dead d force index (primary)
+                        on d.part_id = v_part_id
+                       and d.message_id = a.message_id
                 ) h;
             end if;
             select json_arrayagg(json_array(h.message_id, h.lane div 2 * 2 + 1, 0)) into v_dead
@@ -111,6 +120,8 @@ begin
     if p_message_ids is null then
         select json_arrayagg(j.message_id) into v_seen
         from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j;
+    else
+        set v_seen = p_message_ids;
     end if;
     select a.message_id,
            case

@@ -1,7 +1,11 @@
 drop procedure if exists rowq.internal_withdraw;
 
 delimiter //
-create procedure rowq.internal_withdraw(p_part_id int, p_message_ids longtext, out p_messages longtext)
+create procedure rowq.internal_withdraw(
+    p_part_id int,
+    p_message_ids longtext,
+    out p_messages longtext
+)
 sql security definer
 modifies sql data
 begin
