@@ -1,0 +1,37 @@
+"""Under the engine's default isolation cancel and reset lock rows, and no gaps beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.engines.base import Connection
+from tests.helpers.calls import call, send, take_one, transaction
+
+Connect = Callable[..., Connection]
+
+
+@pytest.mark.promise("P06")
+@pytest.mark.parametrize("routine", ["cancel", "reset"])
+@pytest.mark.parametrize("level", ["read committed", "repeatable read"])
+def test_producers_and_failures_go_on_beside_an_open_call_that_missed_messages(
+    connection: Connection, connect: Connect, queue_name: str, level: str, routine: str
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name)
+    (ready,) = send(connection, queue_name, "ready")
+    (later,) = send(connection, queue_name, "later", delay_seconds=60)
+    caller = connect()
+    caller.execute(f"set session transaction isolation level {level}")
+    connection.execute("set session innodb_lock_wait_timeout = 1")
+    with transaction(caller):
+        call(
+            caller,
+            routine,
+            queue_name=queue_name,
+            message_ids=[ready, later, later + 1000, ready],
+        )
+        send(connection, queue_name, "next")
+        send(connection, queue_name, "next later", delay_seconds=30)
+        row = take_one(connection, queue_name)
+        call(connection, "fail_now", queue_name=queue_name, claim_id=row.claim_id)
