@@ -23,6 +23,7 @@ class SessionLost(Exception):  # noqa: N818 - it reads as what it says
 class Run:
     """What the sessions of one run share.
 
+    deadlocks: names of sessions whose own transaction was ended by one, where engines have them.
     stop: set when they are to come to an end. producing: how many producers are still at it.
     """
 
@@ -34,6 +35,7 @@ class Run:
     stop: threading.Event = field(default_factory=threading.Event)
     alive: dict[str, int] = field(default_factory=dict)
     errors: list[BaseException] = field(default_factory=list)
+    deadlocks: list[str] = field(default_factory=list)
 
 
 class Actor(ABC):

@@ -121,11 +121,22 @@ class TransactionalConsumer(Consumer):
         try:
             return self._transact()
         except Exception as error:
+            if self._may_be_repeated(error):
+                # Nothing of it has happened; what it had taken is back, and nobody was told.
+                self.connection.rollback()
+                self.run.deadlocks.append(self.name)
+                return True
             if not self.is_lost(error):
                 raise
             self.note(self.now(), "dequeue", known=False)
             self.connect()
             return True
+
+    def _may_be_repeated(self, error: Exception) -> bool:
+        """Whether a deadlock has ended the transaction, which only its owner can begin again."""
+        meets_deadlocks = not dialect_of(self.connection).is_free_of_deadlocks
+        lost = self.is_lost(error)
+        return meets_deadlocks and not lost and self._engine.is_passing(error)
 
     def _transact(self) -> bool:
         start = self.now()

@@ -48,7 +48,8 @@ def perform(run: Run, messages: int, tmp_path: Path, meanwhile: Callable[[], Non
         assert not (deadlocks and dialect_of(judge).is_free_of_deadlocks)
         history = _judged(run, tmp_path / "history.jsonl")
         _check_effects(history, judge, run.queue_name)
-    print(f"{_summary(history, left)}; deadlocks that a routine survived: {deadlocks}")
+    told = len(run.deadlocks)
+    print(f"{_summary(history, left)}; deadlocks: {deadlocks}, in callers' transactions: {told}")
     return history
 
 
