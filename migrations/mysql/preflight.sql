@@ -12,7 +12,8 @@ set session innodb_lock_wait_timeout = 10;
 
 -- RQ801: JSON tables and skip locked need MariaDB 10.6 or MySQL 8.0.21.
 -- RQ806: another migration has not ended for 60 seconds.
--- RQ802: a database rowq that rowq did not make; an empty one is a beginning of ours, or for us.
+-- RQ802: a database rowq that rowq did not make; an empty one, or one with nothing but bookkeeping,
+--        is a beginning of ours.
 set @rowq_version = cast(substring_index(version(), '.', 1) as unsigned) * 1000000
     + cast(substring_index(substring_index(version(), '.', 2), '.', -1) as unsigned) * 1000
     + cast(substring_index(substring_index(version(), '-', 1), '.', -1) as unsigned);
@@ -26,13 +27,18 @@ set @rowq_fault = if(
 );
 select if(
     @rowq_fault is null
-        and count(*) > 0
-        and coalesce(sum(t.table_name in ('migration', 'migration_log')), 0) < 2
+        and count(*) > coalesce(sum(c.column_name is not null), 0)
+        and coalesce(sum(c.column_name is not null), 0) < 2
         and coalesce(sum(t.table_name in ('meta', 'queue', 'part')), 0) < 3,
     'RQ802 foreign_schema', @rowq_fault
 )
 into @rowq_fault
 from information_schema.tables t
+left join information_schema.columns c
+    on c.table_schema = t.table_schema
+   and c.table_name = t.table_name
+   and c.table_name in ('migration', 'migration_log')
+   and c.column_name = 'migration_hash'
 where t.table_schema = 'rowq';
 set @rowq_text = if(
     @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')

@@ -31,8 +31,8 @@ class Migrated:
 def migrate(url: str, to: int | None = None) -> Migrated:
     """Install rowq in a database, or upgrade it; harmless when there is nothing to do.
 
-    Any number of callers may do this at once. A crash at any moment leaves the database as it was
-    before the migration that was running; run it again.
+    Any number of callers may do this at once. After a crash at any moment run it again: the
+    migration that was running is not there, or on an engine whose DDL commits only in part.
 
     Args:
         url: the database's URL.

@@ -11,8 +11,16 @@ from rowq.migrate.release import Release
 
 ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
 BOOKKEEPING = ("migration", "migration_log")
+_FIRST = ("meta", "queue", "part")
 
 _TABLES = "select table_name from information_schema.tables where table_schema = 'rowq'"
+_BOOKKEEPING = """
+    select table_name
+    from information_schema.columns
+    where table_schema = 'rowq'
+      and table_name in ('migration', 'migration_log')
+      and column_name = 'migration_hash'
+"""
 _ROUTINES = """
     select routine_name, routine_type, definer
     from information_schema.routines
@@ -54,7 +62,9 @@ class Look:
             )
         if not tables:
             return None
-        if not (tables.issuperset(BOOKKEEPING) or tables.issuperset(("meta", "queue", "part"))):
+        bookkeeping = {name for (name,) in self._rows(_BOOKKEEPING)}
+        is_ours = len(bookkeeping) == len(BOOKKEEPING) or tables.issuperset(_FIRST)
+        if not (is_ours or tables == bookkeeping):
             raise ForeignSchema(
                 f"{ForeignSchema.number} foreign_schema: the server has a database rowq that rowq"
                 " did not make"
