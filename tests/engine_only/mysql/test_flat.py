@@ -11,7 +11,7 @@ from statistics import median
 
 import pytest
 
-from tests.engine_only.mysql.costs import pages, part_of, rescan
+from tests.engine_only.mysql.costs import fewest_pages, pages, part_of, rescan
 from tests.engines.base import Connection
 from tests.helpers.calls import call, rolled_back, take, transaction
 
@@ -100,7 +100,7 @@ def test_an_empty_lane_does_not_walk_the_dead_rows_of_the_next(
     call(connection, "complete", queue_name=queue, claim_id=first.claim_id)
     _make_dead_rows(connection, queue, lane=11)
     rescan(connection, queue)
-    assert pages(connection, lambda: take(connection, queue)) < SMALL
+    assert fewest_pages(connection, lambda: take(connection, queue)) < SMALL
 
 
 @pytest.mark.promise("P13")
@@ -125,7 +125,7 @@ def test_promote_does_not_walk_what_was_promoted_before(connection: Connection, 
     )
     connection.execute("delete from rowq.delayed where part_id = %s and message_id > 0", [part])
     rescan(connection, queue)
-    assert pages(connection, lambda: call(connection, "promote", queue_name=queue)) < SMALL
+    assert fewest_pages(connection, lambda: call(connection, "promote", queue_name=queue)) < SMALL
 
 
 @pytest.mark.promise("P13")
@@ -143,7 +143,7 @@ def test_reap_does_not_walk_the_claims_that_were_finished(
     connection.execute("delete from rowq.claim where part_id = %s and claim_id > 0", [part])
     take(connection, queue)
     rescan(connection, queue)
-    assert pages(connection, lambda: call(connection, "reap", queue_name=queue)) < SMALL
+    assert fewest_pages(connection, lambda: call(connection, "reap", queue_name=queue)) < SMALL
 
 
 @pytest.mark.promise("P14")
