@@ -44,7 +44,6 @@ source internal/health_server.sql
 source internal/holder.sql
 source internal/keep_archive.sql
 source internal/keep_house.sql
-source internal/lock_part.sql
 source internal/maintain.sql
 source internal/message_fault.sql
 source internal/move_floor.sql
@@ -67,6 +66,7 @@ source internal/refuse.sql
 source internal/refuse_claim.sql
 source internal/refuse_full.sql
 source internal/refuse_queue.sql
+source internal/remove_queue.sql
 source internal/require_queue.sql
 source internal/rescan_floors.sql
 source internal/shape_archive.sql

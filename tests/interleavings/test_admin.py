@@ -44,6 +44,19 @@ def test_drop_queue_gives_way_to_a_worker_that_needs_what_it_locks(
         assert dropping.result().outcome == "dropped"
 
 
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("force", [False, True])
+def test_drop_queue_beside_an_open_pause_says_that_the_queue_is_busy(
+    sessions: Open, queue: str, *, force: bool
+) -> None:
+    other, admin = sessions(2)
+    other.begin().queue.pause_queue(queue)
+    with pytest.raises(QueueBusy):
+        admin.queue.drop_queue(queue, force=force)
+    other.commit()
+    assert admin.queue.queue_stats(queue)[0].is_paused
+
+
 @pytest.mark.promise("P01", "P15")
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
 def test_an_enqueue_beside_an_open_drop_of_its_queue_is_refused_or_kept(

@@ -233,16 +233,6 @@ def test_a_fault_of_the_archive_does_not_stop_reaping(lone: Connection, q: str) 
     assert one(lone, "maintain", queue_name="archived").reaped == 1
 
 
-@pytest.mark.promise("P15")
-def test_dropping_a_queue_that_another_session_pauses_says_that_it_is_busy(
-    lone: Connection, open_lone: Open, q: str
-) -> None:
-    other = open_lone()
-    with transaction(other):
-        call(other, "pause_queue", queue_name=q)
-        refused(lone, "RQ705", "drop_queue", queue_name=q)
-
-
 def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
     server: Server, lone: Connection, open_lone: Open, q: str
 ) -> None:

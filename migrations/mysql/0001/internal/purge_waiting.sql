@@ -20,13 +20,14 @@ begin
 -- differs   nothing
     declare c_step int default 5000;
     declare v_after datetime(6) default '1970-01-01 00:00:00';
+    declare v_before datetime(6);
     declare v_after_id bigint default 0;
     declare v_step int;
     declare v_ids, v_messages longtext;
     set p_removed = 0;
 
     steps: loop
-        set v_step = least(c_step, coalesce(p_limit - p_removed, c_step));
+        set v_step = least(c_step, coalesce(p_limit - p_removed, c_step)), v_before = v_after;
         if v_step <= 0 then
             leave steps;
         end if;
@@ -57,12 +58,13 @@ begin
         end if;
 
         call rowq.internal_withdraw(p_part_id, v_ids, v_messages);
-        if v_messages is null then
-            -- All of them are in the hands of others.
+        if v_messages is not null then
+            call rowq.internal_finish(p_part_id, 0, v_messages, 'cancelled');
+            set p_removed = p_removed + json_length(v_messages);
+        elseif not p_of_dead and v_after = v_before then
+            -- All of one moment, and all in the hands of others.
             leave steps;
         end if;
-        call rowq.internal_finish(p_part_id, 0, v_messages, 'cancelled');
-        set p_removed = p_removed + json_length(v_messages);
     end loop;
 end//
 delimiter ;

@@ -9,7 +9,7 @@ begin
 -- version   1
 -- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
 -- promise   P02 P15
--- locks     the part for itself, waiting for a second at most; all rows of the queue
+-- locks     the part for itself, all rows of the queue, waiting for a second at most
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ704 RQ705 RQ711
 -- differs   nothing
@@ -31,12 +31,7 @@ begin
             call rowq.internal_begin(v_is_own);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
-            -- An enqueue that has not committed must not be overlooked.
-            call rowq.internal_lock_part(v_part_id);
-            if not coalesce(p_force, false) then
-                call rowq.internal_refuse_full(v_part_id, p_queue_name);
-            end if;
-            call rowq.internal_empty_queue(v_part_id);
+            call rowq.internal_remove_queue(v_part_id, p_queue_name, coalesce(p_force, false));
 
             call rowq.internal_commit(v_is_own);
             leave attempt;

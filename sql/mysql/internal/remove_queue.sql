@@ -1,17 +1,21 @@
-drop procedure if exists rowq.internal_lock_part;
+drop procedure if exists rowq.internal_remove_queue;
 
 delimiter //
-create procedure rowq.internal_lock_part(p_part_id int)
+create procedure rowq.internal_remove_queue(
+    p_part_id int,
+    p_queue_name longtext,
+    p_force boolean
+)
 sql security definer
 modifies sql data
 begin
--- routine   internal_lock_part
+-- routine   internal_remove_queue
 -- version   1
--- purpose   Keep everybody from adding or moving messages of a queue.
+-- purpose   Remove an empty queue, or with p_force a full one, if nobody holds any of it for a second.
 -- promise   P02 P15
--- locks     the row of the part, waiting for a second at most
+-- locks     the part for itself, then all rows of the queue, waiting for a second at most
 -- commits   never; the caller owns the transaction
--- errors    RQ705
+-- errors    RQ704 RQ705
 -- differs   PostgreSQL locks tables
     declare v_patience bigint default @@session.innodb_lock_wait_timeout;
     declare v_part_id int;
@@ -28,10 +32,15 @@ begin
     end;
 
     set session innodb_lock_wait_timeout = 1;
+    -- An enqueue that has not committed must not be overlooked.
     select p.part_id into v_part_id
     from rowq.part p
     where p.part_id = p_part_id
     for update;
+    if not p_force then
+        call rowq.internal_refuse_full(p_part_id, p_queue_name);
+    end if;
+    call rowq.internal_empty_queue(p_part_id);
     set session innodb_lock_wait_timeout = v_patience;
 end//
 delimiter ;
