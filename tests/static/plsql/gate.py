@@ -1,0 +1,92 @@
+"""Parses the SQL and PL/SQL of sql/oracle with a grammar of the language; no database is needed.
+
+A file of `routines`, `internal` or `helpers` holds one subprogram as it stands in the package body,
+so it is parsed inside of one. Any other file is a script of units that end with a line of `/`.
+"""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.static.plsql import tools
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+SOURCES = ROOT / "sql" / "oracle"
+
+_BODY = "create or replace package body rowq as "
+_SUBPROGRAM = re.compile(r"(?:procedure|function|type|subtype)\b")
+_CLIENT = re.compile(r"(?:@@?|set|whenever|prompt|define|undefine|exit|show|column|spool)\b.*|/")
+"""Lines for SQL*Plus itself, and the lines of `/` that end a unit."""
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One finding: where, and the checker's words."""
+
+    name: str
+    line: int
+    column: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}:{self.column}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Script:
+    """A text to check and its name in reports."""
+
+    name: str
+    text: str
+
+
+def product() -> list[Script]:
+    """Return every file of sql/oracle, in a fixed order."""
+    return [script(path) for path in sorted(SOURCES.rglob("*.sql"))]
+
+
+def script(path: Path) -> Script:
+    """Return a file as a script, named by its path from the repository's root."""
+    full = path.resolve()
+    name = full.relative_to(ROOT) if full.is_relative_to(ROOT) else full
+    return Script(str(name), full.read_text(encoding="utf-8"))
+
+
+def check(scripts: Iterable[Script]) -> list[Problem]:
+    """Return what the grammar does not accept, in order.
+
+    Raises:
+        RuntimeError: the parser itself failed.
+    """
+    units = [{"name": one.name, "text": text} for one in scripts for text in units_of(one.text)]
+    run = subprocess.run(
+        ["node", str(tools.PARSER), str(tools.FOLDER)],
+        input=json.dumps(units),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if run.returncode:
+        raise RuntimeError(f"the parser failed: {run.stderr.strip()[-1000:]}")
+    return sorted(Problem(**found) for found in json.loads(run.stdout))
+
+
+def units_of(text: str) -> list[str]:
+    """Return the units of a text, each with as many lines before it as it has in the file."""
+    if _SUBPROGRAM.match(text):
+        return [f"{_BODY}{text}\nend rowq;\n"]
+    units, lines, skipped = [], list[str](), 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        is_between = not any(one.strip() and not one.startswith("--") for one in lines)
+        if line == "/" or (is_between and _CLIENT.fullmatch(line)):
+            if not is_between:
+                units.append("\n" * skipped + "\n".join(lines) + "\n")
+            lines, skipped = [], number
+        else:
+            lines.append(line)
+    if any(one.strip() and not one.startswith("--") for one in lines):
+        units.append("\n" * skipped + "\n".join(lines) + "\n")
+    return units
