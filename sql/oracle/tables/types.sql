@@ -30,12 +30,12 @@ create or replace type rowq_kept_list force as table of rowq_kept
 /
 -- How many messages of one queue are where.
 create or replace type rowq_count force as object (
-    part_id       number(10),
-    ready_count   number(19),
-    delayed_count number(19),
-    leased_count  number(19),
-    dead_count    number(19),
-    oldest        timestamp(6)
+    part_id        number(10),
+    ready_count    number(19),
+    delayed_count  number(19),
+    leased_count   number(19),
+    dead_count     number(19),
+    oldest_seconds number
 )
 /
 create or replace type rowq_counts force as table of rowq_count

@@ -1,0 +1,57 @@
+function internal_archive(p_part_id in number, p_limit in number)
+return number
+is
+-- routine   internal_archive
+-- version   1
+-- purpose   Move up to p_limit finished messages to the archive, oldest first.
+-- promise   P19
+-- locks     finished rows, passing over locked ones; message rows; new archive rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    type t_finished is record (
+        finish_id   rowq_finished.finish_id%type,
+        message_id  rowq_finished.message_id%type,
+        lane        rowq_finished.lane%type,
+        attempt     rowq_finished.attempt%type,
+        state       rowq_finished.state%type,
+        finished_at rowq_finished.finished_at%type
+    );
+    type t_finished_list is table of t_finished index by pls_integer;
+    v_floor rowq_lane.floor_seq%type := internal_floor(p_part_id, -3);
+    v_some  t_finished_list;
+    cursor finished_rows is
+        select /*+ index_rs_asc(f rowq_finished_pk) */
+               f.finish_id, f.message_id, f.lane, f.attempt, f.state, f.finished_at
+        from rowq_finished f
+        where f.part_id = p_part_id
+          and f.finish_id >= v_floor
+        order by f.part_id, f.finish_id, f.message_id
+        for update skip locked;
+begin
+    open finished_rows;
+    fetch finished_rows bulk collect into v_some limit p_limit;
+    close finished_rows;
+
+    forall i in 1 .. v_some.count
+        insert into rowq_archive (
+            part_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
+            dedup_key, headers, body, body_binary
+        )
+        select m.part_id, v_some(i).finished_at, m.message_id, v_some(i).lane,
+               v_some(i).attempt, m.enqueued_at, v_some(i).state, m.message_type,
+               m.dedup_key, m.headers, m.body, m.body_binary
+        from rowq_message m
+        where m.part_id = p_part_id
+          and m.message_id = v_some(i).message_id;
+    forall i in 1 .. v_some.count
+        delete from rowq_message m
+        where m.part_id = p_part_id
+          and m.message_id = v_some(i).message_id;
+    forall i in 1 .. v_some.count
+        delete from rowq_finished f
+        where f.part_id = p_part_id
+          and f.finish_id = v_some(i).finish_id
+          and f.message_id = v_some(i).message_id;
+    return v_some.count;
+end internal_archive;

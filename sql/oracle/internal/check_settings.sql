@@ -1,0 +1,33 @@
+procedure internal_check_settings(
+    p_queue_name           in varchar2,
+    p_lease_seconds        in number,
+    p_max_attempts         in number,
+    p_backoff_base_seconds in number,
+    p_backoff_factor       in number,
+    p_backoff_cap_seconds  in number,
+    p_backoff_jitter       in number,
+    p_archive_days         in number
+)
+is
+-- routine   internal_check_settings
+-- version   1
+-- purpose   Refuse a bad queue name or a setting out of range; null passes for settings.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+begin
+    if p_queue_name is null
+       or length(p_queue_name) > 100
+       or regexp_like(p_queue_name, '[[:cntrl:]]') then
+        internal_refuse('queue_name must be 1 to 100 characters, none of them control');
+    end if;
+    internal_check_whole('lease_seconds', p_lease_seconds, 1, 86400);
+    internal_check_whole('max_attempts', p_max_attempts, 1, 10000);
+    internal_check_range('backoff_base_seconds', p_backoff_base_seconds, 0, 86400);
+    internal_check_range('backoff_factor', p_backoff_factor, 1, 10);
+    internal_check_range('backoff_cap_seconds', p_backoff_cap_seconds, 0, 31536000);
+    internal_check_range('backoff_jitter', p_backoff_jitter, 0, 1);
+    internal_check_whole('archive_days', p_archive_days, 0, 36500);
+end internal_check_settings;

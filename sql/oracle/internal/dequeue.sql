@@ -1,0 +1,53 @@
+procedure internal_dequeue(
+    p_queue_name    in varchar2,
+    p_batch_size    in number,
+    p_worker_name   in varchar2,
+    p_lease_seconds in number,
+    p_part_id       out number,
+    p_claim_id      out number,
+    p_lease_until   out timestamp
+)
+is
+-- routine   internal_dequeue
+-- version   1
+-- purpose   Lease up to p_batch_size ready messages to one new claim; a null claim when there is none.
+-- promise   P02 P03 P05 P06 P07 P13 P18
+-- locks     ready rows, passing over locked ones; the new claim row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   two routines share it; an empty look takes no lock and begins no transaction
+    v_queue    t_queue;
+    v_messages t_messages;
+begin
+    p_claim_id := null;
+    p_lease_until := null;
+    internal_check_whole('batch_size', p_batch_size, 1, 1000, p_is_required => true);
+    internal_check_whole('lease_seconds', p_lease_seconds, 1, 86400);
+    if length(p_worker_name) > 200 then
+        internal_refuse('worker_name is longer than 200 characters');
+    end if;
+    v_queue := internal_require_queue(p_queue_name);
+    p_part_id := v_queue.part_id;
+
+    if v_queue.paused_at is null then
+        internal_take_ready(v_queue.part_id, p_batch_size, v_messages);
+        -- Nothing ready: what has become due meanwhile need not wait for maintain.
+        if v_messages.count = 0 and internal_promote(v_queue.part_id, p_batch_size) > 0 then
+            internal_take_ready(v_queue.part_id, p_batch_size, v_messages);
+        end if;
+    end if;
+
+    if v_messages.count > 0 then
+        p_claim_id := rowq_claim_seq.nextval;
+        p_lease_until := sys_extract_utc(systimestamp)
+            + numtodsinterval(coalesce(p_lease_seconds, v_queue.lease_seconds), 'second');
+        insert into rowq_claim (part_id, claim_id, lease_until, worker_name)
+        values (v_queue.part_id, p_claim_id, p_lease_until, p_worker_name);
+        forall i in 1 .. v_messages.count
+            insert into rowq_leased (part_id, claim_id, place, message_id, lane, attempt)
+            values (
+                v_queue.part_id, p_claim_id, v_messages(i).seq, v_messages(i).message_id,
+                v_messages(i).lane, v_messages(i).attempt
+            );
+    end if;
+end internal_dequeue;

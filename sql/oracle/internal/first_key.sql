@@ -1,0 +1,62 @@
+function internal_first_key(p_part_id in number, p_lane in number, p_from in number)
+return number
+is
+-- routine   internal_first_key
+-- version   1
+-- purpose   The first live key of a lane from p_from on, or null.
+-- promise   P13 P14
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    v_since  constant timestamp(6) := internal_moment(case when p_lane = -2 then p_from else 0 end);
+    v_first  number;
+    v_due_at timestamp(6);
+    -- One fetch of an ordered cursor: the walk ends at the first row.
+    cursor claims is
+        select /*+ index_rs_asc(c rowq_claim_pk) */ c.claim_id
+        from rowq_claim c
+        where c.part_id = p_part_id
+          and c.claim_id >= p_from
+        order by c.part_id, c.claim_id;
+    cursor delayed_rows is
+        select /*+ index_rs_asc(d rowq_delayed_pk) */ d.due_at
+        from rowq_delayed d
+        where d.part_id = p_part_id
+          and d.due_at >= v_since
+        order by d.part_id, d.due_at, d.message_id;
+    cursor finished_rows is
+        select /*+ index_rs_asc(f rowq_finished_pk) */ f.finish_id
+        from rowq_finished f
+        where f.part_id = p_part_id
+          and f.finish_id >= p_from
+        order by f.part_id, f.finish_id, f.message_id;
+    cursor ready_rows is
+        select /*+ index_rs_asc(r rowq_ready_pk) */ r.seq
+        from rowq_ready r
+        where r.part_id = p_part_id
+          and r.lane = p_lane
+          and r.seq >= p_from
+        order by r.part_id, r.lane, r.seq, r.message_id;
+begin
+    case p_lane
+        when -1 then
+            open claims;
+            fetch claims into v_first;
+            close claims;
+        when -2 then
+            open delayed_rows;
+            fetch delayed_rows into v_due_at;
+            close delayed_rows;
+            v_first := internal_microseconds(v_due_at);
+        when -3 then
+            open finished_rows;
+            fetch finished_rows into v_first;
+            close finished_rows;
+        else
+            open ready_rows;
+            fetch ready_rows into v_first;
+            close ready_rows;
+    end case;
+    return v_first;
+end internal_first_key;

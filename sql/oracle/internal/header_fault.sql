@@ -1,0 +1,22 @@
+function internal_header_fault(p_headers in clob)
+return varchar2
+is
+-- routine   internal_header_fault
+-- version   1
+-- purpose   What is wrong with headers, or null.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing elsewhere: part of message_fault
+begin
+    if p_headers is null then
+        return null;
+    end if;
+    if internal_is_json(p_headers) then
+        if json_element_t.parse(p_headers).is_object() then
+            return null;
+        end if;
+    end if;
+    return 'headers must be a JSON object';
+end internal_header_fault;

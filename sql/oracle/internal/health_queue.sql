@@ -1,0 +1,68 @@
+procedure internal_health_queue(
+    p_part_id    in number,
+    p_queue_name in varchar2,
+    p_is_paused  in boolean,
+    p_checks     in out nocopy rowq_checks
+)
+is
+-- routine   internal_health_queue
+-- version   1
+-- purpose   Appends the checks of a queue.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    v_now constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_dead        pls_integer;
+    v_due_at      timestamp(6);
+    v_lease_until timestamp(6);
+
+    procedure note(
+        p_name in varchar2, p_value in number, p_warning in number, p_critical in number,
+        p_detail in varchar2
+    )
+    is
+    begin
+        p_checks.extend;
+        p_checks(p_checks.last) := rowq_check(
+            p_name, p_queue_name, coalesce(p_value, 0), p_warning, p_critical, p_detail
+        );
+    end note;
+begin
+    note(
+        'oldest_ready', internal_seconds_since(internal_oldest_ready(p_part_id), v_now), 300, 3600,
+        'seconds that the oldest ready message has waited'
+        || case when p_is_paused then '; the queue is paused' end
+    );
+
+    select count(*) into v_dead
+    from (
+        select d.message_id
+        from rowq_dead d
+        where d.part_id = p_part_id
+        fetch first 1000 rows only
+    ) h;
+    note(
+        'dead_messages', v_dead, 1, 1000,
+        'dead messages, counted up to 1000; see list_dead and reset'
+    );
+
+    select min(d.due_at) into v_due_at
+    from rowq_delayed d
+    where d.part_id = p_part_id
+      and d.due_at <= v_now;
+    note(
+        'overdue_delayed', internal_seconds_since(v_due_at, v_now), 30, 300,
+        'seconds that the oldest due message has not been promoted; call maintain every second'
+    );
+
+    select min(c.lease_until) into v_lease_until
+    from rowq_claim c
+    where c.part_id = p_part_id
+      and c.lease_until <= v_now;
+    note(
+        'expired_leases', internal_seconds_since(v_lease_until, v_now), 30, 300,
+        'seconds that the oldest expired lease has not been reaped; call maintain every second'
+    );
+end internal_health_queue;

@@ -1,0 +1,85 @@
+procedure internal_health_server(p_checks in out nocopy rowq_checks)
+is
+-- routine   internal_health_server
+-- version   1
+-- purpose   Appends the checks that concern all queues: old transactions, the archive, the sequence.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   this engine's own
+    -- Table or view does not exist, or insufficient privileges: the owner may not look.
+    e_no_view exception;
+    e_no_right exception;
+    pragma exception_init(e_no_view, -942);
+    pragma exception_init(e_no_right, -1031);
+    v_seconds  number;
+    v_session  varchar2(200 char);
+    v_horizon  varchar2(500 char) := 'no transaction is older than a second';
+    v_fault    rowq_meta.value%type;
+    v_fault_at rowq_meta.changed_at%type;
+    v_newest   number := 0;
+    v_last     number := 0;
+    v_some     number;
+    v_parts    t_numbers;
+begin
+    begin
+        -- By text, so that the package compiles where the owner has no right to these views.
+        execute immediate q'[
+            select max((sysdate - t.start_date) * 86400),
+                   max(s.sid || ',' || s.serial#) keep (dense_rank first order by t.start_date)
+            from v$transaction t
+            join v$session s on s.taddr = t.addr
+            where s.sid <> to_number(sys_context('userenv', 'sid'))
+        ]' into v_seconds, v_session;
+        if v_seconds >= 1 then
+            v_horizon := 'session ' || v_session
+                || ' has the oldest open transaction; what it has taken or sent stays with it';
+        end if;
+    exception
+        when e_no_view or e_no_right then
+            v_horizon := 'unknown: the owner of rowq has no right to v_$transaction and v_$session';
+    end;
+    p_checks.extend;
+    p_checks(p_checks.last) := rowq_check(
+        'clean_up_horizon', null, coalesce(v_seconds, 0), 300, 3600, v_horizon
+    );
+
+    select max(m.value), max(m.changed_at) into v_fault, v_fault_at
+    from rowq_meta m
+    where m.name = 'archive_fault';
+    p_checks.extend;
+    p_checks(p_checks.last) := rowq_check(
+        'archive_fault', null, case when v_fault is null then 0 else 1 end, 1, 1,
+        case
+            when v_fault is null then 'the archive had no fault'
+            else substr(
+                to_char(v_fault_at, 'yyyy-mm-dd"T"hh24:mi:ss', 'nls_calendar=gregorian') || 'Z '
+                || v_fault, 1, 500
+            )
+        end
+    );
+
+    select q.part_id bulk collect into v_parts
+    from rowq_queue q;
+    for i in 1 .. v_parts.count loop
+        select max(m.message_id) into v_some
+        from rowq_message m
+        where m.part_id = v_parts(i);
+        v_newest := greatest(v_newest, coalesce(v_some, 0));
+    end loop;
+    -- The first number that no session has in its cache.
+    select max(s.last_number) into v_last
+    from user_sequences s
+    where s.sequence_name = 'ROWQ_MESSAGE_SEQ';
+    p_checks.extend;
+    p_checks(p_checks.last) := rowq_check(
+        'sequence_behind', null, greatest(v_newest - v_last + 1, 0), 1, 1,
+        case
+            when v_newest >= v_last
+                then 'rowq_message_seq is behind the data: alter sequence rowq_message_seq restart'
+                    || ' start with ' || (v_newest + 1)
+            else 'rowq_message_seq is ahead of every message'
+        end
+    );
+end internal_health_server;

@@ -1,0 +1,62 @@
+function internal_messages_json(
+    p_part_id     in number,
+    p_claim_id    in number,
+    p_lease_until in timestamp
+)
+return clob
+is
+-- routine   internal_messages_json
+-- version   1
+-- purpose   What dequeue_fast returns for a claim, as a JSON array.
+-- promise   P20
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing elsewhere: part of dequeue_wait
+    v_object json_object_t;
+    v_array  json_array_t := json_array_t();
+
+    procedure put_text(p_key in varchar2, p_text in clob)
+    is
+    begin
+        if p_text is null then
+            v_object.put_null(p_key);
+        elsif dbms_lob.getlength(p_text) = 0 then
+            -- An empty text is not a missing one.
+            v_object.put(p_key, json_element_t.parse('""'));
+        else
+            v_object.put(p_key, p_text);
+        end if;
+    end put_text;
+begin
+    for each_message in (
+        select /*+ leading(l m) use_nl(m) index(m rowq_message_pk) */
+               l.message_id, l.attempt, m.message_type, m.headers, m.body, m.body_binary,
+               m.enqueued_at, m.last_error
+        from rowq_leased l
+        join rowq_message m
+          on m.part_id = l.part_id
+         and m.message_id = l.message_id
+        where l.part_id = p_part_id
+          and l.claim_id = p_claim_id
+        order by l.part_id, l.claim_id, l.place
+    ) loop
+        v_object := json_object_t();
+        v_object.put('claim_id', p_claim_id);
+        v_object.put('message_id', each_message.message_id);
+        v_object.put('attempt', each_message.attempt);
+        put_text('message_type', each_message.message_type);
+        if each_message.headers is null then
+            v_object.put_null('headers');
+        else
+            v_object.put('headers', json_element_t.parse(each_message.headers));
+        end if;
+        put_text('body', each_message.body);
+        put_text('body_binary', internal_to_base64(each_message.body_binary));
+        put_text('enqueued_at', internal_iso_text(each_message.enqueued_at));
+        put_text('lease_until', internal_iso_text(p_lease_until));
+        put_text('last_error', each_message.last_error);
+        v_array.append(v_object);
+    end loop;
+    return v_array.to_clob();
+end internal_messages_json;

@@ -1,0 +1,23 @@
+procedure internal_note_error(
+    p_part_id  in number,
+    p_messages in t_messages,
+    p_error    in clob
+)
+is
+-- routine   internal_note_error
+-- version   1
+-- purpose   Keep why messages failed: the first 2000 characters.
+-- promise   P10
+-- locks     message rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   the last error stands beside the body, and not where the message waits
+    -- A CLOB counts a character outside the basic plane as two, a varchar2 as one.
+    v_error constant varchar2(32767) := substr(dbms_lob.substr(p_error, 4000, 1), 1, 2000);
+begin
+    forall i in 1 .. p_messages.count
+        update rowq_message m
+        set m.last_error = v_error
+        where m.part_id = p_part_id
+          and m.message_id = p_messages(i).message_id;
+end internal_note_error;

@@ -1,0 +1,29 @@
+procedure internal_open_lanes(p_part_id in number, p_lane in number)
+is
+-- routine   internal_open_lanes
+-- version   1
+-- purpose   Let dequeue look into a lane and its front companion.
+-- promise   P02
+-- locks     the rows of the two lanes, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    v_row_ids t_row_ids;
+    -- Whoever holds the rows is opening them too; should that be rolled back, the next maintain
+    -- finds the messages and opens the lanes.
+    cursor closed_lanes is
+        select l.rowid
+        from rowq_lane l
+        where l.part_id = p_part_id
+          and l.lane in (p_lane, trunc(p_lane / 2) * 2)
+          and l.is_open = 0
+        for update skip locked;
+begin
+    open closed_lanes;
+    fetch closed_lanes bulk collect into v_row_ids limit 2;
+    close closed_lanes;
+    forall i in 1 .. v_row_ids.count
+        update rowq_lane l
+        set l.is_open = 1
+        where l.rowid = v_row_ids(i);
+end internal_open_lanes;

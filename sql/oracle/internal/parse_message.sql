@@ -1,0 +1,138 @@
+function internal_parse_message(
+    p_message in json_element_t,
+    p_now     in timestamp,
+    p_place   in number,
+    p_fault   out varchar2
+)
+return t_new_message
+is
+-- routine   internal_parse_message
+-- version   1
+-- purpose   Read and check one message of enqueue_batch; p_fault is what is wrong with it, or null.
+-- promise   P15 P20
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    c_keys constant varchar2(200 char) := '|body|body_base64|message_type|headers|priority'
+        || '|delay_seconds|run_at|dedup_key|max_attempts|';
+    v_object  json_object_t;
+    v_keys    json_key_list;
+    v_new     t_new_message;
+    v_known   pls_integer := 0;
+    v_body    clob;
+    v_headers clob;
+    v_bytes   blob;
+    v_type    varchar2(32767);
+    v_key     varchar2(32767);
+    v_moment  varchar2(32767);
+    v_numbers t_numbers;
+    v_run_at  timestamp(6);
+
+    -- Whether a key is there and not null; every question counts it as known.
+    function has(p_key in varchar2)
+    return boolean
+    is
+    begin
+        if not v_object.has(p_key) then
+            return false;
+        end if;
+        v_known := v_known + 1;
+        return not v_object.get(p_key).is_null();
+    end has;
+
+    function text_of(p_key in varchar2)
+    return varchar2
+    is
+    begin
+        if not has(p_key) then
+            return null;
+        end if;
+        if not v_object.get(p_key).is_string() then
+            p_fault := p_key || ' must be a string';
+            return null;
+        end if;
+        -- No text that may stand here is longer; 201 characters are as wrong as a million.
+        return substr(dbms_lob.substr(v_object.get_clob(p_key), 402, 1), 1, 201);
+    end text_of;
+
+    function number_of(p_key in varchar2, p_default in number default null)
+    return number
+    is
+    begin
+        if not has(p_key) then
+            return p_default;
+        end if;
+        if not v_object.get(p_key).is_number() then
+            p_fault := p_key || ' must be a number';
+            return null;
+        end if;
+        return v_object.get_number(p_key);
+    end number_of;
+begin
+    p_fault := null;
+    if not p_message.is_object() then
+        p_fault := 'a message must be a JSON object';
+        return v_new;
+    end if;
+    v_object := treat(p_message as json_object_t);
+
+    if has('body') then
+        -- A value that is no string is kept as JSON text. An empty text is not a missing one.
+        v_body := case
+            when v_object.get('body').is_string() then v_object.get_clob('body')
+            else v_object.get('body').to_clob()
+        end;
+        v_body := coalesce(v_body, empty_clob());
+    end if;
+    if has('body_base64') then
+        if v_object.get('body_base64').is_string() then
+            v_bytes := internal_from_base64(v_object.get_clob('body_base64'));
+        end if;
+        if v_bytes is null then
+            p_fault := 'body_base64 is not base64';
+        end if;
+    end if;
+    if has('headers') then
+        v_headers := v_object.get('headers').to_clob();
+    end if;
+    v_type := text_of('message_type');
+    v_key := text_of('dedup_key');
+    if v_key is null and v_object.has('dedup_key') then
+        if v_object.get('dedup_key').is_string() then
+            p_fault := 'dedup_key must be 1 to 200 characters';
+        end if;
+    end if;
+    v_moment := text_of('run_at');
+    v_run_at := internal_parse_moment(v_moment);
+    if v_moment is not null and v_run_at is null then
+        p_fault := 'run_at is no moment: ' || substr(v_moment, 1, 40);
+    end if;
+    v_numbers(1) := number_of('priority', 5);
+    v_numbers(2) := number_of('delay_seconds');
+    v_numbers(3) := number_of('max_attempts');
+
+    if v_known < v_object.get_size() then
+        p_fault := 'unknown key';
+        v_keys := v_object.get_keys();
+        for i in 1 .. v_keys.count loop
+            if instr(c_keys, '|' || v_keys(i) || '|') = 0 then
+                p_fault := 'unknown key ' || substr(v_keys(i), 1, 60);
+            end if;
+        end loop;
+    end if;
+    p_fault := coalesce(
+        p_fault,
+        internal_message_fault(
+            v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2), v_run_at, v_key,
+            v_numbers(3)
+        )
+    );
+    if p_fault is null then
+        v_new := internal_new_message(
+            p_now, p_place, v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2),
+            v_run_at, v_key, v_numbers(3)
+        );
+    end if;
+    return v_new;
+end internal_parse_message;

@@ -1,0 +1,39 @@
+function internal_parse_messages(p_messages in clob)
+return t_new_messages
+is
+-- routine   internal_parse_messages
+-- version   1
+-- purpose   Read and check the messages of enqueue_batch.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+    c_fault constant varchar2(100 char) :=
+        'messages must be a JSON array of at most 10000 objects';
+    v_now constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_list  json_element_t;
+    v_array json_array_t;
+    v_new   t_new_messages;
+    v_fault varchar2(32767);
+begin
+    if not internal_is_json(p_messages) then
+        internal_refuse(c_fault);
+    end if;
+    v_list := json_element_t.parse(p_messages);
+    if not v_list.is_array() then
+        internal_refuse(c_fault);
+    end if;
+    v_array := treat(v_list as json_array_t);
+    if v_array.get_size() > 10000 then
+        internal_refuse(c_fault);
+    end if;
+
+    for i in 1 .. v_array.get_size() loop
+        v_new(i) := internal_parse_message(v_array.get(i - 1), v_now, i, v_fault);
+        if v_fault is not null then
+            internal_refuse(v_fault || ' (message ' || internal_number_text(i) || ')');
+        end if;
+    end loop;
+    return v_new;
+end internal_parse_messages;

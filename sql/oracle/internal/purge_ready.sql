@@ -1,0 +1,36 @@
+function internal_purge_ready(p_part_id in number, p_limit in number)
+return number
+is
+-- routine   internal_purge_ready
+-- version   1
+-- purpose   Delete up to p_limit ready messages, lane by lane; null means all.
+-- promise   P15
+-- locks     ready rows, passing over locked ones; message and dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    c_step constant pls_integer := 5000;
+    v_removed  number := 0;
+    v_locked   t_locked_rows;
+    v_messages t_messages;
+    cursor ready_rows is
+        select /*+ index_rs_asc(r rowq_ready_pk) no_batch_table_access_by_rowid(r) */
+               r.rowid, r.message_id, r.lane, r.attempt, r.seq
+        from rowq_ready r
+        where r.part_id = p_part_id
+        order by r.part_id, r.lane, r.seq, r.message_id
+        for update skip locked;
+begin
+    open ready_rows;
+    while p_limit is null or v_removed < p_limit loop
+        fetch ready_rows bulk collect into v_locked
+            limit least(c_step, coalesce(p_limit - v_removed, c_step));
+        exit when v_locked.count = 0;
+        v_messages.delete;
+        internal_drop_ready(v_locked, v_messages);
+        internal_drop_rows(p_part_id, v_messages);
+        v_removed := v_removed + v_messages.count;
+    end loop;
+    close ready_rows;
+    return v_removed;
+end internal_purge_ready;

@@ -1,0 +1,63 @@
+procedure internal_reap(
+    p_queue  in t_queue,
+    p_limit  in number,
+    p_reaped out number,
+    p_died   out number
+)
+is
+-- routine   internal_reap
+-- version   1
+-- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
+-- promise   P03 P09
+-- locks     expired claim rows, passing over locked ones; message rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_floor constant number := internal_floor(p_queue.part_id, -1);
+    v_row_id      rowid;
+    v_claim_id    rowq_claim.claim_id%type;
+    v_worker_name rowq_claim.worker_name%type;
+    v_messages    t_messages;
+    v_alive       t_messages;
+    v_dead        t_messages;
+    v_error       varchar2(300 char);
+    -- Fetched one by one, so that a claim is locked only when it is taken. A heartbeat or a finish
+    -- that came first makes it fail the condition, or be passed over.
+    cursor expired is
+        select /*+ index_rs_asc(c rowq_claim_pk) no_batch_table_access_by_rowid(c) */
+               c.rowid, c.claim_id, c.worker_name
+        from rowq_claim c
+        where c.part_id = p_queue.part_id
+          and c.claim_id >= v_floor
+          and c.lease_until <= v_now
+        order by c.part_id, c.claim_id
+        for update skip locked;
+begin
+    p_reaped := 0;
+    p_died := 0;
+    open expired;
+    while p_reaped + p_died < p_limit loop
+        fetch expired into v_row_id, v_claim_id, v_worker_name;
+        exit when expired%notfound;
+        v_messages := internal_held(p_queue.part_id, v_claim_id);
+        delete from rowq_leased l
+        where l.part_id = p_queue.part_id
+          and l.claim_id = v_claim_id;
+        delete from rowq_claim c
+        where c.rowid = v_row_id;
+
+        internal_split(p_queue, v_messages, v_alive, v_dead);
+        v_error := 'lease expired';
+        if v_worker_name is not null then
+            v_error := v_error || ': ' || v_worker_name;
+        end if;
+        internal_to_front(v_alive, 0);
+        internal_to_ready(p_queue.part_id, v_alive);
+        internal_note_error(p_queue.part_id, v_alive, v_error);
+        internal_to_dead(p_queue.part_id, v_dead, v_error);
+        p_reaped := p_reaped + v_alive.count;
+        p_died := p_died + v_dead.count;
+    end loop;
+    close expired;
+end internal_reap;

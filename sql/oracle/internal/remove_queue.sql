@@ -1,0 +1,38 @@
+procedure internal_remove_queue(
+    p_part_id    in number,
+    p_queue_name in varchar2,
+    p_force      in boolean
+)
+is
+-- routine   internal_remove_queue
+-- version   1
+-- purpose   Remove an empty queue, or with p_force a full one, when for a moment nobody writes.
+-- promise   P02 P15
+-- locks     the tables against writers, waiting for a second at most; all rows of the queue
+-- commits   never; the caller owns the transaction
+-- errors    RQ704 RQ705
+-- differs   nothing: as on PostgreSQL, tables are locked, as a row cannot be locked in share mode
+    e_busy exception;
+    e_timeout exception;
+    e_deadlock exception;
+    pragma exception_init(e_busy, -54);
+    pragma exception_init(e_timeout, -30006);
+    pragma exception_init(e_deadlock, -60);
+begin
+    -- An enqueue that has not committed must not be overlooked, and no delete below may wait. In
+    -- the order in which workers lock.
+    begin
+        lock table rowq_claim, rowq_leased, rowq_ready, rowq_delayed, rowq_message, rowq_dead,
+            rowq_finished, rowq_archive, rowq_lane, rowq_queue
+            in share row exclusive mode wait 1;
+    exception
+        when e_busy or e_timeout or e_deadlock then
+            raise_application_error(
+                -20705, 'RQ705 queue_busy: open transactions hold the tables; try again'
+            );
+    end;
+    if not p_force then
+        internal_refuse_full(p_part_id, p_queue_name);
+    end if;
+    internal_empty_queue(p_part_id);
+end internal_remove_queue;

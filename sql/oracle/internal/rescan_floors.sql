@@ -1,0 +1,77 @@
+procedure internal_rescan_floors(p_part_id in number)
+is
+-- routine   internal_rescan_floors
+-- version   1
+-- purpose   Look for the first live row of every lane from its very start, and put the floors right.
+-- promise   P13 P14
+-- locks     rows of lanes, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   only maintain moves floors: dead rows cost nothing here, emptied index blocks little
+    c_duty constant number := 50;
+    -- In microseconds.
+    c_short_walk constant number := 300;
+    c_long_walk constant number := 20000;
+    c_longest_pause constant number := 3600000000;
+    c_not_yet_committed constant number := 500000;
+    type t_due_lane is record (
+        lane      rowq_lane.lane%type,
+        floor_seq rowq_lane.floor_seq%type,
+        is_open   rowq_lane.is_open%type
+    );
+    type t_due_lanes is table of t_due_lane index by pls_integer;
+    v_now      constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_lanes    t_due_lanes;
+    v_started  timestamp(6);
+    v_first    number;
+    v_latest   number;
+    v_worth_it number;
+    v_took     number;
+begin
+    select l.lane, l.floor_seq, l.is_open
+    bulk collect into v_lanes
+    from rowq_lane l
+    where l.part_id = p_part_id
+      and l.check_after <= v_now
+    order by l.part_id, l.lane;
+
+    for i in 1 .. v_lanes.count loop
+        v_started := sys_extract_utc(systimestamp);
+        v_first := internal_first_key(p_part_id, v_lanes(i).lane, 0);
+        v_took := internal_microseconds(sys_extract_utc(systimestamp))
+            - internal_microseconds(v_started);
+
+        if v_lanes(i).lane >= 0 and v_first is not null and v_lanes(i).is_open = 0 then
+            -- Its first producer was passed over when the lane was opened, or rolled back.
+            internal_open_lanes(p_part_id, v_lanes(i).lane);
+        end if;
+        if v_lanes(i).lane in (-1, -3) then
+            v_first := coalesce(v_first, v_lanes(i).floor_seq);
+            v_worth_it := 400;
+        else
+            -- What is not committed yet may lie anywhere up to now.
+            v_latest := internal_microseconds(v_started) - c_not_yet_committed;
+            v_first := least(coalesce(v_first, v_latest), v_latest);
+            v_worth_it := 1000000;
+        end if;
+        if v_took > c_short_walk then
+            v_worth_it := 0;
+        end if;
+        if v_first < v_lanes(i).floor_seq
+           or (
+               v_first > v_lanes(i).floor_seq + v_worth_it
+               and (v_lanes(i).is_open = 1 or v_lanes(i).lane < 0)
+           ) then
+            internal_move_floor(p_part_id, v_lanes(i).lane, v_lanes(i).floor_seq, v_first);
+        end if;
+
+        -- A walk over many emptied blocks is repeated only after fifty times its own length.
+        if v_took > c_long_walk then
+            update rowq_lane l
+            set l.check_after = sys_extract_utc(systimestamp)
+                + numtodsinterval(least(v_took * c_duty, c_longest_pause) / 1000000, 'second')
+            where l.part_id = p_part_id
+              and l.lane = v_lanes(i).lane;
+        end if;
+    end loop;
+end internal_rescan_floors;

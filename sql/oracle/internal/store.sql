@@ -1,0 +1,54 @@
+procedure internal_store(
+    p_part_id    in number,
+    p_queue_name in varchar2,
+    p_new        in out nocopy t_new_messages
+)
+is
+-- routine   internal_store
+-- version   1
+-- purpose   Keep messages, already checked, and let them wait where they belong.
+-- promise   P01 P02 P05 P11 P12 P20
+-- locks     new rows only; with dedup keys, waits for open enqueues of the same keys, in key order
+-- commits   never; the caller owns the transaction
+-- errors    RQ701
+-- differs   nothing
+    -- Parent key not found: the queue was dropped while this waited for it.
+    e_no_queue exception;
+    pragma exception_init(e_no_queue, -2291);
+    v_fresh t_numbers;
+    v_ready t_numbers;
+    v_later t_numbers;
+begin
+    internal_hold_keys(p_part_id, p_new);
+    for i in 1 .. p_new.count loop
+        if p_new(i).outcome = 'enqueued' then
+            v_fresh(i) := i;
+            if p_new(i).due_at is null then
+                v_ready(i) := i;
+            else
+                v_later(i) := i;
+            end if;
+        end if;
+    end loop;
+    internal_open_lanes_for(p_part_id, p_new);
+
+    forall i in indices of v_fresh
+        insert into rowq_message (
+            part_id, message_id, max_attempts, lane, seq, enqueued_at, due_at, message_type,
+            dedup_key, headers, body, body_binary
+        )
+        values (
+            p_part_id, p_new(i).message_id, p_new(i).max_attempts, p_new(i).lane, p_new(i).seq,
+            p_new(i).enqueued_at, p_new(i).due_at, p_new(i).message_type,
+            p_new(i).dedup_key, p_new(i).headers, p_new(i).body, p_new(i).body_binary
+        );
+    forall i in indices of v_ready
+        insert into rowq_ready (part_id, lane, seq, message_id)
+        values (p_part_id, p_new(i).lane, p_new(i).seq, p_new(i).message_id);
+    forall i in indices of v_later
+        insert into rowq_delayed (part_id, due_at, message_id, lane)
+        values (p_part_id, p_new(i).due_at, p_new(i).message_id, p_new(i).lane);
+exception
+    when e_no_queue then
+        internal_refuse_queue(p_queue_name);
+end internal_store;

@@ -1,0 +1,54 @@
+-- What subprograms of the package hand to each other. seq is a place: in its lane, or in its claim.
+type t_queue is record (
+    part_id              rowq_queue.part_id%type,
+    lease_seconds        rowq_queue.lease_seconds%type,
+    max_attempts         rowq_queue.max_attempts%type,
+    backoff_base_seconds rowq_queue.backoff_base_seconds%type,
+    backoff_factor       rowq_queue.backoff_factor%type,
+    backoff_cap_seconds  rowq_queue.backoff_cap_seconds%type,
+    backoff_jitter       rowq_queue.backoff_jitter%type,
+    archive_days         rowq_queue.archive_days%type,
+    paused_at            rowq_queue.paused_at%type
+);
+type t_message is record (
+    message_id rowq_message.message_id%type,
+    lane       rowq_ready.lane%type,
+    attempt    rowq_ready.attempt%type,
+    seq        rowq_ready.seq%type
+);
+type t_messages is table of t_message index by pls_integer;
+type t_locked_row is record (
+    row_id     rowid,
+    message_id rowq_message.message_id%type,
+    lane       rowq_ready.lane%type,
+    attempt    rowq_ready.attempt%type,
+    seq        rowq_ready.seq%type
+);
+type t_locked_rows is table of t_locked_row index by pls_integer;
+type t_lane is record (
+    lane      rowq_lane.lane%type,
+    floor_seq rowq_lane.floor_seq%type
+);
+type t_lanes is table of t_lane index by pls_integer;
+type t_new_message is record (
+    message_id    rowq_message.message_id%type,
+    body          clob,
+    body_binary   blob,
+    message_type  rowq_message.message_type%type,
+    headers       clob,
+    lane          rowq_message.lane%type,
+    seq           rowq_message.seq%type,
+    enqueued_at   rowq_message.enqueued_at%type,
+    due_at        rowq_message.due_at%type,
+    dedup_key     rowq_message.dedup_key%type,
+    max_attempts  rowq_message.max_attempts%type,
+    outcome       varchar2(20 char)
+);
+type t_new_messages is table of t_new_message index by pls_integer;
+type t_numbers is table of number index by pls_integer;
+type t_moments is table of timestamp(6) index by pls_integer;
+type t_row_ids is table of rowid index by pls_integer;
+type t_keys is table of raw(800) index by pls_integer;
+type t_texts is table of rowq_message.dedup_key%type index by pls_integer;
+-- Positions by the text of an id, or of a key in hexadecimal.
+type t_places is table of pls_integer index by varchar2(2000);

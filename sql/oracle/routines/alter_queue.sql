@@ -1,0 +1,46 @@
+procedure alter_queue(
+    p_queue_name           in varchar2,
+    p_lease_seconds        in number default null,
+    p_max_attempts         in number default null,
+    p_backoff_base_seconds in number default null,
+    p_backoff_factor       in number default null,
+    p_backoff_cap_seconds  in number default null,
+    p_backoff_jitter       in number default null,
+    p_archive_days         in number default null,
+    p_rows                 out sys_refcursor
+)
+is
+-- routine   alter_queue
+-- version   1
+-- purpose   Change settings of a queue; null leaves a setting as it is.
+-- promise   P15
+-- locks     the queue row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    v_queue t_queue;
+begin
+    internal_check_settings(
+        p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
+        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+    );
+    v_queue := internal_require_queue(p_queue_name);
+
+    update rowq_queue q
+    set q.lease_seconds        = coalesce(p_lease_seconds, q.lease_seconds),
+        q.max_attempts         = coalesce(p_max_attempts, q.max_attempts),
+        q.backoff_base_seconds = coalesce(p_backoff_base_seconds, q.backoff_base_seconds),
+        q.backoff_factor       = coalesce(p_backoff_factor, q.backoff_factor),
+        q.backoff_cap_seconds  = coalesce(p_backoff_cap_seconds, q.backoff_cap_seconds),
+        q.backoff_jitter       = coalesce(p_backoff_jitter, q.backoff_jitter),
+        q.archive_days         = coalesce(p_archive_days, q.archive_days)
+    where q.part_id = v_queue.part_id;
+    if sql%rowcount = 0 then
+        -- Dropped while this waited for it.
+        internal_refuse_queue(p_queue_name);
+    end if;
+
+    open p_rows for
+        select p_queue_name as queue_name, 'altered' as outcome
+        from dual;
+end alter_queue;

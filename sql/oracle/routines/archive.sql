@@ -1,0 +1,30 @@
+procedure archive(
+    p_queue_name in varchar2,
+    p_batch_size in number default 1000,
+    p_rows       out sys_refcursor
+)
+is
+-- routine   archive
+-- version   1
+-- purpose   Move finished messages of a queue with archive_days above 0 to the archive.
+-- promise   P19
+-- locks     finished rows, passing over locked ones; message rows; new archive rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    v_queue    t_queue;
+    v_archived pls_integer;
+begin
+    savepoint rowq_call;
+    internal_check_batch_size(p_batch_size);
+    v_queue := internal_require_queue(p_queue_name);
+    v_archived := internal_archive(v_queue.part_id, p_batch_size);
+
+    open p_rows for
+        select v_archived as archived
+        from dual;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end archive;

@@ -1,0 +1,40 @@
+procedure cancel(
+    p_queue_name  in varchar2,
+    p_message_ids in clob,
+    p_rows        out sys_refcursor
+)
+is
+-- routine   cancel
+-- version   1
+-- purpose   Withdraw messages that no worker holds, dead ones too.
+-- promise   P15
+-- locks     delayed, ready, dead rows, passing over locked ones; message and dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   a message that was retried or delayed is looked for among all ready ones of the queue
+    v_queue    t_queue;
+    v_ids      rowq_ids;
+    v_messages t_messages;
+    v_lines    rowq_lines;
+begin
+    savepoint rowq_call;
+    if p_message_ids is null then
+        internal_refuse('message_ids is missing');
+    end if;
+    v_ids := internal_ids_given(p_message_ids);
+    v_queue := internal_require_queue(p_queue_name);
+
+    v_messages := internal_withdraw(v_queue.part_id, v_ids);
+    internal_finish(v_queue.part_id, v_queue.archive_days, v_messages, 'cancelled');
+    v_lines := internal_outcomes(v_ids, v_messages, 'cancelled', 'not_found');
+    internal_mark_leased(v_queue.part_id, v_lines);
+
+    open p_rows for
+        select n.message_id, n.outcome
+        from table(v_lines) n
+        order by n.place;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end cancel;

@@ -1,0 +1,67 @@
+procedure create_queue(
+    p_queue_name           in varchar2,
+    p_lease_seconds        in number default null,
+    p_max_attempts         in number default null,
+    p_backoff_base_seconds in number default null,
+    p_backoff_factor       in number default null,
+    p_backoff_cap_seconds  in number default null,
+    p_backoff_jitter       in number default null,
+    p_archive_days         in number default null,
+    p_rows                 out sys_refcursor
+)
+is
+-- routine   create_queue
+-- version   1
+-- purpose   Create a queue; an existing queue of that name is left as it is.
+-- promise   P15
+-- locks     the new queue row and the rows of its lanes; waits for who is creating the same queue
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+    v_key     raw(400);
+    v_part_id rowq_queue.part_id%type;
+    v_outcome varchar2(20 char) := 'exists';
+begin
+    savepoint rowq_call;
+    internal_check_settings(
+        p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
+        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+    );
+    v_key := utl_raw.cast_to_raw(p_queue_name);
+
+    -- Asked first: a collision uses up a number each time.
+    select max(q.part_id) into v_part_id
+    from rowq_queue q
+    where q.queue_key = v_key;
+    if v_part_id is null then
+        v_part_id := rowq_part_seq.nextval;
+        begin
+            insert into rowq_queue (
+                part_id, queue_name, queue_key, lease_seconds, max_attempts,
+                backoff_base_seconds, backoff_factor, backoff_cap_seconds, backoff_jitter,
+                archive_days, created_at
+            )
+            values (
+                v_part_id, p_queue_name, v_key, coalesce(p_lease_seconds, 30),
+                coalesce(p_max_attempts, 10), coalesce(p_backoff_base_seconds, 5),
+                coalesce(p_backoff_factor, 2), coalesce(p_backoff_cap_seconds, 3600),
+                coalesce(p_backoff_jitter, 0.2), coalesce(p_archive_days, 0),
+                sys_extract_utc(systimestamp)
+            );
+            internal_add_lanes(v_part_id);
+            v_outcome := 'created';
+        exception
+            when dup_val_on_index then
+                -- Another session was faster.
+                v_outcome := 'exists';
+        end;
+    end if;
+
+    open p_rows for
+        select p_queue_name as queue_name, v_outcome as outcome
+        from dual;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end create_queue;

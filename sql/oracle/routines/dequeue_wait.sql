@@ -1,0 +1,64 @@
+procedure dequeue_wait(
+    p_queue_name    in varchar2,
+    p_batch_size    in number default 1,
+    p_worker_name   in varchar2 default null,
+    p_lease_seconds in number default null,
+    p_wait_seconds  in number default 20,
+    p_rows          out sys_refcursor
+)
+is
+-- routine   dequeue_wait
+-- version   1
+-- purpose   As dequeue_fast, but wait until something is ready or the time is up.
+-- promise   P03 P17
+-- locks     as dequeue_fast; none while waiting
+-- commits   after each look, so that nothing is held while it waits; refuses an open transaction
+-- errors    RQ701 RQ711 RQ713
+-- differs   rows come as one JSON array, in a result of one row and column
+    v_part_id     rowq_queue.part_id%type;
+    v_claim_id    rowq_claim.claim_id%type;
+    v_lease_until rowq_claim.lease_until%type;
+    v_messages    clob;
+    v_until       timestamp(6);
+    v_left        number;
+    v_pause       number := 0.02;
+begin
+    if dbms_transaction.local_transaction_id is not null then
+        raise_application_error(
+            -20713,
+            'RQ713 wrong_transaction_state: dequeue_wait commits while it waits; end your'
+            || ' transaction first'
+        );
+    end if;
+    if p_wait_seconds is null then
+        internal_refuse('wait_seconds must be between 0 and 3600, got null');
+    end if;
+    internal_check_range('wait_seconds', p_wait_seconds, 0, 3600);
+    v_until := sys_extract_utc(systimestamp) + numtodsinterval(p_wait_seconds, 'second');
+
+    begin
+        loop
+            internal_dequeue(
+                p_queue_name, p_batch_size, p_worker_name, p_lease_seconds, v_part_id, v_claim_id,
+                v_lease_until
+            );
+            if v_claim_id is not null then
+                v_messages := internal_messages_json(v_part_id, v_claim_id, v_lease_until);
+            end if;
+            commit;
+            v_left := internal_seconds_since(sys_extract_utc(systimestamp), v_until);
+            exit when v_claim_id is not null or v_left <= 0;
+            dbms_session.sleep(least(v_pause, v_left));
+            v_pause := least(v_pause * 2, 0.25);
+        end loop;
+    exception
+        when others then
+            -- There was no transaction when the call began, so all of this one is its own.
+            rollback;
+            raise;
+    end;
+
+    open p_rows for
+        select v_messages as messages
+        from dual;
+end dequeue_wait;

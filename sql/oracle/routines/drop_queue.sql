@@ -1,0 +1,31 @@
+procedure drop_queue(
+    p_queue_name in varchar2,
+    p_force      in number default 0,
+    p_rows       out sys_refcursor
+)
+is
+-- routine   drop_queue
+-- version   1
+-- purpose   Remove an empty queue, or with force a queue and everything in it, archive included.
+-- promise   P02 P15
+-- locks     the tables against writers, waiting for a second at most; all rows of the queue
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ704 RQ705 RQ711
+-- differs   nothing
+    v_queue t_queue;
+begin
+    savepoint rowq_call;
+    if p_force is null or p_force not in (0, 1) then
+        internal_refuse('force must be 0 or 1');
+    end if;
+    v_queue := internal_require_queue(p_queue_name);
+    internal_remove_queue(v_queue.part_id, p_queue_name, p_force = 1);
+
+    open p_rows for
+        select p_queue_name as queue_name, 'dropped' as outcome
+        from dual;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end drop_queue;

@@ -1,0 +1,50 @@
+procedure enqueue(
+    p_queue_name    in varchar2,
+    p_body          in clob default null,
+    p_body_binary   in blob default null,
+    p_message_type  in varchar2 default null,
+    p_headers       in clob default null,
+    p_priority      in number default 5,
+    p_delay_seconds in number default null,
+    p_run_at        in timestamp default null,
+    p_dedup_key     in varchar2 default null,
+    p_max_attempts  in number default null,
+    p_rows          out sys_refcursor
+)
+is
+-- routine   enqueue
+-- version   1
+-- purpose   Hand over one message.
+-- promise   P01 P05 P11 P12 P15 P20
+-- locks     new rows; with a dedup key, waits for another open enqueue of it
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   an empty text is null to Oracle: pass empty_clob() for an empty body
+    v_fault varchar2(32767);
+    v_queue t_queue;
+    v_new   t_new_messages;
+begin
+    savepoint rowq_call;
+    v_fault := internal_message_fault(
+        p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds, p_run_at,
+        p_dedup_key, p_max_attempts
+    );
+    if v_fault is not null then
+        internal_refuse(v_fault);
+    end if;
+    v_queue := internal_require_queue(p_queue_name);
+
+    v_new(1) := internal_new_message(
+        sys_extract_utc(systimestamp), 0, p_body, p_body_binary, p_message_type, p_headers,
+        p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts
+    );
+    internal_store(v_queue.part_id, p_queue_name, v_new);
+
+    open p_rows for
+        select v_new(1).message_id as message_id, v_new(1).outcome as outcome
+        from dual;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end enqueue;

@@ -1,0 +1,36 @@
+procedure enqueue_batch(
+    p_queue_name in varchar2,
+    p_messages   in clob,
+    p_rows       out sys_refcursor
+)
+is
+-- routine   enqueue_batch
+-- version   1
+-- purpose   Hand over many messages in one call: all of them or, on an error, none.
+-- promise   P01 P05 P11 P12 P15 P20
+-- locks     new rows; waits for open enqueues of the same keys, in key order
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    v_queue t_queue;
+    v_new   t_new_messages;
+    v_lines rowq_lines := rowq_lines();
+begin
+    savepoint rowq_call;
+    v_queue := internal_require_queue(p_queue_name);
+    v_new := internal_parse_messages(p_messages);
+    internal_store(v_queue.part_id, p_queue_name, v_new);
+    v_lines.extend(v_new.count);
+    for i in 1 .. v_new.count loop
+        v_lines(i) := rowq_line(i, v_new(i).message_id, null, null, v_new(i).outcome, null);
+    end loop;
+
+    open p_rows for
+        select n.place as position, n.message_id, n.outcome
+        from table(v_lines) n
+        order by n.place;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end enqueue_batch;

@@ -1,0 +1,53 @@
+procedure extend_lease(
+    p_queue_name    in varchar2,
+    p_claim_id      in number,
+    p_lease_seconds in number default null,
+    p_rows          out sys_refcursor
+)
+is
+-- routine   extend_lease
+-- version   1
+-- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
+-- promise   P08
+-- locks     the claim row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+    v_queue       t_queue;
+    v_row_id      rowid;
+    v_lease_until rowq_claim.lease_until%type;
+    cursor claim_row is
+        select c.rowid, c.lease_until
+        from rowq_claim c
+        where c.part_id = v_queue.part_id
+          and c.claim_id = p_claim_id
+        for update;
+begin
+    savepoint rowq_call;
+    internal_check_claim(p_claim_id);
+    internal_check_whole('lease_seconds', p_lease_seconds, 1, 86400);
+    v_queue := internal_require_queue(p_queue_name);
+
+    open claim_row;
+    fetch claim_row into v_row_id, v_lease_until;
+    close claim_row;
+    if v_row_id is null then
+        internal_refuse_claim(p_claim_id);
+    end if;
+    v_lease_until := greatest(
+        v_lease_until,
+        sys_extract_utc(systimestamp)
+        + numtodsinterval(coalesce(p_lease_seconds, v_queue.lease_seconds), 'second')
+    );
+    update rowq_claim c
+    set c.lease_until = v_lease_until
+    where c.rowid = v_row_id;
+
+    open p_rows for
+        select p_claim_id as claim_id, v_lease_until as lease_until
+        from dual;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end extend_lease;

@@ -1,0 +1,42 @@
+procedure health(p_rows out sys_refcursor)
+is
+-- routine   health
+-- version   1
+-- purpose   What hurts: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   checks of the horizon and the archive are this engine's
+    type t_named is record (
+        part_id    rowq_queue.part_id%type,
+        queue_name rowq_queue.queue_name%type,
+        paused_at  rowq_queue.paused_at%type
+    );
+    type t_named_list is table of t_named index by pls_integer;
+    v_queues t_named_list;
+    v_checks rowq_checks := rowq_checks();
+begin
+    internal_health_server(v_checks);
+    select q.part_id, q.queue_name, q.paused_at
+    bulk collect into v_queues
+    from rowq_queue q
+    order by q.queue_key;
+    for i in 1 .. v_queues.count loop
+        internal_health_queue(
+            v_queues(i).part_id, v_queues(i).queue_name, v_queues(i).paused_at is not null, v_checks
+        );
+    end loop;
+
+    open p_rows for
+        select n.check_name, n.queue_name,
+               case
+                   when n.measured >= n.critical then 'critical'
+                   when n.measured >= n.warning then 'warning'
+                   else 'ok'
+               end as status,
+               n.measured as value, n.detail
+        from table(v_checks) n
+        order by nlssort(n.check_name, 'nls_sort=binary'),
+                 nlssort(n.queue_name, 'nls_sort=binary') nulls first;
+end health;

@@ -1,0 +1,62 @@
+procedure maintain(
+    p_queue_name in varchar2 default null,
+    p_batch_size in number default 1000,
+    p_rows       out sys_refcursor
+)
+is
+-- routine   maintain
+-- version   1
+-- purpose   All housekeeping of one queue, or of every queue: promote, reap, floors, archive. Call it about once a second.
+-- promise   P09 P11 P13 P14 P19
+-- locks     a row of lane of each queue, passed over when locked, to the end of the transaction; as promote, reap and archive
+-- commits   never; the caller owns the transaction. Partitions are dropped in one of its own
+-- errors    RQ701 RQ711
+-- differs   with more than 1000 queues, a call without a name takes 1000 of them at random
+    type t_names is table of rowq_queue.queue_name%type index by pls_integer;
+    -- A queue that was dropped meanwhile: an error only for who has named it.
+    e_gone exception;
+    pragma exception_init(e_gone, -20701);
+    c_most constant pls_integer := 1000;
+    v_seed  constant pls_integer := trunc(dbms_random.value(0, 1000000));
+    v_names t_names;
+    v_kept  rowq_kept;
+    v_rows  rowq_kept_list := rowq_kept_list();
+    cursor some_queues is
+        select q.queue_name
+        from rowq_queue q
+        order by ora_hash(q.part_id, 4294967295, v_seed);
+begin
+    savepoint rowq_call;
+    internal_check_batch_size(p_batch_size);
+    if p_queue_name is null then
+        open some_queues;
+        fetch some_queues bulk collect into v_names limit c_most;
+        close some_queues;
+    else
+        v_names(1) := p_queue_name;
+    end if;
+
+    for i in 1 .. v_names.count loop
+        begin
+            internal_maintain(
+                v_names(i), internal_require_queue(v_names(i)), p_batch_size, v_kept
+            );
+            v_rows.extend;
+            v_rows(v_rows.last) := v_kept;
+        exception
+            when e_gone then
+                if p_queue_name is not null then
+                    raise;
+                end if;
+        end;
+    end loop;
+
+    open p_rows for
+        select n.queue_name, n.elected, n.promoted, n.reaped, n.died, n.archived, n.purged,
+               n.partitions_dropped
+        from table(v_rows) n;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end maintain;

@@ -1,0 +1,29 @@
+procedure pause_queue(
+    p_queue_name in varchar2,
+    p_rows       out sys_refcursor
+)
+is
+-- routine   pause_queue
+-- version   1
+-- purpose   Stop delivery; enqueue and the finishing routines go on.
+-- promise   P18
+-- locks     the queue row
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    v_queue t_queue;
+begin
+    v_queue := internal_require_queue(p_queue_name);
+
+    update rowq_queue q
+    set q.paused_at = coalesce(q.paused_at, sys_extract_utc(systimestamp))
+    where q.part_id = v_queue.part_id;
+    if sql%rowcount = 0 then
+        -- Dropped while this waited for it.
+        internal_refuse_queue(p_queue_name);
+    end if;
+
+    open p_rows for
+        select p_queue_name as queue_name, 'paused' as outcome
+        from dual;
+end pause_queue;

@@ -1,0 +1,30 @@
+procedure promote(
+    p_queue_name in varchar2,
+    p_batch_size in number default 1000,
+    p_rows       out sys_refcursor
+)
+is
+-- routine   promote
+-- version   1
+-- purpose   Make delayed messages ready whose time has come.
+-- promise   P11
+-- locks     delayed rows, passing over locked ones; new ready rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    v_queue    t_queue;
+    v_promoted pls_integer;
+begin
+    savepoint rowq_call;
+    internal_check_batch_size(p_batch_size);
+    v_queue := internal_require_queue(p_queue_name);
+    v_promoted := internal_promote(v_queue.part_id, p_batch_size);
+
+    open p_rows for
+        select v_promoted as promoted
+        from dual;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end promote;

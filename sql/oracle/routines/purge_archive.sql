@@ -1,0 +1,37 @@
+procedure purge_archive(
+    p_queue_name in varchar2,
+    p_batch_size in number default 1000,
+    p_rows       out sys_refcursor
+)
+is
+-- routine   purge_archive
+-- version   1
+-- purpose   Delete archived messages older than the queue's archive_days, and drop partitions that no queue needs.
+-- promise   P19
+-- locks     archive rows, passing over locked ones; for a drop a partition, tried
+-- commits   never; the caller owns the transaction. Partitions are dropped in one of its own
+-- errors    RQ701 RQ711
+-- differs   partitions only where partition_archive.sql has made them
+    v_queue   t_queue;
+    v_purged  pls_integer;
+    v_dropped pls_integer;
+begin
+    savepoint rowq_call;
+    internal_check_batch_size(p_batch_size);
+    v_queue := internal_require_queue(p_queue_name);
+    -- Before this transaction has touched the archive, so that it does not stand in its own way.
+    v_dropped := internal_drop_days;
+    v_purged := internal_purge_archive(
+        v_queue.part_id,
+        sys_extract_utc(systimestamp) - numtodsinterval(v_queue.archive_days, 'day'),
+        p_batch_size
+    );
+
+    open p_rows for
+        select v_purged as purged, v_dropped as partitions_dropped
+        from dual;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end purge_archive;

@@ -1,0 +1,41 @@
+procedure purge_queue(
+    p_queue_name   in varchar2,
+    p_include_dead in number default 0,
+    p_max_messages in number default null,
+    p_rows         out sys_refcursor
+)
+is
+-- routine   purge_queue
+-- version   1
+-- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
+-- promise   P15
+-- locks     ready, delayed, dead rows, passing over locked ones; message and dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    v_queue   t_queue;
+    v_removed number;
+begin
+    savepoint rowq_call;
+    if p_include_dead is null or p_include_dead not in (0, 1) then
+        internal_refuse('include_dead must be 0 or 1');
+    end if;
+    internal_check_whole('max_messages', p_max_messages, 1, 10000);
+    v_queue := internal_require_queue(p_queue_name);
+
+    v_removed := internal_purge_ready(v_queue.part_id, p_max_messages);
+    v_removed := v_removed
+        + internal_purge_waiting(v_queue.part_id, false, p_max_messages - v_removed);
+    if p_include_dead = 1 then
+        v_removed := v_removed
+            + internal_purge_waiting(v_queue.part_id, true, p_max_messages - v_removed);
+    end if;
+
+    open p_rows for
+        select v_removed as removed
+        from dual;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end purge_queue;

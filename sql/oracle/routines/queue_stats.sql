@@ -1,0 +1,41 @@
+procedure queue_stats(
+    p_queue_name in varchar2 default null,
+    p_max_count  in number default 100000,
+    p_rows       out sys_refcursor
+)
+is
+-- routine   queue_stats
+-- version   1
+-- purpose   Counts, age and settings of one queue or all.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    v_queue  t_queue;
+    v_parts  t_numbers;
+    v_counts rowq_counts := rowq_counts();
+begin
+    internal_check_whole('max_count', p_max_count, 1, 100000000, p_is_required => true);
+    if p_queue_name is null then
+        select q.part_id bulk collect into v_parts
+        from rowq_queue q;
+    else
+        v_queue := internal_require_queue(p_queue_name);
+        v_parts(1) := v_queue.part_id;
+    end if;
+    v_counts.extend(v_parts.count);
+    for i in 1 .. v_parts.count loop
+        v_counts(i) := internal_count_messages(v_parts(i), p_max_count);
+    end loop;
+
+    open p_rows for
+        select q.queue_name, nvl2(q.paused_at, 1, 0) as is_paused, n.ready_count as ready,
+               n.delayed_count as delayed, n.leased_count as leased, n.dead_count as dead,
+               n.oldest_seconds as oldest_ready_seconds,
+               q.lease_seconds, q.max_attempts, q.backoff_base_seconds, q.backoff_factor,
+               q.backoff_cap_seconds, q.backoff_jitter, q.archive_days
+        from table(v_counts) n
+        join rowq_queue q on q.part_id = n.part_id
+        order by q.queue_key;
+end queue_stats;

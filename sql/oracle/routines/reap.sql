@@ -1,0 +1,31 @@
+procedure reap(
+    p_queue_name in varchar2,
+    p_batch_size in number default 1000,
+    p_rows       out sys_refcursor
+)
+is
+-- routine   reap
+-- version   1
+-- purpose   Take unfinished messages back from claims whose lease ran out.
+-- promise   P03 P09
+-- locks     expired claim rows, passing over locked ones; message, ready, dead and dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    v_queue  t_queue;
+    v_reaped pls_integer;
+    v_died   pls_integer;
+begin
+    savepoint rowq_call;
+    internal_check_batch_size(p_batch_size);
+    v_queue := internal_require_queue(p_queue_name);
+    internal_reap(v_queue, p_batch_size, v_reaped, v_died);
+
+    open p_rows for
+        select v_reaped as reaped, v_died as died
+        from dual;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end reap;

@@ -1,0 +1,39 @@
+procedure release(
+    p_queue_name  in varchar2,
+    p_claim_id    in number,
+    p_message_ids in clob default null,
+    p_rows        out sys_refcursor
+)
+is
+-- routine   release
+-- version   1
+-- purpose   Give messages back to the front of their priority without spending the attempt.
+-- promise   P08
+-- locks     the claim row; then new ready rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+    v_queue    t_queue;
+    v_ids      rowq_ids;
+    v_messages t_messages;
+    v_lines    rowq_lines;
+begin
+    savepoint rowq_call;
+    v_ids := internal_ids_given(p_message_ids);
+    internal_check_claim(p_claim_id);
+    v_queue := internal_require_queue(p_queue_name);
+
+    v_messages := internal_take(v_queue.part_id, p_claim_id, v_ids);
+    v_lines := internal_outcomes(v_ids, v_messages, 'released');
+    internal_to_front(v_messages, 1);
+    internal_to_ready(v_queue.part_id, v_messages);
+
+    open p_rows for
+        select n.message_id, n.outcome
+        from table(v_lines) n
+        order by n.place;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end release;

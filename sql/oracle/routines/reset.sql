@@ -1,0 +1,64 @@
+procedure reset(
+    p_queue_name   in varchar2,
+    p_message_ids  in clob default null,
+    p_max_messages in number default 1000,
+    p_rows         out sys_refcursor
+)
+is
+-- routine   reset
+-- version   1
+-- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
+-- promise   P10 P12
+-- locks     dead rows, passing over locked ones; dedup rows; new ready rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    v_queue    t_queue;
+    v_ids      rowq_ids;
+    v_locked   t_locked_rows;
+    v_messages t_messages;
+    v_lines    rowq_lines;
+    v_limit    pls_integer;
+    cursor asked_for is
+        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        from rowq_dead d
+        where d.part_id = v_queue.part_id
+          and d.message_id in (select a.column_value from table(v_ids) a)
+        order by d.part_id, d.message_id
+        for update skip locked;
+    cursor oldest is
+        select /*+ index_rs_asc(d rowq_dead_pk) no_batch_table_access_by_rowid(d) */
+               d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        from rowq_dead d
+        where d.part_id = v_queue.part_id
+        order by d.part_id, d.message_id
+        for update skip locked;
+begin
+    savepoint rowq_call;
+    v_ids := internal_ids_given(p_message_ids);
+    internal_check_whole('max_messages', p_max_messages, 1, 10000, p_is_required => true);
+    v_queue := internal_require_queue(p_queue_name);
+
+    if v_ids is null then
+        v_limit := p_max_messages;
+        open oldest;
+        fetch oldest bulk collect into v_locked limit v_limit;
+        close oldest;
+    else
+        v_limit := 10000;
+        open asked_for;
+        fetch asked_for bulk collect into v_locked limit v_limit;
+        close asked_for;
+    end if;
+    internal_revive(v_queue.part_id, v_ids, v_locked, v_messages, v_lines);
+    internal_to_ready(v_queue.part_id, v_messages);
+
+    open p_rows for
+        select n.message_id, n.outcome
+        from table(v_lines) n
+        order by n.place;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end reset;

@@ -1,0 +1,47 @@
+procedure retry_later(
+    p_queue_name    in varchar2,
+    p_claim_id      in number,
+    p_message_ids   in clob default null,
+    p_delay_seconds in number default null,
+    p_error         in clob default null,
+    p_rows          out sys_refcursor
+)
+is
+-- routine   retry_later
+-- version   1
+-- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
+-- promise   P08 P10
+-- locks     the claim row; then message, delayed, ready, dead or dedup rows
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+    v_queue    t_queue;
+    v_ids      rowq_ids;
+    v_messages t_messages;
+    v_alive    t_messages;
+    v_dead     t_messages;
+    v_due_at   t_moments;
+    v_lines    rowq_lines;
+begin
+    savepoint rowq_call;
+    v_ids := internal_ids_given(p_message_ids);
+    internal_check_claim(p_claim_id);
+    internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
+    v_queue := internal_require_queue(p_queue_name);
+
+    v_messages := internal_take(v_queue.part_id, p_claim_id, v_ids);
+    internal_split(v_queue, v_messages, v_alive, v_dead);
+    internal_back_off(v_queue, v_alive, p_delay_seconds, v_due_at);
+    internal_to_delayed(v_queue.part_id, v_alive, v_due_at, p_error);
+    internal_to_dead(v_queue.part_id, v_dead, p_error);
+    v_lines := internal_retries(v_ids, v_messages, v_alive, v_due_at);
+
+    open p_rows for
+        select n.message_id, n.outcome, n.due_at
+        from table(v_lines) n
+        order by n.place;
+exception
+    when others then
+        rollback to savepoint rowq_call;
+        raise;
+end retry_later;

@@ -1,0 +1,22 @@
+procedure version(p_rows out sys_refcursor)
+is
+-- routine   version
+-- version   1
+-- purpose   What is installed.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+begin
+    open p_rows for
+        select max(case when m.name = 'rowq_version' then m.value end) as rowq_version,
+               to_number(max(case when m.name = 'schema_version' then m.value end), '9999')
+                   as schema_version,
+               (
+                   select max(p.product || ' ' || p.version_full)
+                   from product_component_version p
+                   where p.product like 'Oracle%'
+               ) as engine
+        from rowq_meta m;
+end version;
