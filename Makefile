@@ -31,6 +31,7 @@ generate: .venv/.stamp-dev ## Write all generated files anew
 	@$(BIN)/python python_client/generate_contract.py
 	@$(BIN)/python python_client/generate_readme.py
 	@$(BIN)/python python_client/generate_sync.py
+	@$(BIN)/python python_client/generate_package.py
 	@$(BIN)/python python_client/generate_frozen.py
 
 verify: .venv/.stamp-dev ## Check that generated files are fresh and agree with the contract; needs no database

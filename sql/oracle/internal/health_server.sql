@@ -78,7 +78,7 @@ begin
         case
             when v_newest >= v_last
                 then 'rowq_message_seq is behind the data: alter sequence rowq_message_seq restart'
-                    || ' start with ' || (v_newest + 1)
+                    || ' start with ' || internal_number_text(v_newest + 1)
             else 'rowq_message_seq is ahead of every message'
         end
     );

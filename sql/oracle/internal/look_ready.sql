@@ -10,6 +10,7 @@ is
 -- errors    none
 -- differs   nothing elsewhere: part of peek
     v_lanes t_lanes := internal_open_lanes_of(p_part_id);
+    v_left  pls_integer;
     v_some  t_messages;
     v_lines rowq_lines := rowq_lines();
     cursor lane_rows(p_lane in number, p_floor in number) is
@@ -22,8 +23,9 @@ is
 begin
     for i in 1 .. v_lanes.count loop
         exit when v_lines.count >= p_limit;
+        v_left := p_limit - v_lines.count;
         open lane_rows(v_lanes(i).lane, v_lanes(i).floor_seq);
-        fetch lane_rows bulk collect into v_some limit p_limit - v_lines.count;
+        fetch lane_rows bulk collect into v_some limit v_left;
         close lane_rows;
         for j in 1 .. v_some.count loop
             v_lines.extend;

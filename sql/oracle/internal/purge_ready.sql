@@ -11,6 +11,7 @@ is
 -- differs   nothing
     c_step constant pls_integer := 5000;
     v_removed  number := 0;
+    v_step     pls_integer;
     v_locked   t_locked_rows;
     v_messages t_messages;
     cursor ready_rows is
@@ -23,8 +24,8 @@ is
 begin
     open ready_rows;
     while p_limit is null or v_removed < p_limit loop
-        fetch ready_rows bulk collect into v_locked
-            limit least(c_step, coalesce(p_limit - v_removed, c_step));
+        v_step := least(c_step, coalesce(p_limit - v_removed, c_step));
+        fetch ready_rows bulk collect into v_locked limit v_step;
         exit when v_locked.count = 0;
         v_messages.delete;
         internal_drop_ready(v_locked, v_messages);

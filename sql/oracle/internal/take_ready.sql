@@ -14,6 +14,7 @@ is
 -- differs   a cursor bounds the batch: rownum would count before the skip, fetch first is refused
     v_lanes  t_lanes := internal_open_lanes_of(p_part_id);
     v_probe  rowq_ready.message_id%type;
+    v_left   pls_integer;
     v_locked t_locked_rows;
     cursor lane_head(p_lane in number, p_floor in number) is
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.message_id
@@ -43,8 +44,9 @@ begin
         fetch lane_head into v_probe;
         close lane_head;
         if v_probe is not null then
+            v_left := p_limit - p_messages.count;
             open lane_rows(v_lanes(i).lane, v_lanes(i).floor_seq);
-            fetch lane_rows bulk collect into v_locked limit p_limit - p_messages.count;
+            fetch lane_rows bulk collect into v_locked limit v_left;
             close lane_rows;
             internal_drop_ready(v_locked, p_messages);
         end if;

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent.parent
 SOURCES = ROOT / "sql" / "oracle"
 
 _BODY = "create or replace package body rowq as "
-_SUBPROGRAM = re.compile(r"(?:procedure|function|type|subtype)\b")
+_SUBPROGRAM = re.compile(r"(?:--[^\n]*\n)*(?:procedure|function|type|subtype)\b")
 _CLIENT = re.compile(r"(?:@@?|set|whenever|prompt|define|undefine|exit|show|column|spool)\b.*|/")
 """Lines for SQL*Plus itself, and the lines of `/` that end a unit."""
 

@@ -7,9 +7,19 @@ import { pathToFileURL } from "node:url";
 
 const packages = join(process.argv[2], "node_modules");
 const load = (file) => import(pathToFileURL(join(packages, file)).href);
+const { PredictionMode } = await load("antlr4/dist/antlr4.node.mjs");
 const { getParserFromInput } = await load("@griffithswaite/ts-plsql-parser/build/index.js");
 
-function problemsOf({ name, text }) {
+// The fast mode of prediction accepts nothing that the exact one refuses; what it refuses is parsed
+// again exactly.
+const EXACT = PredictionMode.LL;
+const FAST = PredictionMode.SLL;
+
+function problemsOf(script) {
+    return parsed(script, FAST).length ? parsed(script, EXACT) : [];
+}
+
+function parsed({ name, text }, mode) {
     const problems = [];
     const listener = {
         syntaxError: (_, __, line, column, message) =>
@@ -23,6 +33,7 @@ function problemsOf({ name, text }) {
         one.removeErrorListeners();
         one.addErrorListener(listener);
     }
+    parser._interp.predictionMode = mode;
     parser.sql_script();
     return problems;
 }

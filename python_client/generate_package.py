@@ -1,0 +1,126 @@
+"""Assemble Oracle's packages from one file a subprogram: make generate.
+
+sql/oracle/routines, helpers and internal hold subprograms as they stand in the body of package rowq.
+Its specification says what routines and helpers say before `is`. For every role but the admin's there
+is a package that has the routines of that role, and only passes calls on: Oracle grants packages as
+a whole.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SQL = ROOT / "sql"
+SOURCES = SQL / "oracle"
+ROLES = {"producer": "rowq_produce", "consumer": "rowq_consume", "monitor": "rowq_look"}
+"""Role of the contract -> the package that is granted to it; the admin's is rowq itself."""
+
+_SUBPROGRAM = re.compile(
+    r"(?P<kind>procedure|function) (?P<name>\w+)(?:\((?P<parameters>.*?)\))?"
+    r"(?:\nreturn (?P<result>\w+))?\nis\n",
+    re.DOTALL,
+)
+_PARAMETER = re.compile(r"(p_\w+) +(?:in out|in|out) ")
+_NOTE = "-- Put together from {sources} by make generate.\n"
+
+
+@dataclass(frozen=True)
+class Subprogram:
+    """One file's procedure or function."""
+
+    name: str
+    signature: str
+    text: str
+    parameters: tuple[str, ...]
+    is_function: bool
+
+
+def read(path: Path) -> Subprogram:
+    """Return the subprogram of a file.
+
+    Raises:
+        ValueError: the file does not begin with a signature in the house style.
+    """
+    text = path.read_text(encoding="utf-8")
+    match = _SUBPROGRAM.match(text)
+    if match is None:
+        raise ValueError(f"{path}: no signature in the house style")
+    return Subprogram(
+        name=match["name"],
+        signature=text[: match.end() - len("\nis\n")],
+        text=text,
+        parameters=tuple(_PARAMETER.findall(match["parameters"] or "")),
+        is_function=match["kind"] == "function",
+    )
+
+
+def subprograms(room: str, sources: Path = SOURCES) -> list[Subprogram]:
+    """Return a room's subprograms by the names of their files."""
+    paths = sorted((sources / room).glob("*.sql"))
+    return [read(path) for path in paths if path.name != "types.sql"]
+
+
+def indented(text: str) -> str:
+    """Return a text with its lines four columns to the right."""
+    return "".join(f"    {line}\n" if line else "\n" for line in text.splitlines())
+
+
+def specification(package: str, sources: str, public: list[Subprogram]) -> str:
+    """Return the text that creates a package's specification."""
+    declared = "\n".join(indented(f"{one.signature};") for one in public)
+    head = _NOTE.format(sources=sources)
+    return f"{head}create or replace package {package} authid definer as\n\n{declared}\nend {package};\n/\n"
+
+
+def body(package: str, sources: str, parts: list[str]) -> str:
+    """Return the text that creates a package's body."""
+    head = _NOTE.format(sources=sources)
+    inner = "\n".join(parts)
+    return f"{head}create or replace package body {package} as\n\n{inner}\nend {package};\n/\n"
+
+
+def passing_on(one: Subprogram) -> str:
+    """Return a subprogram that calls the one of package rowq with its own arguments."""
+    given = ",\n".join(f"        {name} => {name}" for name in one.parameters)
+    call = f"rowq.{one.name}(\n{given}\n    );"
+    line = f"    return {call}\n" if one.is_function else f"    {call}\n"
+    return f"{one.signature}\nis\nbegin\n{line}end {one.name};\n"
+
+
+def packages(sources: Path = SOURCES) -> Iterator[tuple[str, str]]:
+    """Yield file name and text of every specification and body, in the order of installation."""
+    contract: dict[str, Any] = tomllib.loads((SQL / "contract.toml").read_text(encoding="utf-8"))
+    private = subprograms("internal", sources)
+    helpers, routines = subprograms("helpers", sources), subprograms("routines", sources)
+    types = (sources / "internal" / "types.sql").read_text(encoding="utf-8")
+    forward = "".join(f"{one.signature};\n" for one in private)
+    everything = [types, forward, *(one.text for one in [*private, *helpers, *routines])]
+    yield "rowq.sql", specification("rowq", "../routines and ../helpers", [*helpers, *routines])
+    yield "rowq_body.sql", body("rowq", "../internal, ../helpers and ../routines", everything)
+    for role, package in ROLES.items():
+        theirs = [one for one in routines if role in contract["routine"][one.name]["roles"]]
+        lists = any("p_message_ids" in one.parameters for one in theirs)
+        public = [*helpers, *theirs] if lists else theirs
+        where = f"the signatures of what role rowq_{role} may call"
+        yield f"{package}.sql", specification(package, where, public)
+        yield f"{package}_body.sql", body(package, where, [passing_on(one) for one in public])
+
+
+def main() -> None:
+    """Write the packages of sql/oracle anew."""
+    folder = SOURCES / "packages"
+    folder.mkdir(exist_ok=True)
+    wanted = dict(packages())
+    for path in folder.glob("*.sql"):
+        if path.name not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
