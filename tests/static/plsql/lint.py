@@ -1,0 +1,175 @@
+"""Forms of PL/SQL that are right to a parser and wrong in a queue, or in this house.
+
+Names, calls and columns are looked at by `names.py`. Every exception from a rule stands below, with
+its reason.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from tests.static.plsql.source import Source, inside, split
+
+Finding = tuple[int, str]
+
+COMMITS = {"dequeue_wait", "drop_days"}
+"""One waits, and refuses to be called in a transaction; one has a transaction of its own."""
+
+WAITS = {"take", "extend_lease"}
+"""Two sessions that finish or lengthen the same claim take turns."""
+
+SWALLOWS = {"keep_archive"}
+"""A fault of the archive is noted, and promoting and reaping go on."""
+
+DYNAMIC = {"drop_days", "health_server"}
+"""Partitions have names of their own; views of the server are there only for who has the right."""
+
+AUTONOMOUS = {"drop_days"}
+"""A statement that changes a table commits, and must not commit the caller's transaction."""
+
+LISTED = {"32767", "2000"}
+"""The longest text of PL/SQL, and of an index of a collection, are counted in bytes."""
+
+_FORBIDDEN = (
+    (r"\brownum\b", "rownum counts rows before locked ones are skipped"),
+    (r"\bgoto\b", "goto"),
+    (r"\bdbms_(?:lock|alert|pipe)\b", "needs a right that rowq does not ask for"),
+    (r"\b(?:sysdate|current_timestamp|localtimestamp|current_date)\b", "not a moment in UTC"),
+    (r"(?<!sys_extract_utc\()\bsystimestamp\b", "a moment must go through sys_extract_utc"),
+    (r"(?:=|<>|!=)\s*''", "an empty text is null and equals nothing"),
+    (r"\bselect\s+(?:/\*.*?\*/\s*)?(?:\w+\.)?\*", "select names its columns"),
+    (r"\binsert into \w+\s+(?:values|select)\b", "insert names its columns"),
+    (r"\bif (?:not )?exists\b", "not in Oracle 19c"),
+    (r"\bwhen others then\s+null\b", "an error is passed over in silence"),
+    (r"\b[a-z_][a-z0-9_]{30,}\b", "a name of more than 30 characters"),
+    (r"\bfetch \w+ bulk collect into \w+;", "a bulk fetch has a limit"),
+    (r"\bserially_reusable\b", "state of a package"),
+)
+_CONVERSIONS = re.compile(r"\b(?:to_char|to_date|to_timestamp|to_number)\(")
+_REFUSAL = re.compile(r"raise_application_error\(\s*-20(\d{3}),\s*'(\w+)")
+
+
+def problems(one: Source) -> Iterator[Finding]:
+    """Yield line and words of everything that is wrong with a file."""
+    for pattern, words in _FORBIDDEN:
+        for match in re.finditer(pattern, one.code, re.DOTALL):
+            yield one.line_of(match.start()), words
+    for rule in _RULES:
+        yield from rule(one)
+
+
+def _locking(one: Source) -> Iterator[Finding]:
+    for place, statement in one.statements():
+        if not re.search(r"\bfor update\b", statement):
+            continue
+        line = one.line_of(place)
+        if re.search(r"\bfetch (?:first|next)\b", statement):
+            yield line, "fetch first cannot be combined with for update (ORA-02014)"
+        if not re.search(r"\bskip locked\b", statement) and one.stem not in WAITS:
+            yield line, "for update waits; say skip locked"
+        if re.search(r"\bfrom rowq_ready\b.*\border by\b", statement, re.DOTALL):
+            hints = one.text[place : place + len(statement)]
+            if "index_rs_asc(r rowq_ready_pk)" not in hints:
+                yield line, "without its hint the order may come from a sort, which locks all"
+            if "no_batch_table_access_by_rowid(r)" not in hints:
+                yield line, "batched table access locks in another order"
+        if re.search(r"\) loop$", statement):
+            yield line, "a cursor for loop fetches ahead and locks more than it uses"
+    locking = re.findall(r"\bcursor (\w+)[^;]*\bfor update\b", one.code)
+    for match in re.finditer(r"\bfor \w+ in (\w+)(?:\(.*?\))? loop\b", one.code):
+        if match[1] in locking:
+            words = "a cursor for loop fetches ahead and locks more than it uses"
+            yield one.line_of(match.start()), words
+
+
+def _transactions(one: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bcommit\b|\brollback;", one.code):
+        if one.stem not in COMMITS:
+            yield one.line_of(match.start()), "the transaction is the caller's"
+    if re.search(r"\bfetch \w+ (?:bulk|into)\b", one.code) and re.search(r"\bcommit\b", one.code):
+        yield 1, "a commit among fetches (ORA-01002)"
+    for match in re.finditer(r"rollback to savepoint (\w+)", one.code):
+        if f"savepoint {match[1]};" not in one.code[: match.start()].replace("to savepoint", ""):
+            yield one.line_of(match.start()), "a savepoint that was never set"
+    for match in re.finditer(r"pragma autonomous_transaction", one.code):
+        if one.stem not in AUTONOMOUS:
+            yield one.line_of(match.start()), "a transaction beside the caller's"
+
+
+def _handlers(one: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bwhen others then\b(.*?)\n\s*end(?! if| loop| case)\b", one.code, re.DOTALL):
+        if not re.search(r"\braise;", match[1]) and one.stem not in SWALLOWS:
+            yield one.line_of(match.start()), "when others without raise"
+
+
+def _dynamic(one: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bexecute immediate\b", one.code):
+        if one.stem not in DYNAMIC:
+            yield one.line_of(match.start()), "a statement built from text"
+
+
+def _conversions(one: Source) -> Iterator[Finding]:
+    for match in _CONVERSIONS.finditer(one.code):
+        if len(split(inside(one.code, match.end() - 1))) < 2:
+            yield one.line_of(match.start()), "a conversion that depends on the session's NLS"
+
+
+def _functions_in_sql(one: Source) -> Iterator[Finding]:
+    for place, statement in one.statements():
+        for match in re.finditer(r"\b(?:internal_\w+|(?:utl|dbms)_\w+\.\w+)\b", statement):
+            yield one.line_of(place + match.start()), "a function of PL/SQL inside SQL"
+
+
+def _selects(one: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bselect\b", one.code):
+        depth, place = 0, match.end()
+        while place < len(one.code) and depth >= 0 and one.code[place] != ";":
+            depth += (one.code[place] == "(") - (one.code[place] == ")")
+            place += 1
+        if not re.search(r"\bfrom\b", one.code[match.end() : place]):
+            yield one.line_of(match.start()), "select without from: not in Oracle 19c"
+
+
+def _refusals(one: Source) -> Iterator[Finding]:
+    for match in _REFUSAL.finditer(one.text):
+        if match[2] != f"RQ{match[1]}":
+            yield one.line_of(match.start()), "number and text of an error differ"
+
+
+def _texts(one: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bvarchar2\((\d+)\)", one.code):
+        if match[1] not in LISTED and f"cast(null as {match.group()}" not in one.code:
+            yield one.line_of(match.start()), "say char: lengths are in characters"
+
+
+def _deletes(one: Source) -> Iterator[Finding]:
+    pattern = r"forall [^;]*?\bdelete from rowq_(?:ready|delayed|dead)\b"
+    for match in re.finditer(pattern, one.code):
+        if "sql%bulk_rowcount(" not in one.code:
+            yield one.line_of(match.start()), "what a delete has hit is looked at one by one"
+
+
+def _ends(one: Source) -> Iterator[Finding]:
+    named = re.match(r"(?:procedure|function) (\w+)", one.code)
+    if named and not one.text.endswith(f"\nend {named[1]};\n"):
+        yield one.text.count("\n"), "a subprogram ends with its name"
+
+
+def _cursors(one: Source) -> Iterator[Finding]:
+    for name in re.findall(r"\bcursor (\w+)", one.code):
+        opened = len(re.findall(rf"\bopen {name}\b", one.code))
+        closed = len(re.findall(rf"\bclose {name}\b", one.code))
+        if opened != closed:
+            yield 1, f"cursor {name} is opened {opened} and closed {closed} times"
+
+
+def _state(one: Source) -> Iterator[Finding]:
+    if one.stem == "types":
+        for number, line in enumerate(one.code.splitlines(), start=1):
+            if re.match(r"\w+", line) and not line.startswith(("type ", "subtype ", "create ")):
+                yield number, "a variable of the package keeps state between calls"
+
+
+_RULES: tuple[Callable[[Source], Iterator[Finding]], ...] = (
+    _locking, _transactions, _handlers, _dynamic, _conversions, _functions_in_sql, _selects,
+    _refusals, _texts, _deletes, _ends, _cursors, _state,
+)  # fmt: skip
