@@ -34,6 +34,7 @@ function parsed({ name, text }, mode) {
         one.addErrorListener(listener);
     }
     parser._interp.predictionMode = mode;
+    parser.buildParseTrees = false;
     parser.sql_script();
     return problems;
 }

@@ -1,0 +1,165 @@
+"""The PL/SQL of Oracle without a server: a grammar, a lint, names, and packages that are fresh."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from generate_package import packages
+from tests.static.plsql import gate, lint, names, tools
+from tests.static.plsql.gate import Script
+from tests.static.plsql.source import Source, source
+
+PACKAGES = gate.SOURCES / "packages"
+SPECIFICATIONS = ("rowq", "rowq_produce", "rowq_consume", "rowq_look")
+
+SYNTAX = (
+    ("routines/dequeue_fast.sql", "\nis\n", "\n"),
+    ("routines/complete.sql", "begin\n", "begin begin\n"),
+    ("routines/complete.sql", "open p_rows for", "open p_rows"),
+    ("routines/maintain.sql", "end loop;", "end loop"),
+    ("internal/take_ready.sql", "bulk collect into", "bulk collect in"),
+    ("internal/take_ready.sql", "for update skip locked", "for update skip lock"),
+    ("internal/store.sql", "forall i in indices of v_ready", "forall i in indices v_ready"),
+    ("internal/reap.sql", "exit when expired%notfound;", "exit when expired%notfound"),
+    ("tables/ready.sql", "initrans 16 pctfree 20", "initrans 16 pctfree"),
+    ("tables/leased.sql", "organization index", "organisation index"),
+)
+"""Errors of grammar: file, what is right, what is wrong."""
+
+FORMS = (
+    (
+        "internal/take_ready.sql",
+        "          and r.seq >= p_floor\n        order by",
+        "          and r.seq >= p_floor\n          and rownum <= 10\n        order by",
+    ),
+    ("internal/take_ready.sql", "for update skip locked", "fetch first 10 rows only for update"),
+    ("internal/take_ready.sql", " skip locked", ""),
+    ("internal/take_ready.sql", "index_rs_asc(r rowq_ready_pk) no_batch", "no_batch"),
+    ("internal/take_ready.sql", " no_batch_table_access_by_rowid(r)", ""),
+    ("internal/take_ready.sql", " into v_locked limit v_left;", " into v_locked;"),
+    ("internal/take_ready.sql", "close lane_rows;", "null;"),
+    ("internal/drop_ready.sql", "sql%bulk_rowcount(i) = 1", "true"),
+    ("internal/reap.sql", "while p_reaped + p_died < p_limit loop", "for e in expired loop"),
+    ("internal/store.sql", "exception\n", "    commit;\nexception\n"),
+    ("internal/drop_rows.sql", "is\n", "is\n    pragma autonomous_transaction;\n"),
+    ("internal/refuse_queue.sql", "'RQ701 ", "'RQ702 "),
+    ("internal/refuse_queue.sql", "end internal_refuse_queue", "end refuse_queue"),
+    ("internal/note_fault.sql", "changed_at = sys_extract_utc(systimestamp)", "changed_at = sysdate"),
+    ("internal/iso_text.sql", "to_char(p_moment, 'yyyy", "to_char(p_moment) || ('yyyy"),
+    ("internal/to_dead.sql", "insert into rowq_dead (", "insert into rowq_dead values ("),
+    ("internal/types.sql", "type t_numbers", "v_calls number := 0;\ntype t_numbers"),
+    ("internal/require_queue.sql", "q.queue_key = v_key", "q.queue_name = utl_raw.concat(v_key)"),
+    ("internal/check_claim.sql", "p_claim_id is null", "p_claim_id = ''"),
+    ("routines/complete.sql", "        raise;\n", "        null;\n"),
+    ("routines/complete.sql", "    savepoint rowq_call;\n", ""),
+    ("routines/pause_queue.sql", "\n        from dual;", ";"),
+    ("routines/enqueue.sql", "v_fault varchar2(32767)", "v_fault varchar2(100)"),
+    ("routines/reset.sql", "v_limit := 10000;", "execute immediate 'x';"),
+)
+"""Forms that are forbidden here and right to the grammar."""
+
+NAMES = (
+    ("internal/take.sql", "v_taken(v_taken.count + 1)", "v_taking(v_taken.count + 1)"),
+    ("internal/take.sql", "internal_held(p_part_id, p_claim_id)", "internal_held(p_part_id)"),
+    ("internal/take.sql", "internal_refuse_claim(p_claim_id)", "internal_refuse_claims(p_claim_id)"),
+    ("internal/take.sql", "v_taken(i).seq", "v_taken(i).place"),
+    ("internal/take.sql", "    v_wanted t_places;", "    v_wanted t_places;\n    v_other number;"),
+    ("internal/split.sql", "p_queue.max_attempts", "p_queue.max_tries"),
+    ("internal/to_dead.sql", "lane, attempt, died_at)", "lane, attempt, dead_at)"),
+    ("internal/to_dead.sql", "p_messages(i).attempt, v_now", "p_messages(i).attempt"),
+    ("internal/held.sql", "l.place\n    bulk", "l.seq\n    bulk"),
+    ("internal/held.sql", "from rowq_leased l", "from rowq_lease l"),
+    ("internal/split.sql", "v_own    t_places", "v_own    t_place"),
+    ("routines/release.sql", "internal_to_front(v_messages, 1);", "internal_to_front(v_messages);"),
+    ("routines/promote.sql", "v_promoted := internal_promote(", "internal_promote("),
+)
+"""Names that stand for nothing, and calls that do not fit."""
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """All files of sql/oracle but the packages, by their paths in it."""
+    scripts = [one for one in gate.product() if "/packages/" not in one.name]
+    return {one.name.removeprefix("sql/oracle/"): source(one.name, one.text) for one in scripts}
+
+
+@cache
+def known() -> names.Names:
+    return names.Names(list(sources().values()))
+
+
+def findings(one: Source) -> list[tuple[int, str]]:
+    """Return what lint and names say of a file."""
+    is_code = one.room in ("internal", "helpers", "routines")
+    return [*(lint.problems(one) if is_code else ()), *known().problems(one)]
+
+
+def planted(relative: str, right: str, wrong: str) -> Source:
+    """Return a file with an error in it."""
+    one = sources()[relative]
+    assert right in one.text, "nothing to plant the error in"
+    return source(one.name, one.text.replace(right, wrong, 1))
+
+
+@pytest.fixture(scope="session")
+def grammar() -> None:
+    reason = tools.missing()
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.mark.usefixtures("grammar")
+def test_every_file_is_accepted_by_the_grammar() -> None:
+    assert not gate.check(gate.product())
+
+
+@pytest.mark.usefixtures("grammar")
+def test_errors_of_grammar_are_found() -> None:
+    scripts = [
+        Script(str(number), planted(*error).text) for number, error in enumerate(SYNTAX)
+    ]
+    found = {problem.name for problem in gate.check(scripts)}
+    assert found == {one.name for one in scripts}
+
+
+@pytest.mark.parametrize("relative", sources())
+def test_a_file_keeps_to_the_rules_and_names_what_is_there(relative: str) -> None:
+    assert not findings(sources()[relative])
+
+
+@pytest.mark.parametrize(("relative", "right", "wrong"), [*FORMS, *NAMES])
+def test_a_planted_error_is_found(relative: str, right: str, wrong: str) -> None:
+    assert findings(planted(relative, right, wrong))
+
+
+def test_packages_are_fresh() -> None:
+    texts = {path.name: path.read_text(encoding="utf-8") for path in PACKAGES.glob("*.sql")}
+    assert texts == dict(packages()), "run: make generate"
+
+
+def declared(text: str) -> dict[str, str]:
+    """Return the signatures in a specification or body, one line each, by their names."""
+    return {name: " ".join(one.split()) for one, name in _signatures(text)}
+
+
+def _signatures(text: str) -> Iterator[tuple[str, str]]:
+    pattern = r"^ *((?:procedure|function) (\w+)(?:\(.*?\))?(?:\s+return \w+)?)(?=;|\s+is\n)"
+    for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
+        yield match[1], match[2]
+
+
+@pytest.mark.parametrize("package", SPECIFICATIONS)
+def test_a_body_keeps_what_its_specification_says(package: str) -> None:
+    texts = dict(packages())
+    promised, kept = declared(texts[f"{package}.sql"]), declared(texts[f"{package}_body.sql"])
+    assert promised
+    assert promised.items() <= kept.items()
+
+
+def test_a_body_that_disagrees_with_its_specification_is_found() -> None:
+    texts = dict(packages())
+    promised = declared(texts["rowq.sql"])
+    changed = texts["rowq_body.sql"].replace("p_batch_size in number default 1000", "p_limit in number")
+    assert not promised.items() <= declared(changed).items()
