@@ -1,9 +1,9 @@
 """Assemble Oracle's packages from one file a subprogram: make generate.
 
-sql/oracle/routines, helpers and internal hold subprograms as they stand in the body of package rowq.
-Its specification says what routines and helpers say before `is`. For every role but the admin's there
-is a package that has the routines of that role, and only passes calls on: Oracle grants packages as
-a whole.
+sql/oracle/routines, helpers and internal hold subprograms as they stand in the body of package
+rowq. Its specification says what routines and helpers say before `is`. For every role but the
+admin's there is a package that has the routines of that role, and only passes calls on: Oracle
+grants packages as a whole.
 """
 
 import re
@@ -73,7 +73,8 @@ def specification(package: str, sources: str, public: list[Subprogram]) -> str:
     """Return the text that creates a package's specification."""
     declared = "\n".join(indented(f"{one.signature};") for one in public)
     head = _NOTE.format(sources=sources)
-    return f"{head}create or replace package {package} authid definer as\n\n{declared}\nend {package};\n/\n"
+    create = f"create or replace package {package} authid definer as"
+    return f"{head}{create}\n\n{declared}\nend {package};\n/\n"
 
 
 def body(package: str, sources: str, parts: list[str]) -> str:

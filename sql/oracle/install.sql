@@ -1,6 +1,5 @@
--- Everything that rowq is on Oracle, for reading and for tests: run it in this folder, in SQL*Plus or
--- SQLcl, as the account that shall own it, in an empty schema. To install for use, take the
--- migrations: "rowq migrate", or the script that "rowq sql" prints, which may also run again.
+-- Everything that rowq is on Oracle: run it in this folder, in SQL*Plus or SQLcl, as the account
+-- that shall own it, in a schema without rowq. After an error drop what is there and run it again.
 set define off
 set sqlblanklines on
 whenever sqlerror exit failure rollback

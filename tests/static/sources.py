@@ -18,9 +18,11 @@ HEADER_FIELDS = (
     "routine", "version", "purpose", "promise", "locks", "commits", "errors", "differs",
 )  # fmt: skip
 
-_CALLED = re.compile(r"\browq\.(\w+)\(")
+_CALLED = re.compile(r"\browq\.(\w+)\(|(?<![\w.])(internal_\w+)")
 _NO_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
-_RAISED = re.compile(r"errcode = 'RQ(\d{3})'|signal sqlstate '45(\d{3})'")
+_RAISED = re.compile(
+    r"errcode = 'RQ(\d{3})'|signal sqlstate '45(\d{3})'|raise_application_error\(\s*-20(\d{3})"
+)
 _FIELD = re.compile(rf"^-- ({'|'.join(HEADER_FIELDS)}) +(\S.*)$")
 
 
@@ -32,7 +34,8 @@ def sql_files(engine: str, *rooms: str) -> Iterator[Path]:
 
 def code_files() -> list[tuple[str, Path]]:
     """Return engine and path of every file with a routine or a private helper."""
-    return [(engine, path) for engine in ENGINES for path in sql_files(engine, *ROOMS[1:])]
+    paths = [(engine, path) for engine in ENGINES for path in sql_files(engine, *ROOMS[1:])]
+    return [(engine, path) for engine, path in paths if path.name != "types.sql"]
 
 
 def label(value: object) -> str:
@@ -81,7 +84,7 @@ def errors_of(engine: str, name: str) -> set[str]:
             seen.add(one)
             text = texts.get(one, "")
             errors |= raised(text)
-            waiting += _CALLED.findall(code_of(text))
+            waiting += ["".join(names) for names in _CALLED.findall(code_of(text))]
     return errors
 
 

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from generate_package import ROLES
 from tests.static.sources import CONTRACT, ENGINES, ROOT, SQL, errors_of, label, sql_files
+
+LONG_TEXTS = {"body", "error"}
+"""Texts that may be longer than Oracle's varchar2."""
 
 UNREACHABLE = {("mysql", "dequeue_wait"): {"RQ721"}}
 """Errors of what a routine calls that cannot happen there: it gives back of its own new claim."""
@@ -18,14 +22,16 @@ _SIGNATURES = {
         r"^create (procedure) rowq\.(\w+)\(\s*(.*?)\s*\)\nsql security definer\n()",
         re.MULTILINE | re.DOTALL,
     ),
+    "oracle": re.compile(r"\A(procedure) (\w+)\(\s*(.*?)\s*\)\nis\n()", re.DOTALL),
     "postgres": re.compile(
         r"^create or replace (function|procedure) rowq\.(\w+)\(\s*(.*?)\s*\)\s*"
         r"(?:returns table \(\s*(.*?)\s*\)\s*)?language ",
         re.MULTILINE | re.DOTALL,
     ),
 }
-_INCLUDE = {"mysql": r"^source (\S+)$", "postgres": r"^\\ir (\S+)$"}
-_PARAMETER = re.compile(r"(?:(inout|in) )?p_(\w+) +(.+?)(?: default (\S+))?")
+_INCLUDE = {"mysql": r"^source (\S+)$", "oracle": r"^@@(\S+)$", "postgres": r"^\\ir (\S+)$"}
+_PARAMETER = re.compile(r"(?:(inout|in) )?p_(\w+) +(?:in )?(.+?)(?: default (\S+))?")
+_SELECTED = re.compile(r"open p_rows for\n +select (?:/\*.*?\*/)?(.*?)\n        from ", re.DOTALL)
 _COLUMN = re.compile(r'"?(\w+)"? +(.+)')
 _MESSAGE = re.compile(r"'(RQ\d{3}) (\w+): ")
 _PROMISES = re.compile(r"\bpromise\(([^)]*)\)")
@@ -61,7 +67,11 @@ def test_every_engine_has_a_file_for_each_routine_and_no_other(engine: str) -> N
 def test_install_sql_names_every_file_once(engine: str) -> None:
     text = (SQL / engine / "install.sql").read_text(encoding="utf-8")
     named = re.findall(_INCLUDE[engine], text, re.MULTILINE)
-    files = [path.relative_to(SQL / engine).as_posix() for path in sql_files(engine)]
+    # Oracle's subprograms come in packages, which raise only later what did not compile.
+    is_oracle = engine == "oracle"
+    rooms = ("tables", "packages") if is_oracle else ()
+    files = [path.relative_to(SQL / engine).as_posix() for path in sql_files(engine, *rooms)]
+    files += ["compiled.sql"] if is_oracle else []
     assert sorted(named) == sorted([*files, "grants.sql"])
     assert named[-1] == "grants.sql"
 
@@ -70,21 +80,52 @@ def test_install_sql_names_every_file_once(engine: str) -> None:
 def test_parameters_have_the_contract_s_order_types_and_defaults(engine: str, name: str) -> None:
     entry = CONTRACT["routine"][name]
     kind, parameters, _ = signature(engine, name)
-    # A procedure of MySQL has neither defaults nor results among its parameters.
-    is_plain = engine == "mysql"
+    # A procedure of MySQL has neither defaults nor results among its parameters, one of Oracle has
+    # a cursor for its rows.
+    is_plain = engine != "postgres"
     wanted = [
         (
             given.get("direction"),
             given["name"],
-            spelled(engine, CONTRACT["parameters"][given["name"]]["type"]),
-            None if is_plain else given.get("default"),
+            spelled_for(engine, given["name"]),
+            None if engine == "mysql" else default_on(engine, given),
         )
         for given in entry["parameters"]
         if not (is_plain and "direction" in given)
     ]
-    found = [_PARAMETER.fullmatch(" ".join(part.split())) for part in split(parameters)]
+    listed = [" ".join(part.split()) for part in split(parameters)]
+    if engine == "oracle":
+        assert listed.pop() == "p_rows out sys_refcursor"
+    found = [_PARAMETER.fullmatch(part) for part in listed]
     assert [match and match.groups() for match in found] == wanted
     assert kind == ("procedure" if is_plain else entry.get("kind", "function"))
+
+
+def spelled_for(engine: str, parameter: str) -> str:
+    """Return how an engine spells the type of a parameter."""
+    if engine == "oracle" and parameter in LONG_TEXTS:
+        return "clob"
+    return spelled(engine, CONTRACT["parameters"][parameter]["type"])
+
+
+def default_on(engine: str, given: dict[str, str]) -> str | None:
+    """Return a parameter's default as an engine spells it."""
+    default = given.get("default")
+    return "0" if engine == "oracle" and default == "false" else default
+
+
+@pytest.mark.parametrize("name", CONTRACT["routine"])
+def test_oracle_columns_have_the_contract_s_order(name: str) -> None:
+    for listed in _SELECTED.findall(routine_file("oracle", name)):
+        columns = [part.split()[-1].rpartition(".")[2] for part in top_level(listed)]
+        assert columns == CONTRACT["routine"][name]["columns"]
+
+
+def top_level(text: str) -> list[str]:
+    """Return the parts between commas that stand in no parenthesis."""
+    depths = [text[:place].count("(") - text[:place].count(")") for place in range(len(text))]
+    marked = "".join("\0" if one == "," and not depths[at] else one for at, one in enumerate(text))
+    return marked.split("\0")
 
 
 @pytest.mark.parametrize("name", CONTRACT["routine"])
@@ -115,6 +156,7 @@ def test_every_error_text_begins_with_its_number_and_name(engine: str) -> None:
         text = path.read_text(encoding="utf-8")
         said = _MESSAGE.findall(text)
         raised = text.count("errcode = ") + text.count("signal sqlstate '45")
+        raised += text.count("raise_application_error(")
         assert len(said) == raised, f"{path.name} raises in another form"
         for number, name in said:
             assert CONTRACT["errors"][number]["name"] == name, path.name
@@ -155,6 +197,17 @@ def test_every_promise_is_cited_by_a_test_and_every_cited_promise_exists() -> No
         number for path in (ROOT / "tests").rglob("test_*.py") for number in promises_cited(path)
     }
     assert cited == CONTRACT["promises"].keys()
+
+
+def test_oracle_grants_give_each_role_its_package() -> None:
+    text = (SQL / "oracle" / "grants.sql").read_text(encoding="utf-8")
+    given = set(re.findall(r"^    give\('rowq_(\w+)', '(\w+)'\);$", text, re.MULTILINE))
+    kept = {
+        (role.lower(), name.lower())
+        for role, name in re.findall(r"\('ROWQ_(\w+)', '(\w+)'\)", text)
+    }
+    lists = {(role, "rowq_ids") for role in ("producer", "consumer", "admin")}
+    assert given == kept == {*ROLES.items(), ("admin", "rowq"), *lists}
 
 
 def test_postgres_grants_give_each_role_its_routines_and_nothing_else() -> None:

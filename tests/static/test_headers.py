@@ -32,7 +32,7 @@ def test_a_header_has_the_eight_fields_in_their_order(engine: str, path: Path) -
 @pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
 def test_a_header_stands_first_in_the_body(engine: str, path: Path) -> None:
     before, _, _ = path.read_text(encoding="utf-8").partition("\n-- routine ")
-    assert before.endswith({"mysql": "\nbegin", "postgres": "\nas $$"}[engine])
+    assert before.endswith({"mysql": "\nbegin", "oracle": "\nis", "postgres": "\nas $$"}[engine])
 
 
 @pytest.mark.parametrize(("engine", "path"), FILES, ids=label)

@@ -46,7 +46,11 @@ FORMS = (
     ("internal/drop_rows.sql", "is\n", "is\n    pragma autonomous_transaction;\n"),
     ("internal/refuse_queue.sql", "'RQ701 ", "'RQ702 "),
     ("internal/refuse_queue.sql", "end internal_refuse_queue", "end refuse_queue"),
-    ("internal/note_fault.sql", "changed_at = sys_extract_utc(systimestamp)", "changed_at = sysdate"),
+    (
+        "internal/note_fault.sql",
+        "changed_at = sys_extract_utc(systimestamp)",
+        "changed_at = sysdate",
+    ),
     ("internal/iso_text.sql", "to_char(p_moment, 'yyyy", "to_char(p_moment) || ('yyyy"),
     ("internal/to_dead.sql", "insert into rowq_dead (", "insert into rowq_dead values ("),
     ("internal/types.sql", "type t_numbers", "v_calls number := 0;\ntype t_numbers"),
@@ -63,7 +67,11 @@ FORMS = (
 NAMES = (
     ("internal/take.sql", "v_taken(v_taken.count + 1)", "v_taking(v_taken.count + 1)"),
     ("internal/take.sql", "internal_held(p_part_id, p_claim_id)", "internal_held(p_part_id)"),
-    ("internal/take.sql", "internal_refuse_claim(p_claim_id)", "internal_refuse_claims(p_claim_id)"),
+    (
+        "internal/take.sql",
+        "internal_refuse_claim(p_claim_id)",
+        "internal_refuse_claims(p_claim_id)",
+    ),
     ("internal/take.sql", "v_taken(i).seq", "v_taken(i).place"),
     ("internal/take.sql", "    v_wanted t_places;", "    v_wanted t_places;\n    v_other number;"),
     ("internal/split.sql", "p_queue.max_attempts", "p_queue.max_tries"),
@@ -117,9 +125,7 @@ def test_every_file_is_accepted_by_the_grammar() -> None:
 
 @pytest.mark.usefixtures("grammar")
 def test_errors_of_grammar_are_found() -> None:
-    scripts = [
-        Script(str(number), planted(*error).text) for number, error in enumerate(SYNTAX)
-    ]
+    scripts = [Script(str(number), planted(*error).text) for number, error in enumerate(SYNTAX)]
     found = {problem.name for problem in gate.check(scripts)}
     assert found == {one.name for one in scripts}
 
@@ -161,5 +167,7 @@ def test_a_body_keeps_what_its_specification_says(package: str) -> None:
 def test_a_body_that_disagrees_with_its_specification_is_found() -> None:
     texts = dict(packages())
     promised = declared(texts["rowq.sql"])
-    changed = texts["rowq_body.sql"].replace("p_batch_size in number default 1000", "p_limit in number")
+    changed = texts["rowq_body.sql"].replace(
+        "p_batch_size in number default 1000", "p_limit in number"
+    )
     assert not promised.items() <= declared(changed).items()

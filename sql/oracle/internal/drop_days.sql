@@ -6,7 +6,7 @@ is
 -- purpose   Drop partitions of the archive that are too old for every queue; returns how many.
 -- promise   P19
 -- locks     the archive's partition, tried
--- commits   a transaction of its own, as a statement that changes a table commits; never the caller's
+-- commits   a transaction of its own, as DDL commits; never the caller's
 -- errors    none
 -- differs   PostgreSQL drops them in the transaction of the caller
     pragma autonomous_transaction;

@@ -668,7 +668,7 @@ is
 -- purpose   Drop partitions of the archive that are too old for every queue; returns how many.
 -- promise   P19
 -- locks     the archive's partition, tried
--- commits   a transaction of its own, as a statement that changes a table commits; never the caller's
+-- commits   a transaction of its own, as DDL commits; never the caller's
 -- errors    none
 -- differs   PostgreSQL drops them in the transaction of the caller
     pragma autonomous_transaction;
@@ -4041,8 +4041,8 @@ begin
         );
         open p_rows for
             select m.message_id, v_state as state, trunc(v_lane / 2) as priority,
-                   v_attempt as attempt, coalesce(m.max_attempts, v_queue.max_attempts) as max_attempts,
-                   m.message_type, m.headers, m.body, m.body_binary, m.dedup_key, m.enqueued_at,
+                   v_attempt as attempt,
+                   coalesce(m.max_attempts, v_queue.max_attempts) as max_attempts, m.message_type, m.headers, m.body, m.body_binary, m.dedup_key, m.enqueued_at,
                    v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
                    v_lease_until as lease_until, v_finished_at as finished_at, m.last_error
             from rowq_message m
@@ -4154,7 +4154,7 @@ is
 -- version   1
 -- purpose   All housekeeping of one queue, or of every queue: promote, reap, floors, archive. Call it about once a second.
 -- promise   P09 P11 P13 P14 P19
--- locks     a row of lane of each queue, passed over when locked, to the end of the transaction; as promote, reap and archive
+-- locks     a row of lane of each queue, passed over when locked; as promote, reap and archive
 -- commits   never; the caller owns the transaction. Partitions are dropped in one of its own
 -- errors    RQ701 RQ711
 -- differs   with more than 1000 queues, a call without a name takes 1000 of them at random

@@ -1,4 +1,4 @@
-"""Check files of SQL and PL/SQL, all of sql/oracle by default: python -m tests.static.plsql [FILES]."""
+"""Check files of PL/SQL, all of sql/oracle by default: python -m tests.static.plsql [FILES]."""
 
 import argparse
 import sys

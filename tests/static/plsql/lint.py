@@ -44,6 +44,7 @@ _FORBIDDEN = (
     (r"\bfetch \w+ bulk collect into \w+;", "a bulk fetch has a limit"),
     (r"\bserially_reusable\b", "state of a package"),
 )
+_FETCHES_AHEAD = "a cursor for loop fetches ahead and locks more than it uses"
 _CONVERSIONS = re.compile(r"\b(?:to_char|to_date|to_timestamp|to_number)\(")
 _REFUSAL = re.compile(r"raise_application_error\(\s*-20(\d{3}),\s*'(\w+)")
 
@@ -59,26 +60,28 @@ def problems(one: Source) -> Iterator[Finding]:
 
 def _locking(one: Source) -> Iterator[Finding]:
     for place, statement in one.statements():
-        if not re.search(r"\bfor update\b", statement):
-            continue
-        line = one.line_of(place)
-        if re.search(r"\bfetch (?:first|next)\b", statement):
-            yield line, "fetch first cannot be combined with for update (ORA-02014)"
-        if not re.search(r"\bskip locked\b", statement) and one.stem not in WAITS:
-            yield line, "for update waits; say skip locked"
-        if re.search(r"\bfrom rowq_ready\b.*\border by\b", statement, re.DOTALL):
-            hints = one.text[place : place + len(statement)]
-            if "index_rs_asc(r rowq_ready_pk)" not in hints:
-                yield line, "without its hint the order may come from a sort, which locks all"
-            if "no_batch_table_access_by_rowid(r)" not in hints:
-                yield line, "batched table access locks in another order"
-        if re.search(r"\) loop$", statement):
-            yield line, "a cursor for loop fetches ahead and locks more than it uses"
+        if re.search(r"\bfor update\b", statement):
+            shown = one.text[place : place + len(statement)]
+            yield from ((one.line_of(place), words) for words in _locking_faults(one, shown))
     locking = re.findall(r"\bcursor (\w+)[^;]*\bfor update\b", one.code)
     for match in re.finditer(r"\bfor \w+ in (\w+)(?:\(.*?\))? loop\b", one.code):
         if match[1] in locking:
-            words = "a cursor for loop fetches ahead and locks more than it uses"
-            yield one.line_of(match.start()), words
+            yield one.line_of(match.start()), _FETCHES_AHEAD
+
+
+def _locking_faults(one: Source, statement: str) -> Iterator[str]:
+    """Yield what is wrong with a statement that locks rows."""
+    if re.search(r"\bfetch (?:first|next)\b", statement):
+        yield "fetch first cannot be combined with for update (ORA-02014)"
+    if "skip locked" not in statement and one.stem not in WAITS:
+        yield "for update waits; say skip locked"
+    if statement.endswith(") loop"):
+        yield _FETCHES_AHEAD
+    if re.search(r"\bfrom rowq_ready\b.*\border by\b", statement, re.DOTALL):
+        if "index_rs_asc(r rowq_ready_pk)" not in statement:
+            yield "without its hint the order may come from a sort, which locks all"
+        if "no_batch_table_access_by_rowid(r)" not in statement:
+            yield "batched table access locks in another order"
 
 
 def _transactions(one: Source) -> Iterator[Finding]:
@@ -96,7 +99,9 @@ def _transactions(one: Source) -> Iterator[Finding]:
 
 
 def _handlers(one: Source) -> Iterator[Finding]:
-    for match in re.finditer(r"\bwhen others then\b(.*?)\n\s*end(?! if| loop| case)\b", one.code, re.DOTALL):
+    for match in re.finditer(
+        r"\bwhen others then\b(.*?)\n\s*end(?! if| loop| case)\b", one.code, re.DOTALL
+    ):
         if not re.search(r"\braise;", match[1]) and one.stem not in SWALLOWS:
             yield one.line_of(match.start()), "when others without raise"
 

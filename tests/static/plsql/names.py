@@ -112,15 +112,19 @@ class Names:
                 if columns and match[2] not in columns | {"rowid"}:
                     line = one.line_of(place + match.start())
                     yield line, f"{' and '.join(tables)} has no column {match[2]}"
-            for match in _INSERT.finditer(statement):
-                named = split(inside(statement, match.end() - 1))
-                wrong = [name for name in named if name not in self.columns.get(match[1], set())]
-                for name in wrong:
-                    yield one.line_of(place), f"{match[1]} has no column {name}"
-                rest = statement[match.end() + len(inside(statement, match.end() - 1)) :]
-                values = re.search(r"\bvalues\s*\(", rest)
-                if values and len(split(inside(rest, values.end() - 1))) != len(named):
-                    yield one.line_of(place), f"{match[1]}: columns and values differ in number"
+            yield from ((one.line_of(place), words) for words in self._inserts(statement))
+
+    def _inserts(self, statement: str) -> Iterator[str]:
+        for match in _INSERT.finditer(statement):
+            listed = inside(statement, match.end() - 1)
+            named = split(listed)
+            for name in named:
+                if name not in self.columns.get(match[1], set()):
+                    yield f"{match[1]} has no column {name}"
+            rest = statement[match.end() + len(listed) :]
+            values = re.search(r"\bvalues\s*\(", rest)
+            if values and len(split(inside(rest, values.end() - 1))) != len(named):
+                yield f"{match[1]}: columns and values differ in number"
 
 
 def _is_statement(code: str, call: re.Match[str]) -> bool:

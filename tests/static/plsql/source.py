@@ -1,4 +1,4 @@
-"""PL/SQL as the lint reads it: text without comments and literals, signatures, statements of SQL."""
+"""PL/SQL as the lint reads it: text without comments and literals, signatures, statements."""
 
 import re
 from collections.abc import Iterator

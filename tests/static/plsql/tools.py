@@ -1,4 +1,4 @@
-"""Where the parser behind the PL/SQL gate is: packages of npm in a folder of the virtual environment.
+"""Where the parser behind the PL/SQL gate is: packages of npm in the virtual environment.
 
 They are a grammar of Oracle's SQL and PL/SQL and the runtime it needs. Node runs them in a process
 of its own; nothing of them is part of rowq.
