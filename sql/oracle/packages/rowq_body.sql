@@ -4042,7 +4042,8 @@ begin
         open p_rows for
             select m.message_id, v_state as state, trunc(v_lane / 2) as priority,
                    v_attempt as attempt,
-                   coalesce(m.max_attempts, v_queue.max_attempts) as max_attempts, m.message_type, m.headers, m.body, m.body_binary, m.dedup_key, m.enqueued_at,
+                   coalesce(m.max_attempts, v_queue.max_attempts) as max_attempts, m.message_type,
+                   m.headers, m.body, m.body_binary, m.dedup_key, m.enqueued_at,
                    v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
                    v_lease_until as lease_until, v_finished_at as finished_at, m.last_error
             from rowq_message m
