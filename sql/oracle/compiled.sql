@@ -3,7 +3,8 @@
 declare
     v_text varchar2(2000 char);
 begin
-    select max(e.type || ' ' || e.name || ', line ' || to_char(e.line) || ': ' || e.text)
+    select max(e.type || ' ' || e.name || ', line ' || to_char(e.line, 'fm99999') || ': '
+               || substr(e.text, 1, 400))
            keep (dense_rank first order by e.type, e.name, e.sequence)
     into v_text
     from user_errors e

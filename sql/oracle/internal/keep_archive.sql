@@ -27,6 +27,7 @@ begin
     p_archived := 0;
     p_purged := 0;
     p_dropped := 0;
+    savepoint rowq_archive_part;
     if p_queue.archive_days = 0 then
         -- What is left from a time with an archive.
         open kept;
@@ -36,8 +37,9 @@ begin
             return;
         end if;
     end if;
-    savepoint rowq_archive_part;
 
+    -- Before this transaction has touched the archive, so that it does not stand in its own way.
+    p_dropped := internal_drop_days;
     p_archived := internal_archive(p_queue.part_id, p_limit);
     -- Whole days, but for a queue that keeps nothing any more.
     p_purged := internal_purge_archive(
@@ -49,7 +51,6 @@ begin
         end,
         p_limit
     );
-    p_dropped := internal_drop_days;
 exception
     when others then
         -- A full tablespace, a partition that is offline: promoting and reaping go on.

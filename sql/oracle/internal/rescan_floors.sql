@@ -27,6 +27,13 @@ is
     v_latest   number;
     v_worth_it number;
     v_took     number;
+    v_row_id   rowid;
+    cursor lane_row(p_lane in number) is
+        select l.rowid
+        from rowq_lane l
+        where l.part_id = p_part_id
+          and l.lane = p_lane
+        for update skip locked;
 begin
     select l.lane, l.floor_seq, l.is_open
     bulk collect into v_lanes
@@ -67,11 +74,14 @@ begin
 
         -- A walk over many emptied blocks is repeated only after fifty times its own length.
         if v_took > c_long_walk then
+            v_row_id := null;
+            open lane_row(v_lanes(i).lane);
+            fetch lane_row into v_row_id;
+            close lane_row;
             update rowq_lane l
             set l.check_after = sys_extract_utc(systimestamp)
                 + numtodsinterval(least(v_took * c_duty, c_longest_pause) / 1000000, 'second')
-            where l.part_id = p_part_id
-              and l.lane = v_lanes(i).lane;
+            where l.rowid = v_row_id;
         end if;
     end loop;
 end internal_rescan_floors;

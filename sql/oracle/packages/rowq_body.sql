@@ -1550,6 +1550,7 @@ begin
     p_archived := 0;
     p_purged := 0;
     p_dropped := 0;
+    savepoint rowq_archive_part;
     if p_queue.archive_days = 0 then
         -- What is left from a time with an archive.
         open kept;
@@ -1559,8 +1560,9 @@ begin
             return;
         end if;
     end if;
-    savepoint rowq_archive_part;
 
+    -- Before this transaction has touched the archive, so that it does not stand in its own way.
+    p_dropped := internal_drop_days;
     p_archived := internal_archive(p_queue.part_id, p_limit);
     -- Whole days, but for a queue that keeps nothing any more.
     p_purged := internal_purge_archive(
@@ -1572,7 +1574,6 @@ begin
         end,
         p_limit
     );
-    p_dropped := internal_drop_days;
 exception
     when others then
         -- A full tablespace, a partition that is offline: promoting and reaping go on.
@@ -2805,6 +2806,13 @@ is
     v_latest   number;
     v_worth_it number;
     v_took     number;
+    v_row_id   rowid;
+    cursor lane_row(p_lane in number) is
+        select l.rowid
+        from rowq_lane l
+        where l.part_id = p_part_id
+          and l.lane = p_lane
+        for update skip locked;
 begin
     select l.lane, l.floor_seq, l.is_open
     bulk collect into v_lanes
@@ -2845,11 +2853,14 @@ begin
 
         -- A walk over many emptied blocks is repeated only after fifty times its own length.
         if v_took > c_long_walk then
+            v_row_id := null;
+            open lane_row(v_lanes(i).lane);
+            fetch lane_row into v_row_id;
+            close lane_row;
             update rowq_lane l
             set l.check_after = sys_extract_utc(systimestamp)
                 + numtodsinterval(least(v_took * c_duty, c_longest_pause) / 1000000, 'second')
-            where l.part_id = p_part_id
-              and l.lane = v_lanes(i).lane;
+            where l.rowid = v_row_id;
         end if;
     end loop;
 end internal_rescan_floors;
