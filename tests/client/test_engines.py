@@ -20,6 +20,8 @@ SCHEMES = {
     "mariadb": "mysql",
     "mysql+pymysql": "mysql",
     "mariadb+pymysql": "mysql",
+    "oracle": "oracle",
+    "oracle+oracledb": "oracle",
 }
 
 
@@ -74,6 +76,9 @@ def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
         "mysql://me:secret@host:secret/db",
         "mysql://me:secret@host/db?secret",
         "mysql://me:secret@host/db?connect_timeout=secret",
+        "oracle://me:secret@host:secret/db",
+        "oracle://me:secret@host/db?secret",
+        "oracle://me:secret@host/db?connect_timeout=secret",
     ],
 )
 def test_a_malformed_url_is_not_shown(url: str) -> None:
@@ -94,6 +99,7 @@ def test_a_parameter_that_means_nothing_is_named_without_its_value() -> None:
     [
         ("psycopg", "postgres", "postgresql://host/db"),
         ("pymysql", "mysql", "mysql://host/db"),
+        ("oracledb", "oracle", "oracle://host/db"),
     ],
 )
 def test_a_missing_driver_comes_with_the_command_that_installs_it(
@@ -107,10 +113,10 @@ def test_a_missing_driver_comes_with_the_command_that_installs_it(
 def test_engines_are_found_without_importing_a_driver() -> None:
     program = (
         "import sys; from rowq import engines; print([one.name for one in engines.engines()]);"
-        "assert not {'psycopg', 'pymysql'} & set(sys.modules)"
+        "assert not {'psycopg', 'pymysql', 'oracledb'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout == b"['mysql', 'postgres']\n"
+    assert done.stdout == b"['mysql', 'oracle', 'postgres']\n"
 
 
 def test_no_scheme_and_no_driver_belongs_to_two_engines() -> None:
@@ -121,7 +127,13 @@ def test_no_scheme_and_no_driver_belongs_to_two_engines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "scheme"), [("PostgreSQL", "postgresql"), ("MySQL", "mysql"), ("MySQL", "mariadb")]
+    ("engine", "scheme"),
+    [
+        ("PostgreSQL", "postgresql"),
+        ("MySQL", "mysql"),
+        ("MySQL", "mariadb"),
+        ("Oracle", "oracle"),
+    ],
 )
 def test_nobody_listening_is_said_at_once(engine: str, scheme: str) -> None:
     with pytest.raises(rowq.CannotConnect, match=engine) as refused:

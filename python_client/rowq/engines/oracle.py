@@ -1,0 +1,221 @@
+"""Oracle Database through python-oracledb in its thin mode.
+
+Every routine is a procedure of the package rowq; its rows come through a cursor that the client
+lends it. LOBs are fetched as values, so a batch costs the call and one fetch.
+"""
+
+# ruff: noqa: D102 - the methods are described in base.py
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import count
+from types import ModuleType
+from typing import Any, NoReturn
+
+from rowq.engines.base import Engine, Row
+from rowq.engines.oracle_calls import ROWS, Call, Lob, call_of
+from rowq.engines.oracle_url import connection_parameters, owner_of
+from rowq.errors import CannotConnect, DriverMissing, EngineUnknown, Refused, refusal_from_text
+
+# The server's numbers: killed, shutdown, not logged on, end of file; and network errors.
+_CONNECTION_GONE = {
+    *(28, 1012, 1033, 1034, 1089, 1090, 1092, 2396, 3113, 3114, 3135, 12153),
+    *(12514, 12528, 12537, 12541, 12547, 12570, 12571, 12757),
+}
+# Deadlock, busy, not serializable, a lock that was not granted in time, an old snapshot; too many
+# sessions or processes; out of space, memory or archive room; a package that is being replaced.
+_PASSING = {
+    *(60, 54, 8177, 30006, 4020, 4021, 1555, 22924),
+    *(18, 20, 12516, 12519, 12520),
+    *(1536, 1652, 1653, 1654, 1658, 1683, 1688, 1691, 30036, 4030, 4031, 257, 19809),
+    *(4061, 4065, 4068, 1013),
+}
+# The driver's own numbers: not connected, cannot connect, connection closed.
+_DRIVER_GONE = re.compile(r"DPY-(?:1001|4011|6000|6001|6003|6005)")
+_REFUSAL = re.compile(r"\AORA-20\d{3}: (RQ\d{3} .*?)(?:\nORA-\d{5}: |\nHelp: |\Z)", re.DOTALL)
+# Rows of a result that are asked for at a time: more than a usual batch has.
+_ROWS_AT_A_TIME = 1000
+_savepoints = count(1)
+
+
+class OracleEngine(Engine):
+    """Oracle Database 19c and newer."""
+
+    name = "oracle"
+    schemes = ("oracle", "oracle+oracledb")
+    driver_package = "oracledb"
+
+    def connect(self, url: str) -> Any:
+        oracledb = _driver()
+        parameters = connection_parameters(url)
+        owner = owner_of(url)
+        try:
+            connection = oracledb.connect(**parameters, program="rowq")
+            connection.autocommit = True
+            if owner:
+                connection.current_schema = owner
+        except (oracledb.Error, OSError, UnicodeError) as error:
+            raise CannotConnect(f"Oracle: {error}") from error
+        return connection
+
+    async def connect_async(self, url: str) -> Any:  # noqa: ARG002 - said for every URL
+        _only_synchronous()
+
+    def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
+        oracledb = _driver()
+        call = call_of(routine)
+        values = call.values(arguments)
+        try:
+            with connection.cursor() as cursor, connection.cursor() as rows:
+                _prepare(rows, call)
+                cursor.setinputsizes(**_kinds(call, values))
+                lobs = {name: _sent(connection, one) for name, one in values.items()}
+                cursor.execute(call.text, {**lobs, ROWS: rows})
+                return call.rows(rows.fetchall())
+        except oracledb.Error as error:
+            if refusal := self.refusal(error):
+                raise refusal from error
+            raise
+
+    async def call_async(
+        self,
+        connection: Any,  # noqa: ARG002 - there is none
+        routine: str,  # noqa: ARG002
+        arguments: Mapping[str, Any],  # noqa: ARG002
+    ) -> list[Row]:
+        _only_synchronous()
+
+    def close(self, connection: Any) -> None:
+        with suppress(_driver().Error, OSError):
+            connection.close()
+
+    async def close_async(self, connection: Any) -> None:
+        self.close(connection)
+
+    def is_async(self, connection: Any) -> bool:
+        return isinstance(connection, _driver().AsyncConnection)
+
+    def is_usable(self, connection: Any) -> bool:
+        return bool(connection.is_healthy())
+
+    def in_transaction(self, connection: Any) -> bool:
+        if not connection.is_healthy():
+            return False
+        return not connection.autocommit or bool(connection.transaction_in_progress)
+
+    def transaction(self, connection: Any) -> AbstractContextManager[Any]:
+        if self.in_transaction(connection):
+            return _savepoint(connection, f"rowq_{next(_savepoints)}")
+        return _transaction(connection)
+
+    def refusal(self, error: Exception) -> Refused | None:
+        found = _REFUSAL.match(str(error))
+        return refusal_from_text(found[1]) if found else None
+
+    def is_connection_lost(self, error: Exception) -> bool:
+        if isinstance(error, CannotConnect):
+            return True
+        if not isinstance(error, _driver().Error):
+            return False
+        return _number_of(error) in _CONNECTION_GONE or bool(_DRIVER_GONE.search(str(error)))
+
+    def is_passing(self, error: Exception) -> bool:
+        return self.is_connection_lost(error) or _number_of(error) in _PASSING
+
+
+def _driver() -> ModuleType:
+    try:
+        import oracledb
+    except ImportError as error:
+        hint = "Oracle needs python-oracledb: pip install 'rowq[oracle]'"
+        raise DriverMissing(hint) from error
+    return oracledb
+
+
+def _only_synchronous() -> NoReturn:
+    raise EngineUnknown(
+        "AsyncQueue does not serve Oracle: use rowq.connect, in a thread if need be"
+    )
+
+
+def _prepare(rows: Any, call: Call) -> None:
+    """Let a cursor fetch whole results at a time, LOBs as values and whole numbers exactly."""
+    oracledb = _driver()
+    kinds = {oracledb.DB_TYPE_CLOB: oracledb.DB_TYPE_LONG}
+    kinds |= {oracledb.DB_TYPE_BLOB: oracledb.DB_TYPE_LONG_RAW}
+    places = iter(call.columns)
+
+    def fetched(cursor: Any, metadata: Any) -> Any:
+        contract_type = next(places, "")
+        if contract_type in ("int32", "int64"):
+            return cursor.var(int, arraysize=cursor.arraysize)
+        kind = kinds.get(metadata.type_code)
+        return kind and cursor.var(kind, arraysize=cursor.arraysize)
+
+    rows.arraysize = rows.prefetchrows = _ROWS_AT_A_TIME
+    rows.outputtypehandler = fetched
+
+
+def _kinds(call: Call, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the driver's types of binds that it would guess wrong, or cannot guess from None."""
+    oracledb = _driver()
+    known = {
+        "timestamp": oracledb.DB_TYPE_TIMESTAMP,
+        "binary": oracledb.DB_TYPE_RAW,
+        **dict.fromkeys(("int32", "int64", "float", "boolean"), oracledb.DB_TYPE_NUMBER),
+    }
+    kinds = {f"p_{name}": known.get(kind) for name, kind in call.parameters}
+    return {
+        name: kind for name, kind in kinds.items() if kind and not isinstance(values[name], Lob)
+    }
+
+
+def _sent(connection: Any, value: Any) -> Any:
+    """Return a bind as the driver takes it; a LOB is sent to the server here."""
+    if not isinstance(value, Lob):
+        return value
+    oracledb = _driver()
+    kind = oracledb.DB_TYPE_BLOB if isinstance(value.data, bytes) else oracledb.DB_TYPE_CLOB
+    return connection.createlob(kind, value.data or None)
+
+
+@contextmanager
+def _transaction(connection: Any) -> Iterator[None]:
+    connection.autocommit = False
+    try:
+        yield
+        connection.commit()
+    except BaseException:
+        with suppress(_driver().Error):
+            connection.rollback()
+        raise
+    finally:
+        connection.autocommit = True
+
+
+@contextmanager
+def _savepoint(connection: Any, name: str) -> Iterator[None]:
+    _execute(connection, f"savepoint {name}")
+    try:
+        yield
+    except BaseException:
+        with suppress(_driver().Error):
+            _execute(connection, f"rollback to savepoint {name}")
+        raise
+
+
+def _execute(connection: Any, statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def _number_of(error: Exception) -> int | None:
+    """Return the server's number of a driver's error; 0 or None where it has none."""
+    if not isinstance(error, _driver().Error) or not error.args:
+        return None
+    number = getattr(error.args[0], "code", None)
+    return number if isinstance(number, int) else None
+
+
+ENGINE = OracleEngine()

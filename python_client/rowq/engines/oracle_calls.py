@@ -1,0 +1,127 @@
+"""How a routine of Oracle's package is called: the block's text, its binds, and its rows."""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from rowq.arguments import check_argument
+from rowq.contract import load_contract
+from rowq.engines.base import Row
+from rowq.errors import InvalidArgument
+
+ROWS = "p_rows"
+"""The parameter by which every routine's rows leave."""
+
+_LONG_TEXTS = {"body", "error"}
+_LONG_TYPES = {"json", "int64s"}
+# What a text or bytes bind takes without a LOB of its own, in bytes.
+_FITS_A_BIND = 32_767
+
+
+@dataclass(frozen=True, slots=True)
+class Lob:
+    """A value that has to be sent as a LOB: too long for a bind, or empty and not null."""
+
+    data: str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """How to call one routine, and how to read what it returns."""
+
+    routine: str
+    parameters: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    readers: tuple[tuple[int, Callable[[Any], Any]], ...]
+
+    @property
+    def text(self) -> str:
+        """The block of PL/SQL, with a named bind for every parameter."""
+        names = [f"p_{name}" for name, _ in self.parameters] + [ROWS]
+        return f"begin rowq.{self.routine}({', '.join(f'{n} => :{n}' for n in names)}); end;"
+
+    def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the binds; raises InvalidArgument for what cannot be sent."""
+        return {f"p_{name}": _spell(name, kind, arguments[name]) for name, kind in self.parameters}
+
+    def rows(self, rows: list[Row]) -> list[Row]:
+        """Return a result in the contract's Python types."""
+        return [self._read(row) for row in rows]
+
+    def _read(self, row: Row) -> Row:
+        values = list(row)
+        for position, read in self.readers:
+            if values[position] is not None:
+                values[position] = read(values[position])
+        return tuple(values)
+
+
+@cache
+def call_of(routine: str) -> Call:
+    """Return how to call a routine of the contract."""
+    entry = load_contract().routines[routine]
+    parameters = [one for one in entry.parameters if one.direction == "in"]
+    readers = (
+        (place, _READERS[one.type])
+        for place, one in enumerate(entry.columns)
+        if one.type in _READERS
+    )
+    return Call(
+        routine,
+        tuple((one.name, one.type) for one in parameters),
+        tuple(one.type for one in entry.columns),
+        tuple(readers),
+    )
+
+
+def _spell(name: str, kind: str, value: Any) -> Any:
+    checked = check_argument(name, kind, value)
+    match checked:
+        case bool():
+            return int(checked)
+        case datetime():
+            return checked.replace(tzinfo=None)
+        case list():
+            return _text(name, kind, json.dumps(checked))
+        case float() if not math.isfinite(checked):
+            raise InvalidArgument(f"{name} must be a finite number, got {checked}")
+        case str():
+            return _text(name, kind, checked)
+        case bytes():
+            return checked if 0 < len(checked) <= _FITS_A_BIND else Lob(checked)
+    return checked
+
+
+def _text(name: str, kind: str, text: str) -> str | Lob:
+    """Return a text as it is sent; an empty one would be null, which only a LOB can help."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"{name} does not fit {error.encoding}: {error.reason}") from None
+    is_long = name in _LONG_TEXTS or kind in _LONG_TYPES
+    if size == 0 and name == "dedup_key":
+        raise InvalidArgument("dedup_key must be 1 to 200 characters")
+    if is_long and not 0 < size <= _FITS_A_BIND:
+        return Lob(text)
+    if size > _FITS_A_BIND:
+        raise InvalidArgument(f"{name} is longer than {_FITS_A_BIND} bytes")
+    return text
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC)
+
+
+# A column whose type is not here comes from the driver as the contract wants it.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "boolean": bool,
+    "float": float,
+    "int32": int,
+    "int64": int,
+    "json": json.loads,
+    "timestamp": _in_utc,
+}

@@ -1,0 +1,66 @@
+"""oracle:// URLs, and what they mean to python-oracledb.
+
+    oracle://user:password@host:1521/service?owner=queues
+    oracle://user:password@host/service?protocol=tcps&wallet_location=/etc/wallet
+
+A call names the package rowq without an owner. So the session either has a synonym rowq for the
+package of its role, or says in `owner` whose rowq it means. Parameters may be written with hyphens
+or underscores:
+
+    owner               the account that owns rowq, where it is not the session's own
+    protocol            tcp or tcps (encrypted, the server's name is checked)
+    wallet_location     directory with the file ewallet.pem: certificates for tcps
+    wallet_password     its password
+    connect_timeout     seconds, 10 by default
+"""
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from rowq.errors import CannotConnect
+
+_KNOWN = {"owner", "protocol", "wallet_location", "wallet_password", "connect_timeout"}
+_PROTOCOLS = ("tcp", "tcps")
+
+
+def connection_parameters(url: str) -> dict[str, Any]:
+    """Return python-oracledb's arguments for `url`; the owner is not one of them.
+
+    Raises CannotConnect for a malformed URL, without showing it: it may hold a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        given = _query(parts.query)
+        found: dict[str, Any] = {
+            "host": parts.hostname or "localhost",
+            "port": parts.port or 1521,
+            "tcp_connect_timeout": float(given.get("connect_timeout", "10")),
+        }
+    except ValueError:
+        raise CannotConnect("Oracle: the URL is malformed") from None
+    texts = {
+        "user": unquote(parts.username or ""),
+        "password": unquote(parts.password or ""),
+        "service_name": unquote(parts.path.lstrip("/")),
+        "protocol": given.get("protocol", ""),
+        "wallet_location": given.get("wallet_location", ""),
+        "wallet_password": given.get("wallet_password", ""),
+    }
+    if texts["protocol"] and texts["protocol"] not in _PROTOCOLS:
+        raise CannotConnect(f"Oracle: protocol is one of {', '.join(_PROTOCOLS)}")
+    return found | {name: value for name, value in texts.items() if value}
+
+
+def owner_of(url: str) -> str | None:
+    """Return the account whose rowq a URL means, None for the session's own."""
+    return _query(urlsplit(url).query).get("owner")
+
+
+def _query(query: str) -> dict[str, str]:
+    """Return the URL's parameters; raises CannotConnect with the name of one that is unknown."""
+    pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+    given = {name.lower().replace("-", "_"): value for name, value in pairs}
+    if unknown := sorted(given.keys() - _KNOWN):
+        known = ", ".join(sorted(_KNOWN))
+        raise CannotConnect(f"Oracle: the URL's parameter {unknown[0]} is none of {known}")
+    return given

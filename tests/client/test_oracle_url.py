@@ -1,0 +1,34 @@
+"""oracle:// URLs, as python-oracledb is told them."""
+
+import pytest
+
+import rowq
+from rowq.engines.oracle_url import connection_parameters, owner_of
+
+PLAIN = {"host": "host", "port": 1521, "tcp_connect_timeout": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("oracle://host", PLAIN),
+        ("oracle://host:1522/", PLAIN | {"port": 1522}),
+        ("oracle:///XEPDB1", PLAIN | {"host": "localhost", "service_name": "XEPDB1"}),
+        ("oracle://me:p%40ss@host", PLAIN | {"user": "me", "password": "p@ss"}),
+        ("oracle://host?connect-timeout=3", PLAIN | {"tcp_connect_timeout": 3.0}),
+        ("oracle://host?protocol=tcps", PLAIN | {"protocol": "tcps"}),
+        ("oracle://host?owner=queues", PLAIN),
+    ],
+)
+def test_a_url_says_where_and_as_whom(url: str, meant: dict[str, object]) -> None:
+    assert connection_parameters(url) == meant
+
+
+def test_a_url_says_whose_rowq_is_meant() -> None:
+    assert owner_of("oracle://host/service?owner=queues") == "queues"
+    assert owner_of("oracle://host/service") is None
+
+
+def test_an_unknown_protocol_is_refused() -> None:
+    with pytest.raises(rowq.CannotConnect, match="protocol is one of tcp, tcps"):
+        connection_parameters("oracle://host?protocol=ipc")

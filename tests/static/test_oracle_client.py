@@ -1,0 +1,127 @@
+"""What the client sends to Oracle fits the package's specification, and errors are understood."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import oracledb
+import pytest
+from oracledb.errors import _Error
+
+import rowq
+from generate_package import Subprogram, subprograms
+from rowq.engines.oracle import ENGINE, _kinds
+from rowq.engines.oracle_calls import Lob, call_of
+from tests.static.sources import CONTRACT
+
+ROUTINES: dict[str, Subprogram] = {one.name: one for one in subprograms("routines")}
+
+EXAMPLES: dict[str, Any] = {
+    "binary": b"\0",
+    "boolean": True,
+    "float": 1.5,
+    "int32": 1,
+    "int64": 1,
+    "int64s": [1, 2],
+    "json": {"a": 1},
+    "text": "x",
+    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
+}
+
+TYPES = {
+    "boolean": oracledb.DB_TYPE_NUMBER,
+    "float": oracledb.DB_TYPE_NUMBER,
+    "int32": oracledb.DB_TYPE_NUMBER,
+    "int64": oracledb.DB_TYPE_NUMBER,
+    "binary": oracledb.DB_TYPE_RAW,
+    "timestamp": oracledb.DB_TYPE_TIMESTAMP,
+}
+
+
+def kind_of(parameter: str) -> str:
+    return str(CONTRACT["parameters"][parameter]["type"])
+
+
+def values_of(routine: str, **given: Any) -> dict[str, Any]:
+    """Return the binds of a call whose other arguments are null."""
+    empty = {name: None for name, _ in call_of(routine).parameters}
+    return call_of(routine).values({**empty, **given})
+
+
+def database_error(number: int, text: str) -> oracledb.DatabaseError:
+    """Return an error as the driver raises it."""
+    return oracledb.DatabaseError(_Error(f"ORA-{number:05d}: {text}", code=number))
+
+
+@pytest.mark.parametrize("routine", CONTRACT["routine"])
+def test_a_call_gives_every_parameter_of_the_specification_by_name(routine: str) -> None:
+    text = call_of(routine).text
+    given = re.findall(r"(p_\w+) => :(\w+)", text)
+    assert text.startswith(f"begin rowq.{routine}(")
+    assert tuple(name for name, _ in given) == ROUTINES[routine].parameters
+    assert all(name == bind for name, bind in given)
+    assert given[-1][0] == "p_rows"
+
+
+@pytest.mark.parametrize("routine", CONTRACT["routine"])
+def test_binds_have_names_and_types_that_the_specification_takes(routine: str) -> None:
+    call = call_of(routine)
+    values = call.values({name: EXAMPLES[kind_of(name)] for name, _ in call.parameters})
+    assert (*values, "p_rows") == ROUTINES[routine].parameters
+    wanted = {f"p_{name}": TYPES.get(kind_of(name)) for name, _ in call.parameters}
+    assert _kinds(call, values) == {name: kind for name, kind in wanted.items() if kind}
+
+
+def test_a_bind_has_the_form_that_the_server_takes() -> None:
+    moment = datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=1)))
+    assert values_of("enqueue", run_at=moment)["p_run_at"] == datetime(2026, 1, 1, 1)  # noqa: DTZ001
+    assert values_of("enqueue", headers={"a": "é"})["p_headers"] == '{"a":"é"}'
+    assert values_of("complete", message_ids=[1, 2])["p_message_ids"] == "[1, 2]"
+    assert values_of("drop_queue", force=True)["p_force"] == 1
+
+
+def test_what_is_empty_or_long_goes_as_a_lob() -> None:
+    assert values_of("enqueue", body="")["p_body"] == Lob("")
+    assert values_of("enqueue", body_binary=b"")["p_body_binary"] == Lob(b"")
+    assert values_of("enqueue", body="x" * 32_767)["p_body"] == "x" * 32_767
+    assert values_of("enqueue", body="é" * 20_000)["p_body"] == Lob("é" * 20_000)
+    assert values_of("complete", message_ids=[])["p_message_ids"] == "[]"
+
+
+def test_what_oracle_would_take_for_nothing_or_cut_is_refused() -> None:
+    for given in ({"dedup_key": ""}, {"queue_name": "x" * 40_000}, {"delay_seconds": float("nan")}):
+        with pytest.raises(rowq.InvalidArgument):
+            values_of("enqueue", **given)
+
+
+def test_rows_become_the_contract_s_types() -> None:
+    moment = datetime(2026, 1, 1)  # noqa: DTZ001
+    row = (7, 8, 1, None, '{"a":1}', "body", None, moment, moment, None)
+    (read,) = call_of("dequeue_fast").rows([row])
+    at = moment.replace(tzinfo=UTC)
+    assert read == (7, 8, 1, None, {"a": 1}, "body", None, at, at, None)
+
+
+def test_a_refusal_is_known_by_the_number_in_its_text() -> None:
+    text = 'RQ701 queue_not_found: x\nORA-06512: at "Q.ROWQ", line 12\nORA-06512: at line 1'
+    refusal = ENGINE.refusal(database_error(20701, text))
+    assert isinstance(refusal, rowq.QueueNotFound)
+    assert str(refusal) == "RQ701 queue_not_found: x"
+    assert ENGINE.refusal(database_error(20001, "not ours")) is None
+
+
+@pytest.mark.parametrize("number", [3113, 28, 12541])
+def test_a_lost_connection_is_known_by_its_number(number: int) -> None:
+    assert ENGINE.is_connection_lost(database_error(number, "x"))
+
+
+@pytest.mark.parametrize("number", [60, 8177, 1653, 4068])
+def test_what_passes_is_known_by_its_number(number: int) -> None:
+    assert ENGINE.is_passing(database_error(number, "x"))
+    assert not ENGINE.is_connection_lost(database_error(number, "x"))
+
+
+def test_other_errors_neither_pass_nor_end_the_connection() -> None:
+    error = database_error(942, "table or view does not exist")
+    assert not ENGINE.is_passing(error)
+    assert not ENGINE.is_connection_lost(error)
