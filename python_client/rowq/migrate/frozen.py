@@ -14,10 +14,18 @@ ORDER = "order.txt"
 GRANTS = "grants.sql"
 
 _CREATED = re.compile(
-    r"^create (?:or replace )?(table|sequence|function|procedure|view|type)"
-    r" (?:if not exists )?rowq\.(\w+)",
+    r"^create (?:or replace )?(table|sequence|function|procedure|view|type|package body|package)"
+    r" (?:if not exists )?(rowq(?:\.\w+|\w*))",
     re.MULTILINE,
 )
+# Oracle has no schema of ours, and units that end with a line of their own.
+_DROPS = {
+    "package": "drop package {name}\n/",
+    "package body": "drop package body {name}\n/",
+    "sequence": "drop sequence {name}\n/",
+    "table": "drop table {name} cascade constraints purge\n/",
+    "type": "drop type {name} force\n/",
+}
 
 
 def order(folder: Path) -> list[str]:
@@ -48,10 +56,16 @@ def read(path: Path) -> str:
 def created(text: str) -> Iterator[tuple[str, str]]:
     """Yield kind and name of everything that the text of a file creates."""
     for match in _CREATED.finditer(text):
-        yield match.group(1), match.group(2)
+        yield match.group(1), match.group(2).removeprefix("rowq.")
 
 
 def drops(text: str) -> str:
     """Return the statements that remove what the text of a file creates, last one first."""
-    statements = [f"drop {kind} if exists rowq.{name};" for kind, name in created(text)]
+    statements = [_drop(match.group(1), match.group(2)) for match in _CREATED.finditer(text)]
     return "\n".join(reversed(statements))
+
+
+def _drop(kind: str, name: str) -> str:
+    if name.startswith("rowq."):
+        return f"drop {kind} if exists {name};"
+    return _DROPS[kind].format(name=name)

@@ -1,0 +1,17 @@
+-- One row per successful dequeue: the lease of a batch. A heartbeat updates lease_until, which is
+-- in no index. claim_id is the fencing token; finish_id of rowq_finished comes from the same
+-- sequence.
+create table rowq_claim (
+    part_id     number(10) not null,
+    claim_id    number(19) not null,
+    lease_until timestamp(6) not null,
+    worker_name varchar2(200 char),
+    constraint rowq_claim_pk primary key (part_id, claim_id)
+        using index (
+            create unique index rowq_claim_pk on rowq_claim (part_id, claim_id) initrans 16
+        )
+)
+initrans 16 pctfree 20
+/
+create sequence rowq_claim_seq start with 1 increment by 1 cache 1000 noorder
+/

@@ -1,0 +1,11 @@
+-- Messages that failed for good, until reset, cancelled or purged. Why is in message.last_error.
+create table rowq_dead (
+    part_id    number(10) not null,
+    message_id number(19) not null,
+    lane       number(2) not null,
+    attempt    number(5) not null,
+    died_at    timestamp(6) not null,
+    constraint rowq_dead_pk primary key (part_id, message_id)
+)
+initrans 8
+/

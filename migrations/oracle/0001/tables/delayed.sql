@@ -1,0 +1,16 @@
+-- Messages that wait for their time, out of the way of dequeue. The primary key is the order in
+-- which they become due, and the only index.
+create table rowq_delayed (
+    part_id    number(10) not null,
+    due_at     timestamp(6) not null,
+    message_id number(19) not null,
+    lane       number(2) not null,
+    attempt    number(5) default 0 not null,
+    constraint rowq_delayed_pk primary key (part_id, due_at, message_id)
+        using index (
+            create unique index rowq_delayed_pk on rowq_delayed (part_id, due_at, message_id)
+            initrans 16 pctfree 10
+        )
+)
+initrans 16 pctfree 20
+/

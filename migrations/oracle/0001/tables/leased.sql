@@ -1,0 +1,14 @@
+-- The messages of a claim in their order. Always reached through the claim, which is locked first,
+-- so nobody waits for a row here. Index-organized: the row is its key and a few bytes more, and is
+-- written and deleted once.
+create table rowq_leased (
+    part_id    number(10) not null,
+    claim_id   number(19) not null,
+    place      number(5) not null,
+    message_id number(19) not null,
+    lane       number(2) not null,
+    attempt    number(5) not null,
+    constraint rowq_leased_pk primary key (part_id, claim_id, place)
+)
+organization index initrans 16
+/

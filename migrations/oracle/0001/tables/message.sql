@@ -1,0 +1,34 @@
+-- What the producer handed over: written once, deleted once; only a failure updates last_error and
+-- due_at. lane and seq are its first place in ready, due_at its last one in delayed: a message that
+-- was never given back is found there. The foreign key has its index in the primary key, and makes
+-- an insert fail that has waited for drop_queue. An empty text body is an empty CLOB, which is not
+-- null. A LOB of up to about 4000 bytes is kept in the row, a longer one beside it.
+create table rowq_message (
+    part_id      number(10) not null,
+    message_id   number(19) not null,
+    max_attempts number(5),
+    lane         number(2) not null,
+    seq          number(19) not null,
+    enqueued_at  timestamp(6) not null,
+    due_at       timestamp(6),
+    message_type varchar2(200 char),
+    dedup_key    varchar2(200 char),
+    headers      clob,
+    body         clob,
+    body_binary  blob,
+    last_error   clob,
+    constraint rowq_message_pk primary key (part_id, message_id)
+        using index (
+            create unique index rowq_message_pk on rowq_message (part_id, message_id) initrans 16
+        ),
+    constraint rowq_message_queue_fk foreign key (part_id) references rowq_queue (part_id),
+    constraint rowq_message_headers_ck check (headers is json strict)
+)
+initrans 16 pctfree 10
+lob (headers) store as securefile rowq_message_headers (enable storage in row cache)
+lob (body) store as securefile rowq_message_body (enable storage in row cache)
+lob (body_binary) store as securefile rowq_message_binary (enable storage in row cache)
+lob (last_error) store as securefile rowq_message_error (enable storage in row cache)
+/
+create sequence rowq_message_seq start with 1 increment by 1 cache 1000 noorder
+/

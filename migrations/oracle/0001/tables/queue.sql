@@ -1,0 +1,29 @@
+-- Settings of a queue. part_id stands first in the key of every table below and is never reused.
+-- The name is compared as bytes (queue_key), so that upper case, accents and trailing blanks matter
+-- whatever NLS_COMP and NLS_SORT a session has. All times are UTC.
+create table rowq_queue (
+    part_id              number(10) not null,
+    queue_name           varchar2(100 char) not null,
+    queue_key            raw(400) not null,
+    lease_seconds        number(5) default 30 not null,
+    max_attempts         number(5) default 10 not null,
+    backoff_base_seconds number default 5 not null,
+    backoff_factor       number default 2 not null,
+    backoff_cap_seconds  number default 3600 not null,
+    backoff_jitter       number default 0.2 not null,
+    archive_days         number(5) default 0 not null,
+    paused_at            timestamp(6),
+    created_at           timestamp(6) not null,
+    constraint rowq_queue_pk primary key (part_id),
+    constraint rowq_queue_key_uq unique (queue_key),
+    constraint rowq_queue_lease_ck check (lease_seconds between 1 and 86400),
+    constraint rowq_queue_attempts_ck check (max_attempts between 1 and 10000),
+    constraint rowq_queue_base_ck check (backoff_base_seconds between 0 and 86400),
+    constraint rowq_queue_factor_ck check (backoff_factor between 1 and 10),
+    constraint rowq_queue_cap_ck check (backoff_cap_seconds between 0 and 31536000),
+    constraint rowq_queue_jitter_ck check (backoff_jitter between 0 and 1),
+    constraint rowq_queue_archive_ck check (archive_days between 0 and 36500)
+)
+/
+create sequence rowq_part_seq start with 1 increment by 1 cache 20 noorder
+/

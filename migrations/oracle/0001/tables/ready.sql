@@ -1,0 +1,23 @@
+-- Messages that wait for a worker, and nothing else. The primary key is the dequeue order; there is
+-- no second index, and no row is ever updated. lane is priority * 2, plus 1 for the tail: messages
+-- given back go to the front lane. seq is the moment of entry, in microseconds since 1970 UTC, plus
+-- the place in its batch, so that no number generator orders producers; message_id breaks ties.
+-- A heap with an index and not an index-organized table: its physical rowid deletes what the cursor
+-- has locked without a second search. initrans gives many sessions their own entry for a lock in
+-- the same block from the start (a block that is full cannot grow one later: "enq: TX - allocate
+-- ITL entry"), and pctfree leaves room for more.
+create table rowq_ready (
+    part_id    number(10) not null,
+    lane       number(2) not null,
+    seq        number(19) not null,
+    message_id number(19) not null,
+    attempt    number(5) default 0 not null,
+    constraint rowq_ready_pk primary key (part_id, lane, seq, message_id)
+        using index (
+            create unique index rowq_ready_pk on rowq_ready (part_id, lane, seq, message_id)
+            initrans 16 pctfree 10
+        ),
+    constraint rowq_ready_lane_ck check (lane between 0 and 19)
+)
+initrans 16 pctfree 20
+/

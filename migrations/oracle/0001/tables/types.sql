@@ -1,0 +1,54 @@
+-- Collections that SQL knows: lists of ids for callers in PL/SQL, and the rows that routines put
+-- together before they hand them out. No table is made of them, so they may be replaced.
+create or replace type rowq_ids force as table of number(19)
+/
+-- One message in a result; what the routine does not speak of is null.
+create or replace type rowq_line force as object (
+    place      number(10),
+    message_id number(19),
+    lane       number(2),
+    attempt    number(5),
+    outcome    varchar2(20 char),
+    due_at     timestamp(6)
+)
+/
+create or replace type rowq_lines force as table of rowq_line
+/
+-- What maintain did for one queue.
+create or replace type rowq_kept force as object (
+    queue_name         varchar2(100 char),
+    elected            number(1),
+    promoted           number(10),
+    reaped             number(10),
+    died               number(10),
+    archived           number(10),
+    purged             number(10),
+    partitions_dropped number(10)
+)
+/
+create or replace type rowq_kept_list force as table of rowq_kept
+/
+-- How many messages of one queue are where.
+create or replace type rowq_count force as object (
+    part_id        number(10),
+    ready_count    number(19),
+    delayed_count  number(19),
+    leased_count   number(19),
+    dead_count     number(19),
+    oldest_seconds number
+)
+/
+create or replace type rowq_counts force as table of rowq_count
+/
+-- One check of health, with the values from which on it is a warning or critical.
+create or replace type rowq_check force as object (
+    check_name varchar2(100 char),
+    queue_name varchar2(100 char),
+    measured   number,
+    warning    number,
+    critical   number,
+    detail     varchar2(500 char)
+)
+/
+create or replace type rowq_checks force as table of rowq_check
+/

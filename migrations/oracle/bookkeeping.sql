@@ -1,0 +1,24 @@
+-- Which migrations are installed, in the columns that yoyo knows. Times are UTC. The last table is
+-- locked by who migrates: one at a time.
+create table rowq_migration (
+    migration_hash varchar2(64 char) not null,
+    migration_id   varchar2(255 char) not null,
+    applied_at_utc timestamp(6) not null,
+    constraint rowq_migration_pk primary key (migration_hash)
+)
+/
+create table rowq_migration_log (
+    id             varchar2(36 char) not null,
+    migration_hash varchar2(64 char) not null,
+    migration_id   varchar2(255 char) not null,
+    operation      varchar2(10 char) not null,
+    username       varchar2(255 char) not null,
+    hostname       varchar2(255 char) not null,
+    created_at_utc timestamp(6) not null,
+    constraint rowq_migration_log_pk primary key (id)
+)
+/
+create table rowq_migration_lock (
+    is_locked number(1) not null
+)
+/

@@ -1,0 +1,65 @@
+"""Statements that migrations on Oracle send, and how a script is cut into units."""
+
+import re
+from collections.abc import Iterator
+
+from rowq.migrate.release import Numbered
+
+HAS_MESSAGES = """
+    select count(*)
+    from dual
+    where exists (select null from rowq_ready)
+       or exists (select null from rowq_delayed)
+       or exists (select null from rowq_claim)
+       or exists (select null from rowq_dead)
+"""
+
+ALREADY_THERE = (955, 1408)
+"""A name, or a list of columns, that an object has already."""
+
+ALREADY_GONE = (942, 2289, 4043, 1418)
+"""A table, a sequence, a type or package, an index that does not exist."""
+
+_REMEMBER_VERSION = """
+merge into rowq_meta m
+using (
+    select 'schema_version' as name, '{number}' as value from dual
+    union all
+    select 'rowq_version' as name, '{version}' as value from dual
+) n on (m.name = n.name)
+when matched then update
+    set m.value      = n.value,
+        m.changed_at = sys_extract_utc(systimestamp)
+when not matched then insert (name, value, changed_at)
+    values (n.name, n.value, sys_extract_utc(systimestamp))
+/
+"""
+_CREATES = re.compile(r"create (?:unique )?(?:table|sequence|index)\b")
+
+
+def version_text(numbered: Numbered) -> str:
+    """Return the unit that notes in rowq_meta what is installed."""
+    return _REMEMBER_VERSION.format(number=numbered.number, version=numbered.rowq_version)
+
+
+def units(text: str) -> Iterator[str]:
+    """Yield the units of a script of ours without the line of `/` that ends each.
+
+    Lines of comment before a unit are not part of it.
+    """
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line == "/":
+            yield "\n".join(lines)
+            lines = []
+        elif lines or (line.strip() and not line.startswith("--")):
+            lines.append(line)
+    if lines:
+        raise ValueError(f"a unit has no end: {lines[0]}")
+
+
+def forgiven(unit: str) -> tuple[int, ...]:
+    """Return the numbers of errors that say that a unit has been run before."""
+    if unit.startswith("drop "):
+        return ALREADY_GONE
+    return ALREADY_THERE if _CREATES.match(unit) else ()
