@@ -118,11 +118,13 @@ def grammar() -> None:
         pytest.skip(reason)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("grammar")
 def test_every_file_is_accepted_by_the_grammar() -> None:
     assert not gate.check(gate.product())
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("grammar")
 def test_errors_of_grammar_are_found() -> None:
     scripts = [Script(str(number), planted(*error).text) for number, error in enumerate(SYNTAX)]

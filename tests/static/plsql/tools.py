@@ -34,7 +34,8 @@ def fetch() -> None:
     Raises:
         subprocess.CalledProcessError: npm could not get or install them.
     """
-    FOLDER.mkdir(exist_ok=True)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
     shutil.copy(_PACKAGES, FOLDER)
     quiet = ("--no-audit", "--no-fund", "--loglevel=error")
     subprocess.run(["npm", "install", *quiet, "--prefix", str(FOLDER)], check=True)
