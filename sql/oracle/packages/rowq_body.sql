@@ -4065,7 +4065,8 @@ begin
             select a.message_id, a.state, trunc(a.lane / 2) as priority, a.attempt,
                    cast(null as number) as max_attempts, a.message_type, a.headers, a.body,
                    a.body_binary, a.dedup_key, a.enqueued_at, cast(null as timestamp) as due_at,
-                   cast(null as number) as claim_id, cast(null as varchar2(200)) as worker_name,
+                   cast(null as number) as claim_id,
+                   cast(null as varchar2(200 char)) as worker_name,
                    cast(null as timestamp) as lease_until, a.finished_at,
                    to_clob(null) as last_error
             from rowq_archive a
