@@ -45,9 +45,10 @@ begin
         'clean_up_horizon', null, coalesce(v_seconds, 0), 300, 3600, v_horizon
     );
 
-    select max(m.value), max(m.changed_at) into v_fault, v_fault_at
+    select max(m.value) keep (dense_rank last order by m.changed_at), max(m.changed_at)
+    into v_fault, v_fault_at
     from rowq_meta m
-    where m.name = 'archive_fault';
+    where m.name like 'archive_fault.%';
     p_checks.extend;
     p_checks(p_checks.last) := rowq_check(
         'archive_fault', null, case when v_fault is null then 0 else 1 end, 1, 1,

@@ -34,6 +34,7 @@ begin
         fetch kept into v_kept;
         close kept;
         if v_kept is null and internal_first_key(p_queue.part_id, -3, 0) is null then
+            internal_note_fault(p_queue.part_id, null);
             return;
         end if;
     end if;
@@ -51,6 +52,7 @@ begin
         end,
         p_limit
     );
+    internal_note_fault(p_queue.part_id, null);
 exception
     when others then
         -- A full tablespace, a partition that is offline: promoting and reaping go on.
@@ -58,5 +60,5 @@ exception
         rollback to savepoint rowq_archive_part;
         p_archived := 0;
         p_purged := 0;
-        internal_note_fault(v_fault);
+        internal_note_fault(p_queue.part_id, v_fault);
 end internal_keep_archive;

@@ -35,4 +35,5 @@ begin
         internal_refuse_full(p_part_id, p_queue_name);
     end if;
     internal_empty_queue(p_part_id);
+    internal_note_fault(p_part_id, null);
 end internal_remove_queue;

@@ -221,7 +221,7 @@ procedure internal_note_error(
     p_messages in t_messages,
     p_error    in clob
 );
-procedure internal_note_fault(p_fault in varchar2);
+procedure internal_note_fault(p_part_id in number, p_fault in varchar2);
 function internal_number_text(p_value in number)
 return varchar2;
 function internal_oldest_ready(p_part_id in number)
@@ -1292,9 +1292,10 @@ begin
         'clean_up_horizon', null, coalesce(v_seconds, 0), 300, 3600, v_horizon
     );
 
-    select max(m.value), max(m.changed_at) into v_fault, v_fault_at
+    select max(m.value) keep (dense_rank last order by m.changed_at), max(m.changed_at)
+    into v_fault, v_fault_at
     from rowq_meta m
-    where m.name = 'archive_fault';
+    where m.name like 'archive_fault.%';
     p_checks.extend;
     p_checks(p_checks.last) := rowq_check(
         'archive_fault', null, case when v_fault is null then 0 else 1 end, 1, 1,
@@ -1557,6 +1558,7 @@ begin
         fetch kept into v_kept;
         close kept;
         if v_kept is null and internal_first_key(p_queue.part_id, -3, 0) is null then
+            internal_note_fault(p_queue.part_id, null);
             return;
         end if;
     end if;
@@ -1574,6 +1576,7 @@ begin
         end,
         p_limit
     );
+    internal_note_fault(p_queue.part_id, null);
 exception
     when others then
         -- A full tablespace, a partition that is offline: promoting and reaping go on.
@@ -1581,7 +1584,7 @@ exception
         rollback to savepoint rowq_archive_part;
         p_archived := 0;
         p_purged := 0;
-        internal_note_fault(v_fault);
+        internal_note_fault(p_queue.part_id, v_fault);
 end internal_keep_archive;
 
 function internal_look_ready(p_part_id in number, p_limit in number)
@@ -1955,19 +1958,25 @@ begin
           and m.message_id = p_messages(i).message_id;
 end internal_note_error;
 
-procedure internal_note_fault(p_fault in varchar2)
+procedure internal_note_fault(p_part_id in number, p_fault in varchar2)
 is
 -- routine   internal_note_fault
 -- version   1
--- purpose   Remember the last fault of the archive for health.
+-- purpose   Remember the last fault of a queue's archive for health; null forgets it.
 -- promise   P19
 -- locks     a row of meta
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing elsewhere: other engines warn
+    v_name constant rowq_meta.name%type := 'archive_fault.' || internal_number_text(p_part_id);
 begin
+    if p_fault is null then
+        delete from rowq_meta m
+        where m.name = v_name;
+        return;
+    end if;
     merge into rowq_meta m
-    using (select 'archive_fault' as name from dual) n on (m.name = n.name)
+    using (select v_name as name from dual) n on (m.name = n.name)
     when matched then update
         set m.value      = p_fault,
             m.changed_at = sys_extract_utc(systimestamp)
@@ -2743,6 +2752,7 @@ begin
         internal_refuse_full(p_part_id, p_queue_name);
     end if;
     internal_empty_queue(p_part_id);
+    internal_note_fault(p_part_id, null);
 end internal_remove_queue;
 
 function internal_require_queue(p_queue_name in varchar2)
