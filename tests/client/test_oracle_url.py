@@ -25,7 +25,7 @@ def test_a_url_says_where_and_as_whom(url: str, meant: dict[str, object]) -> Non
 
 
 def test_a_url_says_whose_rowq_is_meant() -> None:
-    assert owner_of("oracle://host/service?owner=queues") == "queues"
+    assert owner_of("oracle://host/service?owner=queues") == "QUEUES"
     assert owner_of("oracle://host/service") is None
 
 

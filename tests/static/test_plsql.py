@@ -142,6 +142,17 @@ def test_a_planted_error_is_found(relative: str, right: str, wrong: str) -> None
     assert findings(planted(relative, right, wrong))
 
 
+def test_every_private_subprogram_and_type_is_used() -> None:
+    codes = [one.code for one in sources().values()]
+    private = [name for name in known().signatures if name.startswith("internal_")]
+    types = [name for name in (*known().fields, *known().items) if name.startswith("t_")]
+    for name in private:
+        # Its own file names it twice: at its head and at its end.
+        assert sum(len(re.findall(rf"\b{name}\b", code)) for code in codes) > 2, name
+    for name in types:
+        assert sum(len(re.findall(rf"\b{name}\b", code)) for code in codes) > 1, name
+
+
 def test_packages_are_fresh() -> None:
     texts = {path.name: path.read_text(encoding="utf-8") for path in PACKAGES.glob("*.sql")}
     assert texts == dict(packages()), "run: make generate"

@@ -52,8 +52,9 @@ def connection_parameters(url: str) -> dict[str, Any]:
 
 
 def owner_of(url: str) -> str | None:
-    """Return the account whose rowq a URL means, None for the session's own."""
-    return _query(urlsplit(url).query).get("owner")
+    """Return the account whose rowq a URL means, as Oracle keeps names; None: the session's own."""
+    owner = _query(urlsplit(url).query).get("owner", "")
+    return owner.upper() or None
 
 
 def _query(query: str) -> dict[str, str]:
