@@ -47,7 +47,8 @@ PASSING = frozenset(
 # What comes before the server's words: SQLSTATE and the names of those who passed them on.
 _ORIGIN = r"(?:^|; )(?:\[[^\]]*\] ?)+"
 _END = r"(?= \(SQL\w+\)|; \[\w{5}\] |$)"
-_REFUSAL = re.compile(rf"{_ORIGIN}(RQ(7\d\d) \w+: .*?) \(52\2\){_END}", re.DOTALL)
+_FAULT = re.compile(rf"{_ORIGIN}(RQ(\d{{3}}) \w+: .*?) \(52\2\){_END}", re.DOTALL)
+_WORDS = re.compile(rf"^(?:\[[^\]]*\] ?)*(.*?)(?: \(\d+\))?{_END}", re.DOTALL)
 _NUMBER = re.compile(rf" \((\d+)\){_END}")
 _STATE = re.compile(r"(?:^|; )\[(\w{5})\] ")
 
@@ -68,7 +69,22 @@ def numbers_of(error: Exception) -> set[int]:
     return {int(number) for number in _NUMBER.findall(text_of(error))}
 
 
+def fault_of(error: Exception) -> str | None:
+    """Return what rowq's own code on the server said, such as RQ701 queue_not_found: ...; or None.
+
+    Only words that the server sent under the number that belongs to them: RQ701 under 52701.
+    """
+    found = _FAULT.search(text_of(error))
+    return found[1] if found else None
+
+
 def refusal_of(error: Exception) -> Refused | None:
-    """Return the refusal that an error of the driver stands for, or None."""
-    found = _REFUSAL.search(text_of(error))
-    return refusal_from_text(found[1]) if found else None
+    """Return the refusal of a routine that an error of the driver stands for, or None."""
+    fault = fault_of(error)
+    return refusal_from_text(fault) if fault else None
+
+
+def words_of(text: str) -> str:
+    """Return the server's own words of what a driver passed on, the first ones of several."""
+    found = _WORDS.match(text)
+    return found[1] if found else text

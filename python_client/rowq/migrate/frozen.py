@@ -14,7 +14,7 @@ ORDER = "order.txt"
 GRANTS = "grants.sql"
 
 _CREATED = re.compile(
-    r"^create (?:or replace )?(table|sequence|function|procedure|view|type)"
+    r"^create (?:or replace |or alter )?(table|sequence|function|procedure|view|type)"
     r" (?:if not exists )?rowq\.(\w+)",
     re.MULTILINE,
 )
