@@ -241,7 +241,8 @@ def _require_same(connection: Any, opened: int) -> None:
 
 def _is_closed(error: Exception) -> bool:
     """Whether the error is pyodbc's own, that the connection was closed already."""
-    return len(error.args) == 1 and "closed" in text_of(error)
+    words = text_of(error)
+    return len(error.args) == 1 and "connection" in words and "closed" in words
 
 
 def _execute(connection: Any, statement: str) -> None:

@@ -107,13 +107,18 @@ def connection_string(target: Target, driver: str) -> str:
     pairs = {"DRIVER": driver, **(_freetds(target) if is_freetds(driver) else _microsofts(target))}
     pairs |= {"DATABASE": target.database, "UID": target.user, "PWD": target.password}
     pairs["APP"] = "rowq"
-    return "".join(f"{name}={quoted(value)};" for name, value in pairs.items() if value)
+    said = {name: quoted(value) for name, value in pairs.items() if value}
+    if is_freetds(driver) and any("}}" in one for one in said.values() if one.startswith("{")):
+        raise CannotConnect(
+            "SQL Server: FreeTDS before 1.4 misreads a } in a user, password or database that also"
+            " holds a semicolon, or begins with a brace; use Microsoft's driver, or change it"
+        )
+    return "".join(f"{name}={value};" for name, value in said.items())
 
 
 def quoted(value: str) -> str:
-    """Return a value as a connection string holds it.
+    """Return a value as a connection string holds it, in braces only where that is needed.
 
-    Braces only where they are needed: FreeTDS before 1.4 does not know that }} means } in them.
     Raises CannotConnect for a character that no connection string can hold.
     """
     if "\0" in value:
