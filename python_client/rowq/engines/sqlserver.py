@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from rowq.engines.base import Engine, Row
-from rowq.engines.sqlserver_calls import call_of
+from rowq.engines.sqlserver_calls import RESULT_TYPES, call_of
 from rowq.engines.sqlserver_errors import (
     CONNECTION_GONE,
     PASSING,
@@ -71,7 +71,7 @@ class SqlserverEngine(Engine):
         call = call_of(routine)
         values = call.values(arguments)
         try:
-            with closing(connection.cursor()) as cursor:
+            with _plain(connection), closing(connection.cursor()) as cursor:
                 cursor.setinputsizes(call.bindings)
                 cursor.execute(call.text, values)
                 return call.rows(_drain(cursor))
@@ -195,6 +195,20 @@ def _only_synchronous() -> NoReturn:
     raise EngineUnknown(
         "AsyncQueue does not serve SQL Server: use rowq.connect, in a thread if need be"
     )
+
+
+@contextmanager
+def _plain(connection: Any) -> Iterator[None]:
+    """Let rows come as the driver gives them, whatever the connection's owner makes of a type."""
+    types = {kind: connection.get_output_converter(kind) for kind in RESULT_TYPES}
+    own = {kind: converter for kind, converter in types.items() if converter is not None}
+    for kind in own:
+        connection.remove_output_converter(kind)
+    try:
+        yield
+    finally:
+        for kind, converter in own.items():
+            connection.add_output_converter(kind, converter)
 
 
 def _drain(cursor: Any) -> list[Row]:

@@ -16,6 +16,13 @@ from rowq.errors import InvalidArgument
 # ODBC's numbers for SQL types, as pyodbc has them too. A length of 0 stands for (max).
 _BIT, _INTEGER, _BIGINT, _DOUBLE, _NVARCHAR, _VARBINARY = -7, 4, -5, 8, -9, -3
 
+# What drivers call the columns of a result, those without a limit of length by older names, too.
+_SMALLINT, _TINYINT, _VARCHAR, _LONG_NVARCHAR, _LONG_VARBINARY, _TIMESTAMP = 5, -6, 12, -10, -4, 93
+RESULT_TYPES = (
+    *(_BIT, _TINYINT, _SMALLINT, _INTEGER, _BIGINT, _DOUBLE, _TIMESTAMP),
+    *(_VARCHAR, _NVARCHAR, _LONG_NVARCHAR, _VARBINARY, _LONG_VARBINARY),
+)
+
 # Moments travel as text that means the same in every language and date format of a session:
 # drivers disagree on how many digits of a second they bind.
 _BINDINGS: dict[str, tuple[int, int, int]] = {
