@@ -9,13 +9,15 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from tests.static.tsql.catalog import Catalog
 from tests.static.tsql.dotnet import DOM, kind, parse, walk
 from tests.static.tsql.findings import Found
 from tests.static.tsql.model import Model
+from tests.static.tsql.rules import complaints
 
 _MODELLED = re.compile(
     r"(Create(OrAlter)?(Procedure|Function|View|Trigger)|Create(Table|Index|Sequence|Schema|Role|"
-    r"Type\w*|PartitionFunction|PartitionScheme|User|Synonym)|AlterTable\w*|AlterRole|"
+    r"Type\w*|PartitionFunction|PartitionScheme|User|Synonym)|AlterTableAddTableElement|AlterRole|"
     r"Grant|Deny|Revoke)Statement"
 )
 """Statements that describe the database, which the model takes as they are."""
@@ -31,6 +33,8 @@ class Checker:
         self._asked = asked
         self._found: set[Found] = set()
         self._model = Model()
+        self._catalog = Catalog()
+        self._trees: list[tuple[str, Any]] = []
         self._loose = 0
 
     def add(self, name: str, text: str) -> None:
@@ -40,12 +44,17 @@ class Checker:
         if errors:
             return
         self._report_syntax(name, parse(text, level=140)[1], "not in SQL Server 2017: ")
+        self._catalog.add(tree)
+        self._trees.append((name, tree))
         for batch in tree.Batches:
             self._add_batch(name, text, batch)
 
     def findings(self) -> list[Found]:
         """Resolve all names and return everything found in the scripts asked for, in order."""
         found = self._found.union(self._model.findings())
+        for name, tree in self._trees:
+            if name in self._asked:
+                found.update(complaints(name, tree, self._catalog))
         return sorted(one for one in found if one.name in self._asked)
 
     def _add_batch(self, name: str, text: str, batch: Any) -> None:
@@ -116,10 +125,13 @@ def literals_run(statement: Any) -> Iterator[Any]:
 def main() -> None:
     """Read the work from standard input, write the findings to standard output."""
     work = json.load(sys.stdin)
-    checker = Checker(set(work["asked"]))
-    for document in work["documents"]:
-        checker.add(document["name"], document["text"])
-    json.dump([one._asdict() for one in checker.findings()], sys.stdout)
+    answers = []
+    for documents in work["databases"]:
+        checker = Checker(set(work["asked"]))
+        for document in documents:
+            checker.add(document["name"], document["text"])
+        answers.append([one._asdict() for one in checker.findings()])
+    json.dump(answers, sys.stdout)
 
 
 if __name__ == "__main__":

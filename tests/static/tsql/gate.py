@@ -73,14 +73,21 @@ def check(asked: Sequence[Script], context: Iterable[Script] = ()) -> list[Probl
         RuntimeError: The checking program itself failed.
     """
     names = {one.name for one in asked}
-    scripts = [*(one for one in context if one.name not in names), *asked]
-    # The commands of sqlcmd are no T-SQL; a blank line in their place keeps the line numbers.
-    documents = [{"name": one.name, "text": _DIRECTIVE.sub("", one.text)} for one in scripts]
-    found = (Problem(**each) for each in _run({"asked": sorted(names), "documents": documents}))
-    return sorted(found, key=lambda one: (one.name, one.line, one.column, one.code))
+    return check_each([[*(one for one in context if one.name not in names), *asked]], names)[0]
 
 
-def _run(work: dict[str, object]) -> list[dict[str, Any]]:
+def check_each(databases: Sequence[Sequence[Script]], names: Iterable[str]) -> list[list[Problem]]:
+    """Return what is wrong with the scripts of these names, in each of several databases."""
+    work = {"asked": sorted(names), "databases": [list(map(_document, one)) for one in databases]}
+    return [[Problem(**each) for each in found] for found in _run(work)]
+
+
+def _document(script: Script) -> dict[str, str]:
+    """Return a script without sqlcmd's own commands; blank lines keep the numbers of lines."""
+    return {"name": script.name, "text": _DIRECTIVE.sub("", script.text)}
+
+
+def _run(work: dict[str, object]) -> list[list[dict[str, Any]]]:
     program = [sys.executable, "-m", "tests.static.tsql.checker"]
     done = subprocess.run(
         program,
@@ -93,5 +100,5 @@ def _run(work: dict[str, object]) -> list[dict[str, Any]]:
     )
     if done.returncode:
         raise RuntimeError(f"the T-SQL checker failed:\n{done.stderr}")
-    result: list[dict[str, Any]] = json.loads(done.stdout)
+    result: list[list[dict[str, Any]]] = json.loads(done.stdout)
     return result
