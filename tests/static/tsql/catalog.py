@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from tests.static.tsql.dotnet import DOM, kind, walk
+from tests.static.tsql.dotnet import DOM, kind
 
 
 class Column(NamedTuple):
@@ -24,17 +24,20 @@ Table = dict[str, Column]
 
 
 class Catalog:
-    """Definitions by name in lower case, such as rowq.queue."""
+    """Definitions by name in lower case, such as rowq.queue; types are those of tables."""
 
     def __init__(self) -> None:
         self.tables: dict[str, Table] = {}
+        self.types: dict[str, Table] = {}
         self.routines: dict[str, list[Parameter]] = {}
 
-    def add(self, tree: Any) -> None:
-        """Note the definitions in a script."""
-        for one in walk(tree):
+    def add(self, fragments: list[Any]) -> None:
+        """Note the definitions in a statement."""
+        for one in fragments:
             if isinstance(one, DOM.CreateTableStatement) and one.Definition is not None:
                 self.tables[object_name(one.SchemaObjectName)] = table_of(one.Definition)
+            elif isinstance(one, DOM.CreateTypeTableStatement):
+                self.types[object_name(one.Name)] = table_of(one.Definition)
             elif isinstance(one, DOM.ProcedureStatementBody):
                 name = object_name(one.ProcedureReference.Name)
                 self.routines[name] = [_parameter(each) for each in one.Parameters]

@@ -34,7 +34,7 @@ class Checker:
         self._found: set[Found] = set()
         self._model = Model()
         self._catalog = Catalog()
-        self._trees: list[tuple[str, Any]] = []
+        self._statements: list[tuple[str, list[Any]]] = []
         self._loose = 0
 
     def add(self, name: str, text: str) -> None:
@@ -44,17 +44,15 @@ class Checker:
         if errors:
             return
         self._report_syntax(name, parse(text, level=140)[1], "not in SQL Server 2017: ")
-        self._catalog.add(tree)
-        self._trees.append((name, tree))
         for batch in tree.Batches:
             self._add_batch(name, text, batch)
 
     def findings(self) -> list[Found]:
         """Resolve all names and return everything found in the scripts asked for, in order."""
         found = self._found.union(self._model.findings())
-        for name, tree in self._trees:
-            if name in self._asked:
-                found.update(complaints(name, tree, self._catalog))
+        for name, fragments in self._statements:
+            for where, words in complaints(fragments, self._catalog):
+                found.add(Found(name, where.StartLine, where.StartColumn, "rule", words))
         return sorted(one for one in found if one.name in self._asked)
 
     def _add_batch(self, name: str, text: str, batch: Any) -> None:
@@ -67,14 +65,16 @@ class Checker:
                 rest = blanked(rest, one)
             if kind(statement) in _UNMODELLED:
                 rest = blanked(rest, statement)
-            for literal in literals_run(statement):
+            fragments = walk(statement)
+            self._catalog.add(fragments)
+            if name in self._asked:
+                self._statements.append((name, fragments))
+            for literal in literals_run(fragments):
                 self._add_text(name, literal)
         self._loose += 1
         words = rest.lstrip()
-        lines = rest[: len(rest) - len(words)].rpartition("\n")
-        self._model.add(
-            name, f"{lines[0]}{lines[1]}create procedure [batch{self._loose}] as {words}"
-        )
+        lines = "\n" * rest[: len(rest) - len(words)].count("\n")
+        self._model.add(name, f"{lines}create procedure [batch{self._loose}] as {words}")
 
     def _add_text(self, name: str, literal: Any) -> None:
         """Check a statement that a batch has as text, such as `exec (N'create schema rowq')`."""
@@ -115,9 +115,9 @@ def definitions(statement: Any) -> Iterator[Any]:
             yield from definitions(one)
 
 
-def literals_run(statement: Any) -> Iterator[Any]:
+def literals_run(fragments: list[Any]) -> Iterator[Any]:
     """Yield the literals that a statement, or one inside it, runs as a statement."""
-    for one in walk(statement):
+    for one in fragments:
         if isinstance(one, DOM.ExecutableStringList) and one.Strings.Count == 1:
             yield from (each for each in one.Strings if isinstance(each, DOM.StringLiteral))
 

@@ -59,11 +59,12 @@ def children(fragment: Any) -> Iterator[Any]:
             yield from value
 
 
-def walk(fragment: Any) -> Iterator[Any]:
-    """Yield a fragment and all below it."""
-    yield fragment
+def walk(fragment: Any) -> list[Any]:
+    """Return a fragment and all below it."""
+    found = [fragment]
     for child in children(fragment):
-        yield from walk(child)
+        found += walk(child)
+    return found
 
 
 def _readers(fragment: Any) -> list[Any]:

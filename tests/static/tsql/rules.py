@@ -6,8 +6,7 @@ from typing import Any
 
 from tests.static.tsql import builtins
 from tests.static.tsql.catalog import Catalog, Table, object_name
-from tests.static.tsql.dotnet import DOM, kind, walk
-from tests.static.tsql.findings import Found
+from tests.static.tsql.dotnet import DOM, kind
 from tests.static.tsql.scope import Scope, first_query
 
 Complaint = tuple[Any, str]
@@ -18,22 +17,15 @@ _COLLATION = re.compile(
 )
 
 
-def complaints(name: str, tree: Any, catalog: Catalog) -> Iterator[Found]:
-    """Yield what is wrong in a script, which the catalog knows already."""
-    for batch in tree.Batches:
-        for statement in batch.Statements:
-            for where, words in _all_complaints(statement, catalog):
-                yield Found(name, where.StartLine, where.StartColumn, "rule", words)
-
-
-def _all_complaints(statement: Any, catalog: Catalog) -> Iterator[Complaint]:
-    scope = Scope(catalog, statement)
-    for fragment in walk(statement):
-        for class_name, check in _CHECKS.items():
-            if isinstance(fragment, getattr(DOM, class_name)):
+def complaints(fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
+    """Yield a fragment and what is wrong with it, for all of a statement's fragments."""
+    scope = Scope(catalog, fragments)
+    for fragment in fragments:
+        for class_of, check in _CHECKS.items():
+            if isinstance(fragment, class_of):
                 yield from check(fragment, scope, catalog)
-    if isinstance(statement, DOM.ProcedureStatementBodyBase):
-        yield from _unknown_columns(statement, scope)
+    if isinstance(fragments[0], DOM.ProcedureStatementBodyBase):
+        yield from _unknown_columns(fragments, scope)
 
 
 def _function(call: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
@@ -141,9 +133,9 @@ def _written(where: Any, table: Table | None, given: list[str]) -> Iterator[Comp
         yield where, f"no value for {', '.join(sorted(needed))}"
 
 
-def _unknown_columns(body: Any, scope: Scope) -> Iterator[Complaint]:
-    parts = {_part_of_date(one) for one in walk(body)}
-    for one in walk(body):
+def _unknown_columns(fragments: list[Any], scope: Scope) -> Iterator[Complaint]:
+    parts = [_part_of_date(one) for one in fragments]
+    for one in fragments:
         is_column = isinstance(one, DOM.ColumnReferenceExpression)
         if is_column and one.MultiPartIdentifier is not None and one not in parts:
             names = [each.Value.lower() for each in one.MultiPartIdentifier.Identifiers]
@@ -198,12 +190,12 @@ def _width(elements: Iterable[Any]) -> int | None:
     return len(list(elements)) if is_plain else None
 
 
-_CHECKS: dict[str, Callable[[Any, Scope, Catalog], Iterator[Complaint]]] = {
-    "FunctionCall": _function,
-    "GlobalVariableExpression": _global,
-    "PrimaryExpression": _collation,
-    "ColumnDefinition": _collation,
-    "InsertSpecification": _insert,
-    "OutputIntoClause": _output_into,
-    "ExecutableProcedureReference": _execute,
+_CHECKS: dict[type, Callable[[Any, Scope, Catalog], Iterator[Complaint]]] = {
+    DOM.FunctionCall: _function,
+    DOM.GlobalVariableExpression: _global,
+    DOM.PrimaryExpression: _collation,
+    DOM.ColumnDefinition: _collation,
+    DOM.InsertSpecification: _insert,
+    DOM.OutputIntoClause: _output_into,
+    DOM.ExecutableProcedureReference: _execute,
 }

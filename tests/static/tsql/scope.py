@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.static.tsql.catalog import Catalog, Table, object_name, table_of
-from tests.static.tsql.dotnet import DOM, kind, walk
+from tests.static.tsql.dotnet import DOM, kind
 
 Columns = frozenset[str]
 """Names in lower case."""
@@ -21,9 +21,10 @@ class Scope:
     that the body gives to one.
     """
 
-    def __init__(self, catalog: Catalog, body: Any) -> None:
+    def __init__(self, catalog: Catalog, fragments: list[Any]) -> None:
         self.tables: dict[str, Table] = dict(catalog.tables)
-        self._body = list(walk(body))
+        self._types = catalog.types
+        self._body = fragments
         self._sources: dict[str, Columns] = {}
         self.by_alias: dict[str, Columns] = {}
         self._note_variables()
@@ -47,6 +48,10 @@ class Scope:
         for one in self._body:
             if isinstance(one, DOM.DeclareTableVariableBody):
                 self.tables[one.VariableName.Value.lower()] = table_of(one.Definition)
+            elif isinstance(one, DOM.DeclareVariableElement) and one.DataType.Name is not None:
+                type_name = object_name(one.DataType.Name)
+                if type_name in self._types:
+                    self.tables[one.VariableName.Value.lower()] = self._types[type_name]
 
     def _note_expressions(self) -> None:
         for one in self._body:
