@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
 import pytest
 
 import rowq
 from rowq.engines.sqlserver import ENGINE
+from rowq.engines.sqlserver_calls import call_of
+from rowq.engines.sqlserver_driver import value_of
 from rowq.engines.sqlserver_errors import fault_of, numbers_of, states_of, words_of
+from tests.client import tds_listener as tds
+from tests.client.tds_listener import DRIVERS, TdsListener
 
 pyodbc = pytest.importorskip(
     "pyodbc",
@@ -149,3 +157,115 @@ def test_the_servers_own_words_are_left_when_the_rest_is_taken_off(origin: str) 
         "first"
     )
     assert words_of("nobody's") == "nobody's"
+
+
+@pytest.fixture
+def listener() -> Iterator[TdsListener]:
+    one = TdsListener()
+    yield one
+    one.close()
+
+
+@pytest.fixture(params=DRIVERS)
+def connection(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[Any]:
+    """Return a connection by each driver, to what answers as a test says."""
+    one = ENGINE.connect(listener.url(request.param))
+    # pyodbc asks for the types at the first argument of all.
+    _call(one)
+    yield one
+    ENGINE.close(one)
+
+
+def _call(connection: Any) -> list[Any]:
+    arguments = dict.fromkeys(name for name, _ in call_of("pause_queue").parameters)
+    return ENGINE.call(connection, "pause_queue", arguments | {"queue_name": "orders"})
+
+
+AWKWARD = "RQ701 queue_not_found: no queue is named 'a (52701) [42000]; \u00e9\U0001f4a5\n'"
+SAID = tds.error(0, "something else", severity=0)
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"",
+        tds.DONE_MORE,
+        SAID + tds.DONE_MORE,
+        tds.row(1) + tds.DONE_MORE,
+        tds.row(1) + tds.DONE_MORE + tds.row(2) + tds.DONE_MORE,
+    ],
+    ids=["at once", "after a count", "after a word", "after a row", "after two results"],
+)
+def test_a_refusal_is_met_wherever_it_comes(
+    connection: Any, listener: TdsListener, before: bytes
+) -> None:
+    for text in (REFUSED, AWKWARD):
+        listener.answers.append(before + tds.error(52701, text) + tds.FAILED)
+        with pytest.raises(rowq.QueueNotFound) as refused:
+            _call(connection)
+        assert str(refused.value) == text
+        listener.answers.append(tds.row(7) + tds.DONE)
+        assert value_of(connection, "select 7") == 7
+
+
+def test_a_refusal_is_met_beside_other_errors(connection: Any, listener: TdsListener) -> None:
+    more = tds.error(3621, "The statement has been terminated.", severity=0)
+    listener.answers.append(tds.error(52701, REFUSED) + more + tds.FAILED)
+    with pytest.raises(rowq.QueueNotFound) as refused:
+        _call(connection)
+    assert str(refused.value) == REFUSED
+
+
+@pytest.mark.parametrize("number", [1205, 1222, 3960, 40501, 701])
+def test_what_may_pass_is_known_as_the_driver_raises_it(
+    connection: Any, listener: TdsListener, number: int
+) -> None:
+    listener.answers.append(tds.error(number, "Something (5)", severity=13) + tds.FAILED)
+    with pytest.raises(pyodbc.Error) as met:
+        _call(connection)
+    assert number in numbers_of(met.value)
+    assert ENGINE.is_passing(met.value)
+    assert not ENGINE.is_connection_lost(met.value)
+
+
+def test_a_connection_that_ends_in_a_call_is_lost_and_not_usable(
+    connection: Any, listener: TdsListener
+) -> None:
+    listener.answers.append(b"")
+    with pytest.raises(pyodbc.Error) as met:
+        _call(connection)
+    assert ENGINE.is_connection_lost(met.value)
+    ENGINE.close(connection)
+    assert not ENGINE.is_usable(connection)
+    assert not ENGINE.in_transaction(connection)
+    ENGINE.close(connection)
+    with pytest.raises(pyodbc.Error) as met:
+        _call(connection)
+    assert ENGINE.is_connection_lost(met.value)
+
+
+def test_a_session_that_is_killed_in_a_call_is_lost(connection: Any, listener: TdsListener) -> None:
+    killed = "Cannot continue the execution because the session is in the kill state."
+    listener.answers.append(tds.error(596, killed, severity=21) + tds.FAILED)
+    with pytest.raises(pyodbc.Error) as met:
+        _call(connection)
+    assert ENGINE.is_connection_lost(met.value)
+
+
+def test_what_was_said_beside_is_kept_in_the_servers_words(
+    connection: Any, listener: TdsListener
+) -> None:
+    word = "role rowq_admin is missing (of 4)"
+    listener.answers.append(tds.error(0, word, severity=0) + tds.DONE)
+    with closing(connection.cursor()) as cursor:
+        cursor.execute("print")
+        assert [words_of(text) for _, text in cursor.messages] == [word]
+
+
+def test_a_remedy_of_a_migration_comes_whole(connection: Any, listener: TdsListener) -> None:
+    text = "RQ803 missing_privilege: x is no owner of y\nA DBA must run: alter role [x];"
+    listener.answers.append(tds.error(52803, text) + tds.FAILED)
+    with pytest.raises(pyodbc.Error) as met:
+        value_of(connection, "select 1")
+    assert fault_of(met.value) == text

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import struct
-import threading
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -15,6 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rowq
+from rowq.engines.sqlserver import ENGINE
+from rowq.engines.sqlserver_calls import call_of
 from rowq.engines.sqlserver_url import (
     connection_string,
     default_driver,
@@ -22,6 +20,7 @@ from rowq.engines.sqlserver_url import (
     parse_url,
     quoted,
 )
+from tests.client.tds_listener import DRIVERS, TdsListener
 
 MICROSOFTS = "ODBC Driver 18 for SQL Server"
 HOSTILE = [
@@ -161,95 +160,43 @@ def test_braces_are_left_out_where_they_are_not_needed(value: str) -> None:
     assert quoted(value) == value
 
 
-class Listener:
-    """Takes one login of a driver apart, and hangs up.
-
-    told: what the login said: user, password, application and database.
-    """
-
-    def __init__(self) -> None:
-        self.told: dict[str, str] = {}
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._socket.getsockname()[1]
-        self._thread = threading.Thread(target=self._listen)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Wait until the driver has gone."""
-        self._thread.join(10)
-        self._socket.close()
-
-    def _listen(self) -> None:
-        self._socket.settimeout(10)
-        client, _ = self._socket.accept()
-        with client, client.makefile("rwb") as stream:
-            while header := stream.read(8):
-                kind, _, length = struct.unpack(">BBH", header[:4])
-                body = stream.read(length - 8)
-                if kind == 0x10:
-                    self.told = {name: _field(body, at) for name, at in _FIELDS.items()}
-                    return
-                # The answer to the greeting: version 16, and no encryption here.
-                options = bytes.fromhex("00000b000601001100 01ff 100000000000 02")
-                stream.write(struct.pack(">BBHI", 4, 1, len(options) + 8, 0) + options)
-                stream.flush()
-
-
-_FIELDS = {"user": 40, "password": 44, "application": 48, "database": 68}
-
-
-def _field(body: bytes, at: int) -> str:
-    start, length = struct.unpack("<HH", body[at : at + 4])
-    text = body[start : start + 2 * length]
-    if at == _FIELDS["password"]:
-        text = bytes(((byte ^ 0xA5) << 4 | (byte ^ 0xA5) >> 4) & 0xFF for byte in text)
-    return text.decode("utf-16-le")
-
-
 @pytest.fixture
-def listener() -> Iterator[Listener]:
-    one = Listener()
+def listener() -> Iterator[TdsListener]:
+    one = TdsListener()
     yield one
     one.close()
-
-
-def drivers() -> list[str]:
-    """Return the drivers for SQL Server that are installed, and the one that a tester names."""
-    try:
-        import pyodbc
-    except ImportError:
-        return []
-    named = os.environ.get("ROWQ_TEST_ODBC_DRIVER")
-    names = [name for name in pyodbc.drivers() if is_freetds(name) or "SQL Server" in name]
-    return [*names, *([named] if named else [])]
-
-
-DRIVERS = [pytest.param(name, id=name.rpartition("/")[2]) for name in drivers()] or [
-    pytest.param("", marks=pytest.mark.skip(reason="no driver: apt-get install unixodbc tdsodbc"))
-]
 
 
 @pytest.mark.parametrize("password", [*HOSTILE, *BRACES])
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_the_driver_sends_the_password_as_it_was_meant(
-    listener: Listener, driver: str, password: str
+    listener: TdsListener, driver: str, password: str
 ) -> None:
-    url = (
-        f"sqlserver://u%3Bser:{quote(password, safe='')}@127.0.0.1:{listener.port}/d%5Db"
-        f"?driver={quote(driver)}&encrypt=no&connect_timeout=5"
-    )
+    url = listener.url(driver, ("u;ser", password), "d]b")
     if is_freetds(driver) and password in BRACES:
-        socket.create_connection(("127.0.0.1", listener.port)).close()
         with pytest.raises(rowq.CannotConnect, match="FreeTDS before"):
             rowq.connect(url)
         return
-    with pytest.raises(rowq.CannotConnect, match="SQL Server") as refused:
-        rowq.connect(url)
-    listener.close()
-    assert listener.told == {
-        "user": "u;ser",
-        "password": password,
-        "application": "rowq",
-        "database": "d]b",
-    }
-    assert len(password) < 3 or password not in str(refused.value)
+    rowq.connect(url).close()
+    assert listener.logins == [
+        {"user": "u;ser", "password": password, "application": "rowq", "database": "d]b"}
+    ]
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("length", [1, 9, 3999, 4000, 4001, 7999, 8000, 8001, 20_000])
+def test_a_driver_cuts_no_argument_and_asks_nothing_before_it_calls(
+    listener: TdsListener, driver: str, length: int
+) -> None:
+    text = ("\U0001f4a5xyz" * length)[:length]
+    data = (bytes(range(1, 256)) * length)[:length]
+    connection = ENGINE.connect(listener.url(driver))
+    before = len(listener.requests)
+    nothing = dict.fromkeys(name for name, _ in call_of("enqueue").parameters)
+    for more in ({"body": text}, {"body_binary": data}):
+        assert ENGINE.call(connection, "enqueue", nothing | {"queue_name": "orders"} | more) == []
+    ENGINE.close(connection)
+    sent = listener.requests[before : before + 2]
+    assert ["rowq.Enqueue".encode("utf-16-le") in one for one in sent] == [True, True]
+    assert [text.encode("utf-16-le") in sent[0], data in sent[1]] == [True, True]

@@ -13,19 +13,22 @@ from rowq.contract import load_contract
 from rowq.engines.base import Row
 from rowq.errors import InvalidArgument
 
-# ODBC's numbers for SQL types, as pyodbc has them too. A length of 0 stands for (max).
-_BIT, _INTEGER, _BIGINT, _DOUBLE, _NVARCHAR, _VARBINARY = -7, 4, -5, 8, -9, -3
+# ODBC's numbers for SQL types, as pyodbc has them too; those of values without a limit of length
+# have an older name beside the usual one.
+_BIT, _TINYINT, _SMALLINT, _INTEGER, _BIGINT, _DOUBLE, _TIMESTAMP = -7, -6, 5, 4, -5, 8, 93
+_VARCHAR, _NVARCHAR, _LONG_NVARCHAR, _VARBINARY, _LONG_VARBINARY = 12, -9, -10, -3, -4
 
-# What drivers call the columns of a result, those without a limit of length by older names, too.
-_SMALLINT, _TINYINT, _VARCHAR, _LONG_NVARCHAR, _LONG_VARBINARY, _TIMESTAMP = 5, -6, 12, -10, -4, 93
 RESULT_TYPES = (
     *(_BIT, _TINYINT, _SMALLINT, _INTEGER, _BIGINT, _DOUBLE, _TIMESTAMP),
     *(_VARCHAR, _NVARCHAR, _LONG_NVARCHAR, _VARBINARY, _LONG_VARBINARY),
 )
 
+Binding = tuple[int, int, int]
+"""ODBC type, length and digits; a length of 0 stands for (max)."""
+
 # Moments travel as text that means the same in every language and date format of a session:
 # drivers disagree on how many digits of a second they bind.
-_BINDINGS: dict[str, tuple[int, int, int]] = {
+_BINDINGS: dict[str, Binding] = {
     "boolean": (_BIT, 0, 0),
     "int32": (_INTEGER, 0, 0),
     "int64": (_BIGINT, 0, 0),
@@ -36,6 +39,9 @@ _BINDINGS: dict[str, tuple[int, int, int]] = {
     "json": (_NVARCHAR, 0, 0),
     "timestamp": (_NVARCHAR, 40, 0),
 }
+# FreeTDS sends nvarchar(max) and varbinary(max) under the older names only. Under the usual ones it
+# cuts a text after 4,000 characters and sends no bytes at all, without a word.
+_FREETDS = {(_NVARCHAR, 0, 0): (_LONG_NVARCHAR, 0, 0), (_VARBINARY, 0, 0): (_LONG_VARBINARY, 0, 0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +49,15 @@ class Call:
     """How to call one routine.
 
     text: the call with a mark for every parameter. parameters: name and contract type of each, in
-    order. bindings: ODBC type, length and digits of each. readers: place of a column in the result
-    and what makes the contract's Python value of the driver's.
+    order. bindings: how each is sent by Microsoft's drivers. freetds_bindings: and by FreeTDS.
+    readers: place of a column in the result and what makes the contract's Python value of the
+    driver's.
     """
 
     text: str
     parameters: tuple[tuple[str, str], ...]
-    bindings: list[tuple[int, int, int]]
+    bindings: list[Binding]
+    freetds_bindings: list[Binding]
     readers: tuple[tuple[int, Callable[[Any], Any]], ...]
 
     def values(self, arguments: Mapping[str, Any]) -> list[Any]:
@@ -74,6 +82,7 @@ def call_of(routine: str) -> Call:
     entry = load_contract().routines[routine]
     parameters = [one for one in entry.parameters if one.direction == "in"]
     marks = f"({', '.join('?' * len(parameters))})" if parameters else ""
+    bindings = [_BINDINGS[one.type] for one in parameters]
     readers = (
         (place, _READERS[one.type])
         for place, one in enumerate(entry.columns)
@@ -82,7 +91,8 @@ def call_of(routine: str) -> Call:
     return Call(
         text=f"{{call rowq.{procedure_name(routine)}{marks}}}",
         parameters=tuple((one.name, one.type) for one in parameters),
-        bindings=[_BINDINGS[one.type] for one in parameters],
+        bindings=bindings,
+        freetds_bindings=[_FREETDS.get(one, one) for one in bindings],
         readers=tuple(readers),
     )
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.engines.sqlserver import ENGINE, _drain
+from rowq.engines.sqlserver import ENGINE
+from rowq.engines.sqlserver_driver import drain
 from tests.engines.base import Connection, Server, wait_until_blocked
 
 AWKWARD = "a ' \" \\ ; -- /* {call x} ? $(x) [b] %s \n go\r\n \u00e9 \U0001f4a5 "
@@ -169,7 +170,7 @@ def test_a_savepoint_and_the_transaction_of_the_caller_survive_a_refusal(
 def test_an_error_after_the_rows_is_not_missed(own: Connection) -> None:
     cursor = own.execute("select 1 as one; throw 52701, N'RQ701 queue_not_found: x', 1;")
     with pytest.raises(Exception, match="RQ701") as met:
-        _drain(cursor)
+        drain(cursor)
     assert isinstance(ENGINE.refusal(met.value), rowq.QueueNotFound)
 
 
@@ -178,7 +179,7 @@ def test_a_count_before_the_rows_is_passed_over(own: Connection) -> None:
         "set nocount off; declare @t table (a int); insert into @t values (1), (2);"
         " print N'said'; select a from @t order by a;"
     )
-    assert _drain(cursor) == [(1,), (2,)]
+    assert drain(cursor) == [(1,), (2,)]
 
 
 @pytest.mark.promise("P17")
