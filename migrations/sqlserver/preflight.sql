@@ -10,7 +10,7 @@ set lock_timeout 10000;
 go
 declare @message nvarchar(2000), @result int;
 
--- RQ801: string_agg and trim need SQL Server 2017, openjson a compatibility level of 130. Azure
+-- RQ801: string_agg and trim need SQL Server 2017, that is compatibility level 140. Azure
 -- calls itself version 12 for ever.
 if cast(serverproperty('EngineEdition') as int) not in (5, 8)
     and cast(serverproperty('ProductMajorVersion') as int) < 14
@@ -23,13 +23,13 @@ begin
 end;
 
 select @message = concat(
-    N'RQ801 server_too_old: rowq needs a compatibility level of 130 or more; database ',
+    N'RQ801 server_too_old: rowq needs a compatibility level of 140 or more; database ',
     d.name, N' has ', d.compatibility_level, nchar(10),
     N'A DBA can run: alter database ', quotename(d.name), N' set compatibility_level = 140;'
 )
 from sys.databases d
 where d.database_id = db_id()
-  and d.compatibility_level < 130;
+  and d.compatibility_level < 140;
 if @message is not null
 begin
     throw 52801, @message, 1;
