@@ -165,7 +165,7 @@ def test_two_archivers_of_a_new_day_make_its_room_once(
         assert first.begin().queue.archive("one").archived == 1
         archiving = second.start(lambda own: own.archive("two"))
         archiving.waits_for(first)
-        first.execute(ending)
+        first.end(ending)
         assert archiving.result().archived == 1
         assert first.queue.archive("one").archived == (0 if ending == "commit" else 1)
     finally:
