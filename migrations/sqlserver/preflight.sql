@@ -8,6 +8,7 @@ set transaction isolation level read committed;
 -- What follows waits for tables in use; while it waits, everybody else waits behind it.
 set lock_timeout 10000;
 go
+-- In what is thrown %% stands for %.
 declare @message nvarchar(2000), @result int;
 
 -- RQ801: string_agg and trim need SQL Server 2017, that is compatibility level 140. Azure
@@ -28,10 +29,11 @@ select @message = concat(
     N'A DBA can run: alter database ', quotename(d.name), N' set compatibility_level = 140;'
 )
 from sys.databases d
-where d.database_id = db_id()
+where d.name = db_name()
   and d.compatibility_level < 140;
 if @message is not null
 begin
+    set @message = replace(@message, N'%', N'%%');
     throw 52801, @message, 1;
 end;
 
@@ -70,6 +72,7 @@ begin
         N'RQ802 foreign_schema: database ', db_name(), N' has a schema rowq that rowq did not make',
         nchar(10), N'It was left alone. Use another database.'
     );
+    set @message = replace(@message, N'%', N'%%');
     throw 52802, @message, 1;
 end;
 
@@ -81,5 +84,6 @@ begin
         N'RQ803 missing_privilege: ', user_name(), N' is no owner of database ', db_name(),
         nchar(10), N'A DBA must run: alter role db_owner add member ', quotename(user_name()), N';'
     );
+    set @message = replace(@message, N'%', N'%%');
     throw 52803, @message, 1;
 end;

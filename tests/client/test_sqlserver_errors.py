@@ -92,7 +92,7 @@ def test_an_error_that_is_not_pyodbcs_is_nothing_here() -> None:
         f"[08S01] {MICROSOFTS}TCP Provider: Error code 0x68 (104) (SQLExecDirectW)",
         f"[08S01] {MICROSOFTS}Communication link failure (0) (SQLExecDirectW)",
         f"[HYT01] {MICROSOFTS}Connection timeout expired (0) (SQLExecute)",
-        f"[IMC06] {MICROSOFTS}The connection is broken and recovery is not possible. (0) (SQLExecute)",
+        f"[IMC06] {MICROSOFTS}The connection is broken. (0) (SQLExecute)",
         "[08S01] [FreeTDS][SQL Server]Read from the server failed (20004) (SQLExecDirectW)",
         "[08S01] [FreeTDS][SQL Server]Write to the server failed (20006) (SQLExecute)",
         "[HY000] [FreeTDS][SQL Server]Unexpected EOF from the server (20017) (SQLExecute)",

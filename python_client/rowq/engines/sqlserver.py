@@ -33,7 +33,11 @@ from rowq.engines.sqlserver_transactions import Transactions
 from rowq.engines.sqlserver_url import connection_string, default_driver, parse_url
 from rowq.errors import CannotConnect, EngineUnknown, Refused
 
-_STATES_GONE = {"08S01", "08001", "08003", "08007", "HYT01"}
+# The last ones are Microsoft's driver's, when it could not mend a connection.
+_STATES_GONE = {
+    *("08S01", "08001", "08003", "08007", "HYT01"),
+    *("IMC01", "IMC02", "IMC03", "IMC04", "IMC05", "IMC06"),
+}
 _STATES_PASSING = {"40001", "HYT00"}
 
 
