@@ -40,12 +40,13 @@ def test_without_sqlcmd_mode_nothing_is_executed(script: str) -> None:
 def test_it_is_one_transaction_that_an_error_ends(script: str) -> None:
     parts = list(batches(script.partition("\ngo\n")[2]))
     begin = parts.index("begin transaction;")
-    assert parts[-1].startswith("commit transaction;")
+    assert parts[-2].startswith("commit transaction;")
+    assert parts[-1] == "set noexec off;"
     options = next(part for part in parts[:begin] if "xact_abort on" in part)
     for option in ("quoted_identifier", "ansi_nulls", "arithabort", "concat_null_yields_null"):
         assert option in options
     outside = re.compile(r"^\s*(begin|commit|rollback) transaction", re.MULTILINE)
-    for part in parts[begin + 1 : -1]:
+    for part in parts[begin + 1 : -2]:
         if not MADE.search(part):
             assert not outside.search(part)
 

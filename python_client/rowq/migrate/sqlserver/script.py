@@ -59,6 +59,8 @@ end;
 _TAIL = """
 commit transaction;
 exec sp_releaseapplock @Resource = N'rowq.migrate', @LockOwner = N'Session';
+go
+set noexec off;
 """
 
 
