@@ -289,7 +289,7 @@ def killed_inside(server: Server, one: Any) -> None:
     own = one.connection.driver_connection
     with one.lock(), ENGINE.transaction(own):
         one.connection.execute(one.release.text("bookkeeping.sql"))
-        server.kill_session(server.session_id(own))
+        server.kill_session(one.connection.value("select @@spid"))
         one.connection.execute("select 1;")
 
 

@@ -238,7 +238,7 @@ def test_a_transaction_that_was_ended_inside_is_told(
     assert [one.data for one in rowq.Queue(own).peek(queue_name, 5)] == left
 
 
-@pytest.mark.requires("locks")
+@pytest.mark.requires("waits")
 def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
     server: Server, own: Connection, connect: Any, queue_name: str
 ) -> None:
