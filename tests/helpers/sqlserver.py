@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rowq.contract import Parameter, Routine
-from rowq.engines.sqlserver_calls import call_of, procedure_name
 from rowq.engines.sqlserver_driver import load_driver
 from rowq.engines.sqlserver_errors import fault_of, numbers_of, text_of
 from tests.helpers.rows import Rows
-from tests.helpers.sqlserver_catalog import SqlserverCatalog
+from tests.helpers.sqlserver_catalog import SqlserverCatalog, execute_named
 from tests.helpers.sqlserver_tables import SqlserverTables
 
 Connection = Any
@@ -34,18 +33,9 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Call a routine with these arguments by name; there must be one set of rows."""
         types = {one.name: one.type for one in routine.parameters}
-        bindings = dict(
-            zip(
-                (n for n, _ in call_of(routine.name).parameters),
-                call_of(routine.name).bindings,
-                strict=True,
-            )
-        )
-        given = ", ".join(f"@{name} = ?" for name in arguments)
+        values = {name: _value(types[name], value) for name, value in arguments.items()}
         with closing(connection.cursor()) as cursor:
-            cursor.setinputsizes([bindings[name] for name in arguments])
-            values = [_value(types[name], value) for name, value in arguments.items()]
-            cursor.execute(f"exec rowq.{procedure_name(routine.name)} {given}", values)
+            execute_named(connection, cursor, routine.name, values)
             columns = [column[0] for column in cursor.description or ()]
             rows = cursor.fetchall() if columns else []
             while cursor.nextset():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from rowq import Queue
 from rowq.contract import Routine, load_contract
 from rowq.engines.sqlserver_calls import call_of, procedure_name
+from rowq.engines.sqlserver_driver import is_by_freetds, load_driver
 
 Connection = Any
 
@@ -74,17 +76,13 @@ class SqlserverCatalog:
             "wait_seconds": 0.0,
             "force": True,
         }
-        call = call_of(routine.name)
-        given = [place for place, (name, _) in enumerate(call.parameters) if name in probes]
-        names = [call.parameters[place][0] for place in given]
+        names = {one.name for one in routine.parameters if one.direction == "in"}
+        values = {name: value for name, value in probes.items() if name in names}
         with closing(connection.cursor()) as cursor:
             if routine.kind != "procedure":
                 cursor.execute("begin transaction")
             try:
-                cursor.setinputsizes([call.bindings[place] for place in given])
-                marks = ", ".join(f"@{name} = ?" for name in names)
-                values = [probes[name] for name in names]
-                cursor.execute(f"exec rowq.{procedure_name(routine.name)} {marks}", values)
+                execute_named(connection, cursor, routine.name, values)
                 return [(column[0], column[1]) for column in cursor.description]
             finally:
                 cursor.cancel()
@@ -93,6 +91,22 @@ class SqlserverCatalog:
     def contract_columns(self, routine: Routine) -> list[Any]:
         """Return what result_columns should be."""
         return [(column.name, _FAMILIES[column.type]) for column in routine.columns]
+
+
+def execute_named(
+    connection: Connection, cursor: Any, routine: str, values: Mapping[str, Any]
+) -> None:
+    """Call a routine with arguments by name, each sent as the client sends it."""
+    call = call_of(routine)
+    bindings = call.freetds_bindings if is_by_freetds(connection) else call.bindings
+    by_name = dict(zip((name for name, _ in call.parameters), bindings, strict=True))
+    cursor.setinputsizes([by_name[name] for name in values])
+    null = load_driver().BinaryNull
+    given = ", ".join(f"@{name} = ?" for name in values)
+    cursor.execute(
+        f"exec rowq.{procedure_name(routine)} {given}",
+        [null if value is None else value for value in values.values()],
+    )
 
 
 def _spelled(name: str, length: int, scale: int) -> str:
