@@ -59,7 +59,7 @@ begin
         set @left -= @next;
 
         if @is_own = 0
-            -- To the end of the caller's transaction: see internal_move_floor.
+            -- To the end of the caller's transaction: see InternalMoveFloor.
             select @floor = l.floor
             from rowq.lane l with (rowlock, repeatableread, forceseek)
             where l.part_id = @part_id

@@ -25,9 +25,9 @@ begin
     declare @part_id int;
     declare @archive_days int;
     declare @asked table (
-        place      int not null primary key,
         message_id bigint not null,
-        index asked_message_ix (message_id)
+        place      int not null,
+        primary key (message_id, place)
     );
     declare @taken rowq.message_list;
 

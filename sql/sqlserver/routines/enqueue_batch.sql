@@ -148,15 +148,16 @@ begin
                    coalesce(
                        p.run_at,
                        dateadd(
-                           microsecond, cast((p.delay_seconds - floor(p.delay_seconds)) * 1e6 as int),
+                           microsecond,
+                           cast((p.delay_seconds - floor(p.delay_seconds)) * 1e6 as int),
                            dateadd(second, cast(floor(p.delay_seconds) as int), @now)
                        )
                    )
             from @parsed p;
             update @new set due_at = null where due_at <= @now;
 
-            -- As in internal_hold_key, but for all at once, and in the order of the keys: two batches with
-            -- the same keys cannot wait for each other.
+            -- As in InternalHoldKey, but for all at once, and in the order of the keys: two batches
+            -- with the same keys cannot wait for each other.
             while exists (select 1 from @new n where n.key_bytes is not null and n.holder is null)
             begin
                 insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
@@ -185,8 +186,8 @@ begin
             update @new set holder = message_id where key_bytes is null;
 
             insert into rowq.message with (rowlock) (
-                part_id, message_id, max_attempts, enqueued_at, due_at, message_type, dedup_key, headers,
-                body, body_binary
+                part_id, message_id, max_attempts, enqueued_at, due_at, message_type, dedup_key,
+                headers, body, body_binary
             )
             select @part_id, n.message_id, p.max_attempts, dateadd(microsecond, n.position, @now),
                    n.due_at, p.message_type, p.dedup_key, t.headers, t.body, b.body_binary
@@ -219,7 +220,8 @@ begin
             end;
 
             insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
-            select @part_id, n.lane, datediff_big(microsecond, '19700101', @now) + n.position, n.message_id
+            select @part_id, n.lane, datediff_big(microsecond, '19700101', @now) + n.position,
+                   n.message_id
             from @new n
             where n.holder = n.message_id
               and n.due_at is null

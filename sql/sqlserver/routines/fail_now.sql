@@ -25,9 +25,9 @@ begin
     declare @joined nvarchar(100);
     declare @part_id int;
     declare @asked table (
-        place      int not null primary key,
         message_id bigint not null,
-        index asked_message_ix (message_id)
+        place      int not null,
+        primary key (message_id, place)
     );
     declare @taken rowq.message_list;
 

@@ -28,9 +28,9 @@ begin
     declare @max_attempts int;
     declare @now datetime2(6);
     declare @asked table (
-        place      int not null primary key,
         message_id bigint not null,
-        index asked_message_ix (message_id)
+        place      int not null,
+        primary key (message_id, place)
     );
     declare @taken rowq.message_list;
     declare @alive rowq.message_list;
@@ -99,7 +99,8 @@ begin
                and j.attempt < coalesce(m.max_attempts, @max_attempts)
             inner join rowq.queue q on q.part_id = @part_id
             cross apply (
-                select q.backoff_base_seconds * power(q.backoff_factor, iif(j.attempt > 60, 60, j.attempt - 1))
+                select q.backoff_base_seconds
+                       * power(q.backoff_factor, iif(j.attempt > 60, 60, j.attempt - 1))
             ) b (delay)
             cross apply (
                 select coalesce(

@@ -1,6 +1,6 @@
--- What internal procedures hand to each other; no table stores them, and callers never see them. In
--- message_list, place is the order of delivery. given_list is what the objects of a batch say, a row
--- for each key; value is cut, size counts characters.
+-- What internal procedures hand to each other; no table stores them, and callers never see them.
+-- In message_list, place is the order of delivery. given_list is what the objects of a batch say, a
+-- row for each key; value is cut, size counts characters.
 set quoted_identifier on;
 set ansi_nulls on;
 go
@@ -21,7 +21,6 @@ create type rowq.given_list as table (
     value     nvarchar(402) collate Latin1_General_100_BIN2 null,
     size      bigint null,
     is_base64 bit not null,
-    moment    datetime2(6) null,
-    index given_position_ix clustered (position)
+    moment    datetime2(6) null
 );
 go
