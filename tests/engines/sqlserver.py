@@ -60,12 +60,12 @@ class SqlserverServer:
         self._crash = crash
         self._restart = restart
         self._databases: list[str] = []
-        self._sessions: dict[int, int] = {}
+        self._sessions: list[tuple[Any, int]] = []
         with self._admin() as connection:
             version, edition, kind, babelfish, text = connection.execute(_WHAT).fetchone()
         self.is_babelfish = bool(babelfish) or "babelfish" in text.lower()
         self.product = "babelfish" if self.is_babelfish else "sqlserver"
-        self.name = self.product + _series(version, text, self.is_babelfish)
+        self.name = self.product + (_babelfish(text) if self.is_babelfish else _series(version))
         what = f"SQL Server {version}, {_AZURE.get(kind, edition)}"
         self.how = f"{how} {babelfish_words(text) if self.is_babelfish else what}"
         genuine = [] if self.is_babelfish else ["genuine", "waits"]
@@ -95,13 +95,15 @@ class SqlserverServer:
     def connect(self, url: str, *, autocommit: bool = True) -> Any:
         """Open a session."""
         connection = ENGINE.connect(url)
-        self._sessions[id(connection)] = int(connection.execute("select @@spid").fetchval())
+        self._sessions = [pair for pair in self._sessions if not pair[0].closed]
+        self._sessions.append((connection, _number(connection)))
         connection.autocommit = autocommit
         return connection
 
     def session_id(self, connection: Any) -> int:
-        """Return the server's number of a session."""
-        return self._sessions[id(connection)]
+        """Return the server's number of a session; one that is not opened here must be idle."""
+        known = (number for one, number in self._sessions if one is connection)
+        return next(known, None) or _number(connection)
 
     def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
         """Return the sessions that wait for a lock at this moment, and whom each waits for."""
@@ -157,6 +159,10 @@ def with_database(url: str, name: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
+def _number(connection: Any) -> int:
+    return int(connection.execute("select @@spid").fetchval())
+
+
 def accepts(url: str) -> bool:
     """Return whether the server takes a session."""
     try:
@@ -168,13 +174,17 @@ def accepts(url: str) -> bool:
 
 def babelfish_words(text: str) -> str:
     """Return what a server that is not SQL Server is, from its @@version."""
-    return f"Babelfish, which is not SQL Server: {' '.join(text.split())[:100]}"
+    found = re.search(r"PostgreSQL [\d.]+", text)
+    return f"Babelfish {_babelfish(text)} ({found[0] if found else 'unknown'}), not SQL Server"
 
 
-def _series(version: str, text: str, is_babelfish: bool) -> str:
-    """Return what stands behind the product in a server's name, such as 2022."""
-    if is_babelfish:
-        found = re.search(r"Babelfish\D*(\d+\.\d+)", text)
-        return found[1] if found else "0"
+def _babelfish(text: str) -> str:
+    """Return the version of Babelfish in its @@version."""
+    found = re.search(r"Babelfish (\d+\.\d+)", text)
+    return found[1] if found else "0"
+
+
+def _series(version: str) -> str:
+    """Return the year in a release's name."""
     major = version.partition(".")[0]
     return _RELEASES.get(major, major)

@@ -147,7 +147,7 @@ def test_sqlserver_files_create_one_procedure_or_function_and_may_run_again(path
     assert text.endswith("\nend;\ngo\n")
 
 
-@pytest.mark.parametrize("path", sql_files("sqlserver"), ids=label)
+@pytest.mark.parametrize("path", [*sql_files("sqlserver")], ids=label)
 def test_sqlserver_files_set_what_an_object_keeps_before_they_create_one(path: Path) -> None:
     code = code_of(text_of(path))
     created = re.search(r"^\s*create ", code, re.MULTILINE)

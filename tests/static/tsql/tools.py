@@ -18,6 +18,7 @@ DOTNET = FOLDER / "dotnetcore2" / "bin"
 CONFIG = FOLDER / "runtimeconfig.json"
 SSL = FOLDER / "ssl"
 
+IS_POSSIBLE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
 FETCH = "python -m tests.static.tsql --fetch"
 """What sets the gate up; `make install` and so `make test` do it too."""
 
@@ -28,7 +29,7 @@ _ICU = ("usr/lib/*/libicuuc.so.*.*", "usr/lib64/libicuuc.so.*.*")
 
 def missing() -> str | None:
     """Return why the gate cannot run here and what to do about it, or None when it can."""
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+    if not IS_POSSIBLE:
         return "the T-SQL gate needs Linux on x86-64"
     if icu_version() is None:
         return "the T-SQL gate needs the system's ICU: apt-get install libicu72"
@@ -55,9 +56,13 @@ def environment() -> dict[str, str]:
 def fetch() -> None:
     """Install the packages into the folder; takes a download of about 80 MB, once.
 
+    Does nothing on a machine for which there are none.
+
     Raises:
         subprocess.CalledProcessError: pip could not get or install them.
     """
+    if not IS_POSSIBLE:
+        return
     shutil.rmtree(FOLDER, ignore_errors=True)
     _pip("--requirement", str(_REQUIREMENTS), "--target", str(FOLDER))
     # Only its copy of OpenSSL is wanted, so the Python it was built for does not matter.
