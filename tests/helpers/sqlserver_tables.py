@@ -136,7 +136,7 @@ def _move(
     value = how.format(column=column, seconds=int(seconds))
     _run(
         connection,
-        f"update rowq.{table} with (rowlock, readpast) set {column} = {value} where {_PART}{also}",
+        f"update rowq.{table} with (rowlock, readpast, readcommittedlock) set {column} = {value} where {_PART}{also}",
         queue,
     )
 

@@ -144,7 +144,7 @@ def test_sqlserver_files_create_one_procedure_or_function_and_may_run_again(path
     assert re.match(
         rf"create or alter (procedure|function) rowq\.{object_name(path)}\b", created[0]
     )
-    assert text.endswith("\nend;\ngo\n")
+    assert text.endswith("\nend\ngo\n")
 
 
 @pytest.mark.parametrize("path", [*sql_files("sqlserver")], ids=label)
