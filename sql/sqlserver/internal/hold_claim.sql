@@ -4,7 +4,8 @@ go
 create or alter procedure rowq.InternalHoldClaim
     @part_id int,
     @claim_id bigint,
-    @message_ids nvarchar(max)
+    @message_ids nvarchar(max),
+    @held_until datetime2(6) = null output
 as
 begin
 -- routine   InternalHoldClaim
@@ -16,16 +17,16 @@ begin
 -- errors    RQ721
 -- differs   nothing
     set nocount on;
-    declare @held bigint;
     declare @text nvarchar(2048) = concat(
         N'RQ721 stale_claim: claim ', @claim_id, N' holds nothing any more'
     );
+    set @held_until = null;
 
-    select @held = c.claim_id
+    select @held_until = c.lease_until
     from rowq.claim c with (rowlock, updlock, forceseek)
     where c.part_id = @part_id
       and c.claim_id = @claim_id;
-    if @held is null and @message_ids is null
+    if @held_until is null and @message_ids is null
         throw 52721, @text, 1;
 end
 go

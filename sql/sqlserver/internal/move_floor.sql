@@ -20,7 +20,7 @@ begin
     -- Who holds the row is moving the floor, or has taken rows that a rollback puts back below it.
     update l
     set floor = @to
-    from rowq.lane l with (rowlock, xlock, readpast, forceseek)
+    from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
     where l.part_id = @part_id
       and l.lane = @lane
       and (l.floor = @from or l.floor > @to);

@@ -19,7 +19,7 @@ begin
     -- finds the messages and opens the lanes.
     update l
     set is_open = 1
-    from rowq.lane l with (rowlock, xlock, readpast, forceseek)
+    from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
     where l.part_id = @part_id
       and l.lane in (@lane / 2 * 2, @lane / 2 * 2 + 1)
       and l.is_open = 0;

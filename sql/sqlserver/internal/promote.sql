@@ -39,7 +39,7 @@ begin
 
     with head as (
         select top (@limit) d.part_id, d.due_at, d.message_id, d.lane, d.attempt
-        from rowq.delayed d with (rowlock, updlock, readpast, forceseek)
+        from rowq.delayed d with (rowlock, updlock, readpast, readcommittedlock, forceseek)
         where d.part_id = @part_id
           and d.due_at >= @since
           and d.due_at <= @now

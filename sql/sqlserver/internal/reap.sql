@@ -54,7 +54,7 @@ begin
         -- A heartbeat or a finish that came first makes it fail the condition, or be passed over.
         set @worker_name = null;
         select @worker_name = c.worker_name
-        from rowq.claim c with (rowlock, updlock, readpast, forceseek)
+        from rowq.claim c with (rowlock, updlock, readpast, readcommittedlock, forceseek)
         where c.part_id = @part_id
           and c.claim_id = @claim_id
           and c.lease_until <= @now;

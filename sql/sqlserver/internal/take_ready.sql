@@ -42,7 +42,7 @@ begin
         -- One seek to the floor, then along the key: U locks row by row, past those of others.
         with head as (
             select top (@left) r.part_id, r.lane, r.seq, r.message_id, r.attempt
-            from rowq.ready r with (rowlock, updlock, readpast, forceseek)
+            from rowq.ready r with (rowlock, updlock, readpast, readcommittedlock, forceseek)
             where r.part_id = @part_id
               and r.lane = @lane
               and r.seq >= @floor
@@ -50,7 +50,7 @@ begin
         )
         delete from head
         output deleted.part_id, @claim_id, deleted.lane, deleted.seq, deleted.message_id,
-               cast(deleted.attempt + 1 as smallint)
+               deleted.attempt + 1
         into rowq.leased (part_id, claim_id, lane, seq, message_id, attempt)
         option (maxdop 1, keepfixed plan);
         set @next = @@rowcount;

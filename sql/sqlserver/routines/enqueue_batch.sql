@@ -83,13 +83,12 @@ begin
         -- 2030-12-31T23:59:59.123456+01:00; the time zone may be Z, +0100 or nothing, which is UTC.
         select cast(
                    switchoffset(
-                       try_convert(
-                           datetimeoffset(6),
+                       try_cast(
                            iif(
                                z.text like N'%:%[+-][0-9][0-9][0-9][0-9]',
                                stuff(z.text, len(z.text) - 1, 0, N':'), z.text
-                           )
-                       ), 0
+                           ) as datetimeoffset(6)
+                       ), N'+00:00'
                    ) as datetime2(6)
                ) as moment
         from (

@@ -24,6 +24,7 @@ begin
     declare @joined nvarchar(100);
     declare @part_id int;
     declare @default_seconds int;
+    declare @held_until datetime2(6);
     declare @lease_until datetime2(6);
 
     -- A refusal must not doom the caller's transaction.
@@ -45,7 +46,7 @@ begin
                 begin transaction;
             exec rowq.InternalRequireQueue
                 @queue_name, @part_id output, @lease_seconds = @default_seconds output;
-            exec rowq.InternalHoldClaim @part_id, @claim_id, null;
+            exec rowq.InternalHoldClaim @part_id, @claim_id, null, @held_until output;
 
             if @is_own = 0
             begin
@@ -55,10 +56,10 @@ begin
             set @lease_until = dateadd(
                 second, coalesce(@lease_seconds, @default_seconds), sysutcdatetime()
             );
+            if @lease_until < @held_until
+                set @lease_until = @held_until;
             update c
-            set @lease_until = c.lease_until = iif(
-                    c.lease_until > @lease_until, c.lease_until, @lease_until
-                )
+            set lease_until = @lease_until
             from rowq.claim c with (rowlock, forceseek)
             where c.part_id = @part_id
               and c.claim_id = @claim_id;
