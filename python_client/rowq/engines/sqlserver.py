@@ -1,7 +1,7 @@
 """SQL Server and Azure SQL through pyodbc, with Microsoft's ODBC driver or FreeTDS.
 
-Every routine is a procedure that is called by the ODBC escape {call ...}, which drivers send as one
-remote procedure call. Each parameter is bound with the contract's type, a null too, so that no
+The text of a call is fixed and names its parameters: not the escape {call ...}, with which FreeTDS
+fails on a long value. Each parameter is bound with the contract's type, a null too, so that no
 driver has to ask the server for it. Results are read to their end: an error may come after the
 rows.
 """
@@ -144,9 +144,10 @@ def _only_synchronous() -> NoReturn:
 
 
 def _was_closed(error: Exception) -> bool:
-    """Whether the error is pyodbc's own, that the connection was closed already."""
+    """Whether pyodbc says that the connection was closed already, or FreeTDS has no words left."""
     words = text_of(error)
-    return len(error.args) == 1 and "connection" in words and "closed" in words
+    closed = len(error.args) == 1 and "connection" in words and "closed" in words
+    return closed or words == "The driver did not supply an error!"
 
 
 ENGINE = SqlserverEngine()

@@ -81,7 +81,7 @@ def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract, such as dequeue_fast."""
     entry = load_contract().routines[routine]
     parameters = [one for one in entry.parameters if one.direction == "in"]
-    marks = f"({', '.join('?' * len(parameters))})" if parameters else ""
+    marks = ", ".join(f"@{one.name} = ?" for one in parameters)
     bindings = [_BINDINGS[one.type] for one in parameters]
     readers = (
         (place, _READERS[one.type])
@@ -89,7 +89,7 @@ def call_of(routine: str) -> Call:
         if one.type in _READERS
     )
     return Call(
-        text=f"{{call rowq.{procedure_name(routine)}{marks}}}",
+        text=f"exec rowq.{procedure_name(routine)} {marks}".rstrip(),
         parameters=tuple((one.name, one.type) for one in parameters),
         bindings=bindings,
         freetds_bindings=[_FREETDS.get(one, one) for one in bindings],
