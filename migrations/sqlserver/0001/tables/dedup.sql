@@ -1,4 +1,5 @@
--- Keys of unfinished messages: their bytes and one byte more, as in queue.
+-- Keys of unfinished messages: their bytes and one byte more, as in queue. A key that is there is
+-- ignored, and counted as no row: the insert waits for an open one, and no error dooms anybody.
 set quoted_identifier on;
 set ansi_nulls on;
 go
@@ -8,7 +9,7 @@ create table rowq.dedup (
     dedup_key  varbinary(801) not null,
     message_id bigint not null,
     constraint dedup_pk primary key clustered (part_id, dedup_key)
-        with (allow_page_locks = off, statistics_norecompute = on)
+        with (ignore_dup_key = on, allow_page_locks = off, statistics_norecompute = on)
 );
 go
 alter table rowq.dedup set (lock_escalation = disable);
