@@ -53,7 +53,8 @@ begin
             if @body is not null and @body_binary is not null
                 exec rowq.InternalRefuse N'body and body_binary exclude each other';
             exec rowq.InternalCheckMessage
-                @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key, @max_attempts;
+                @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key,
+                @max_attempts;
             set @lane = @priority * 2 + 1;
 
             if @is_own = 1

@@ -40,7 +40,7 @@ begin
     declare @new table (
         position   int not null primary key,
         message_id bigint not null,
-        key_bytes  varbinary(801) null,
+        key_bytes  varbinary(802) null,
         key_place  int not null,
         lane       smallint not null,
         due_at     datetime2(6) null,
@@ -91,7 +91,7 @@ begin
             from openjson(@messages) e
             outer apply openjson(iif(e.[type] = 5, e.value, N'{}')) p
             outer apply (
-                -- As 2030-12-31T23:59:59.123456+01:00; the zone may be Z, +0100 or missing, which is UTC.
+                -- As 2030-12-31T23:59:59.123456+01:00; the zone may be Z, +0100 or none, for UTC.
                 select dateadd(minute, -t.minutes, t.moment) as moment
                 from (
                     select left(p.value, 60) as value,
@@ -109,7 +109,8 @@ begin
                 ) z
                 cross apply (
                     select try_cast(
-                               stuff(left(z.value, len(z.value) - z.length), 11, 1, N' ') as datetime2(6)
+                               stuff(left(z.value, len(z.value) - z.length), 11, 1, N' ')
+                               as datetime2(6)
                            ) as moment,
                            iif(left(right(z.value, z.length), 1) = N'-', -1, 1)
                            * iif(
@@ -124,20 +125,22 @@ begin
             exec rowq.InternalCheckGiven @given;
 
             insert into @parsed (
-                position, lane, delay_seconds, run_at, message_type, dedup_key, key_place, max_attempts
+                position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
+                max_attempts
             )
-            select h.position, coalesce(h.priority, 5) * 2 + 1, h.delay_seconds, h.run_at, h.message_type,
-                   h.dedup_key, row_number() over (partition by h.dedup_key order by h.position),
-                   h.max_attempts
+            select h.position, coalesce(h.priority, 5) * 2 + 1, h.delay_seconds, h.run_at,
+                   h.message_type, h.dedup_key,
+                   row_number() over (partition by h.dedup_key order by h.position), h.max_attempts
             from (
                 select g.position,
-                       max(case when g.name = N'priority' then try_cast(g.value as int) end) as priority,
+                       max(case when g.name = N'priority' then try_cast(g.value as int) end)
+                           as priority,
                        max(case when g.name = N'delay_seconds' then try_cast(g.value as float) end)
                            as delay_seconds,
                        max(g.moment) as run_at,
                        max(case when g.name = N'message_type' then g.value end) as message_type,
                        max(case when g.name = N'dedup_key' then g.value end) as dedup_key,
-                       max(case when g.name = N'max_attempts' then try_cast(g.value as smallint) end)
+                       max(case when g.name = N'max_attempts' then try_cast(g.value as int) end)
                            as max_attempts
                 from @given g
                 group by g.position
@@ -156,7 +159,7 @@ begin
             set @now = sysutcdatetime();
             insert into @new (position, message_id, key_bytes, key_place, lane, due_at)
             select p.position, next value for rowq.message_seq,
-                   convert(varbinary(800), p.dedup_key) + 0x01, p.key_place, p.lane,
+                   convert(varbinary(802), p.dedup_key + N'.'), p.key_place, p.lane,
                    coalesce(
                        p.run_at,
                        dateadd(
