@@ -9,7 +9,8 @@ MANY = 254
 _ARGUMENTS: dict[tuple[int, int], str] = {
     (0, 0): """current_transaction_id dense_rank error_line error_message error_number
         error_procedure error_severity error_state getutcdate host_name newid original_login rank
-        row_number rowcount_big scope_identity sysutcdatetime xact_state""",
+        row_number rowcount_big scope_identity sysdatetimeoffset sysutcdatetime
+        xact_state""",
     (0, 1): """db_id db_name rand suser_id suser_name suser_sname user_id user_name""",
     (1, 1): """abs ascii avg ceiling char count count_big database_principal_id datalength exp
         floor is_member isjson isnumeric len log10 lower ltrim max min nchar reverse rtrim
