@@ -65,7 +65,8 @@ begin
             if @is_paused = 0
             begin
                 set @claim_id = next value for rowq.claim_seq;
-                exec rowq.InternalTakeReady @part_id, @claim_id, @batch_size, @is_own, @taken output;
+                exec rowq.InternalTakeReady
+                    @part_id, @claim_id, @batch_size, @is_own, @taken output;
                 if @taken = 0
                 begin
                     -- Nothing ready: what has become due meanwhile need not wait for maintain.
