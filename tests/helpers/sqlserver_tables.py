@@ -133,12 +133,9 @@ def _move(
     connection: Connection, queue: str, seconds: int, table: str, column: str, how: str, also: str
 ) -> None:
     """Change the rows of a queue in a table that nobody else holds."""
-    value = how.format(column=column, seconds=int(seconds))
-    _run(
-        connection,
-        f"update rowq.{table} with (rowlock, readpast, readcommittedlock) set {column} = {value} where {_PART}{also}",
-        queue,
-    )
+    hints = "with (rowlock, readpast, readcommittedlock)"
+    change = f"{column} = {how.format(column=column, seconds=int(seconds))}"
+    _run(connection, f"update rowq.{table} {hints} set {change} where {_PART}{also}", queue)
 
 
 def _run(connection: Connection, statement: str, *values: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.static.tsql import faults, gate, tools
 
 SAMPLE = gate.script(Path(gate.__file__).with_name("sample.sql"))
-PLANTED = [*faults.SYNTAX, *faults.NAMES, *faults.COUNTS_AND_ARGUMENTS]
+PLANTED = [*faults.SYNTAX, *faults.NAMES, *faults.COUNTS_AND_ARGUMENTS, *faults.HINTS_AND_NUMBERS]
 REQUIRED = "ROWQ_REQUIRE_TSQL"
 
 

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from tests.static.tsql import hints, rules
 from tests.static.tsql.catalog import Catalog
-from tests.static.tsql.dotnet import DOM, kind, parse, walk
+from tests.static.tsql.dotnet import DOM, is_a, kind, parse, walk
 from tests.static.tsql.findings import Found
 from tests.static.tsql.model import Model
-from tests.static.tsql.rules import complaints
 
 _MODELLED = re.compile(
     r"(Create(OrAlter)?(Procedure|Function|View|Trigger)|Create(Table|Index|Sequence|Schema|Role|"
@@ -51,7 +51,10 @@ class Checker:
         """Resolve all names and return everything found in the scripts asked for, in order."""
         found = self._found.union(self._model.findings())
         for name, fragments in self._statements:
-            for where, words in complaints(fragments, self._catalog):
+            for where, words in (
+                *rules.complaints(fragments, self._catalog),
+                *hints.complaints(fragments, self._catalog),
+            ):
                 found.add(Found(name, where.StartLine, where.StartColumn, "rule", words))
         return sorted(one for one in found if one.name in self._asked)
 
@@ -106,11 +109,11 @@ def definitions(statement: Any) -> Iterator[Any]:
     """Yield the definitions in a statement of a batch, those behind an `if` as well."""
     if _MODELLED.fullmatch(kind(statement)):
         yield statement
-    elif isinstance(statement, DOM.IfStatement):
+    elif is_a(statement, DOM.IfStatement):
         yield from definitions(statement.ThenStatement)
         if statement.ElseStatement is not None:
             yield from definitions(statement.ElseStatement)
-    elif isinstance(statement, DOM.BeginEndBlockStatement):
+    elif is_a(statement, DOM.BeginEndBlockStatement):
         for one in statement.StatementList.Statements:
             yield from definitions(one)
 
@@ -118,8 +121,8 @@ def definitions(statement: Any) -> Iterator[Any]:
 def literals_run(fragments: list[Any]) -> Iterator[Any]:
     """Yield the literals that a statement, or one inside it, runs as a statement."""
     for one in fragments:
-        if isinstance(one, DOM.ExecutableStringList) and one.Strings.Count == 1:
-            yield from (each for each in one.Strings if isinstance(each, DOM.StringLiteral))
+        if is_a(one, DOM.ExecutableStringList) and one.Strings.Count == 1:
+            yield from (each for each in one.Strings if is_a(each, DOM.StringLiteral))
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ _System = import_module("System")
 _Binding = import_module("System.Reflection").BindingFlags
 ANY_MEMBER = _Binding.Public | _Binding.NonPublic | _Binding.Instance
 _StringReader = import_module("System.IO").StringReader
+_answers: dict[tuple[type, type | tuple[type, ...]], bool] = {}
 _reflected: dict[str, list[Any]] = {}
 
 
@@ -42,6 +43,14 @@ def parse(text: str, level: int = 150) -> tuple[Any, list[Any]]:
     return tree, list(errors)
 
 
+def is_a(fragment: Any, class_of: type | tuple[type, ...]) -> bool:
+    """Do what isinstance does; for objects of .NET that is slow, so it is asked once a class."""
+    key = type(fragment), class_of
+    if key not in _answers:
+        _answers[key] = isinstance(fragment, class_of)
+    return _answers[key]
+
+
 def kind(fragment: Any) -> str:
     """Return the name of a fragment's class, such as FunctionCall."""
     return str(fragment.GetType().Name)
@@ -53,7 +62,7 @@ def children(fragment: Any) -> Iterator[Any]:
         value = reader.GetValue(fragment)
         if value is None:
             continue
-        if isinstance(value, DOM.TSqlFragment):
+        if is_a(value, DOM.TSqlFragment):
             yield value
         else:
             yield from value

@@ -6,8 +6,14 @@ SYNTAX = [
     ("begin catch", "begin ctch"),
     ("end catch;", "end catc;"),
     ("where p.shelf_id = @shelf_id and p.seq >= 0", "where p.shelf_id = @shelf_id and"),
-    ("with (rowlock, updlock, readpast, forceseek)", "with (rowlock, updlock, readpast, forceseek"),
-    ("with (rowlock, updlock, readpast, forceseek)", "with (rowlock, uplock, readpast, forceseek)"),
+    (
+        "with (rowlock, updlock, readpast, readcommittedlock, forceseek)",
+        "with (rowlock, updlock, readpast, readcommittedlock, forceseek",
+    ),
+    (
+        "with (rowlock, updlock, readpast, readcommittedlock, forceseek)",
+        "with (rowlock, uplock, readpast, readcommittedlock, forceseek)",
+    ),
     ("order by p.seq, p.parcel_id\n        )", "order by p.seq, p.parcel_id\n"),
     ("option (maxdop 1)", "option (maxdop)"),
     ("commit transaction;", "comit transaction;"),
@@ -80,4 +86,19 @@ COUNTS_AND_ARGUMENTS = [
     ("depot.Microseconds(t.until)", "depot.Microseconds(t.until, 1)"),
     ("isnull(@seconds, 30)", "isnull(@seconds)"),
     ("dateadd(second, ", "dateadd(secnd, "),
+]
+
+HINTS_AND_NUMBERS = [
+    ("(rowlock, updlock, readpast,", "(rowlock, updlock, readpast, readuncommitted,"),
+    ("readpast, readcommittedlock, forceseek", "readpast, forceseek"),
+    ("(rowlock, updlock,", "(rowlock, tablock, updlock,"),
+    ("where p.shelf_id = @shelf_id and p.seq >= 0", "where p.seq >= 0"),
+    ("insert into depot.parcel (", "insert into depot.parcel with (readpast, readcommittedlock) ("),
+    ("into depot.taken (shelf_id,", "into depot.counted (shelf_id,"),
+    (
+        "@taken_id bigint = next value for depot.parcel_number",
+        "@taken_id bigint = isnull(next value for depot.parcel_number, 0)",
+    ),
+    ("select t.parcel_id, t.attempt, t.until", "select @answer = 1, t.attempt, t.until"),
+    ("declare @message nvarchar(2048)", "declare @message nvarchar(max)"),
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.static.tsql import builtins
 from tests.static.tsql.catalog import Catalog, Table, object_name
-from tests.static.tsql.dotnet import DOM, kind
+from tests.static.tsql.dotnet import DOM, is_a, kind
 from tests.static.tsql.scope import Scope, first_query
 
 Complaint = tuple[Any, str]
@@ -22,9 +22,9 @@ def complaints(fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
     scope = Scope(catalog, fragments)
     for fragment in fragments:
         for class_of, check in _CHECKS.items():
-            if isinstance(fragment, class_of):
+            if is_a(fragment, class_of):
                 yield from check(fragment, scope, catalog)
-    if isinstance(fragments[0], DOM.ProcedureStatementBodyBase):
+    if is_a(fragments[0], DOM.ProcedureStatementBodyBase):
         yield from _unknown_columns(fragments, scope)
 
 
@@ -45,7 +45,7 @@ def _function(call: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
 
 
 def _own_function(call: Any, name: str, count: int, catalog: Catalog) -> Iterator[Complaint]:
-    if isinstance(call.CallTarget, DOM.MultiPartIdentifierCallTarget):
+    if is_a(call.CallTarget, DOM.MultiPartIdentifierCallTarget):
         full = f"{object_name(call.CallTarget.MultiPartIdentifier)}.{name}"
         known = catalog.routines.get(full)
         if known is not None and count != len(known):
@@ -136,7 +136,7 @@ def _written(where: Any, table: Table | None, given: list[str]) -> Iterator[Comp
 def _unknown_columns(fragments: list[Any], scope: Scope) -> Iterator[Complaint]:
     parts = [_part_of_date(one) for one in fragments]
     for one in fragments:
-        is_column = isinstance(one, DOM.ColumnReferenceExpression)
+        is_column = is_a(one, DOM.ColumnReferenceExpression)
         if is_column and one.MultiPartIdentifier is not None and one not in parts:
             names = [each.Value.lower() for each in one.MultiPartIdentifier.Identifiers]
             if fault := _fault_of_column(names, scope):
@@ -145,7 +145,7 @@ def _unknown_columns(fragments: list[Any], scope: Scope) -> Iterator[Complaint]:
 
 def _part_of_date(one: Any) -> Any:
     """Return the word in a call that looks like a column and is a part of a date, or None."""
-    if not isinstance(one, DOM.FunctionCall):
+    if not is_a(one, DOM.FunctionCall):
         return None
     is_dated = one.FunctionName.Value.lower() in builtins.DATE_FUNCTIONS
     return one.Parameters[0] if is_dated and one.Parameters.Count else None
@@ -164,9 +164,9 @@ def _fault_of_column(names: list[str], scope: Scope) -> str | None:
 
 
 def _table(target: Any, scope: Scope) -> Table | None:
-    if isinstance(target, DOM.NamedTableReference):
+    if is_a(target, DOM.NamedTableReference):
         return scope.tables.get(object_name(target.SchemaObject))
-    if isinstance(target, DOM.VariableTableReference):
+    if is_a(target, DOM.VariableTableReference):
         return scope.tables.get(target.Variable.Name.lower())
     return None
 
@@ -177,9 +177,9 @@ def _last(column: Any) -> str:
 
 def _widths(source: Any) -> Iterator[int]:
     """Yield how many values each row of an insert's source has, where that can be said."""
-    if isinstance(source, DOM.ValuesInsertSource):
+    if is_a(source, DOM.ValuesInsertSource):
         yield from (row.ColumnValues.Count for row in source.RowValues)
-    elif isinstance(source, DOM.SelectInsertSource):
+    elif is_a(source, DOM.SelectInsertSource):
         width = _width(first_query(source.Select).SelectElements)
         if width is not None:
             yield width

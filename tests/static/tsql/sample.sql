@@ -41,6 +41,16 @@ create table depot.taken (
 );
 create index ix_taken_until on depot.taken (shelf_id, until) include (attempt);
 go
+create table depot.counted (
+    shelf_id  int not null,
+    taken_id  bigint not null,
+    parcel_id bigint not null,
+    attempt   smallint not null,
+    until     datetime2(6) not null,
+    constraint pk_counted primary key clustered (shelf_id, taken_id, parcel_id),
+    constraint ck_counted_attempt check (attempt >= 0)
+);
+go
 create table depot.gone (
     gone_at   datetime2(6) not null,
     parcel_id bigint not null,
@@ -95,7 +105,7 @@ begin
     begin try
         with first_ones as (
             select top (@batch_size) p.shelf_id, p.seq, p.parcel_id, p.attempt
-            from depot.parcel p with (rowlock, updlock, readpast, forceseek)
+            from depot.parcel p with (rowlock, updlock, readpast, readcommittedlock, forceseek)
             where p.shelf_id = @shelf_id and p.seq >= 0
             order by p.seq, p.parcel_id
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.static.tsql.catalog import Catalog, Table, object_name, table_of
-from tests.static.tsql.dotnet import DOM, kind
+from tests.static.tsql.dotnet import DOM, is_a, kind
 
 Columns = frozenset[str]
 """Names in lower case."""
@@ -46,23 +46,23 @@ class Scope:
 
     def _note_variables(self) -> None:
         for one in self._body:
-            if isinstance(one, DOM.DeclareTableVariableBody):
+            if is_a(one, DOM.DeclareTableVariableBody):
                 self.tables[one.VariableName.Value.lower()] = table_of(one.Definition)
-            elif isinstance(one, DOM.DeclareVariableElement) and one.DataType.Name is not None:
+            elif is_a(one, DOM.DeclareVariableElement) and one.DataType.Name is not None:
                 type_name = object_name(one.DataType.Name)
                 if type_name in self._types:
                     self.tables[one.VariableName.Value.lower()] = self._types[type_name]
 
     def _note_expressions(self) -> None:
         for one in self._body:
-            if isinstance(one, DOM.CommonTableExpression):
+            if is_a(one, DOM.CommonTableExpression):
                 name = one.ExpressionName.Value.lower()
                 columns = _columns_of(one.QueryExpression, one.Columns)
                 self._sources[name] = self._sources.get(name, frozenset()) | columns
 
     def _aliases(self) -> Iterator[tuple[str, Columns]]:
         for one in self._body:
-            if isinstance(one, DOM.TableReferenceWithAlias):
+            if is_a(one, DOM.TableReferenceWithAlias):
                 name, columns = self._source(one)
                 yield (one.Alias.Value.lower() if one.Alias is not None else name), columns
 
@@ -90,7 +90,7 @@ class Scope:
 
     def _given_names(self) -> Iterator[str]:
         for one in self._body:
-            if isinstance(one, DOM.SelectScalarExpression) and one.ColumnName is not None:
+            if is_a(one, DOM.SelectScalarExpression) and one.ColumnName is not None:
                 yield one.ColumnName.Value.lower()
 
 
@@ -103,14 +103,14 @@ def _columns_of(query: Any, listed: Any) -> Columns:
 
 def first_query(query: Any) -> Any:
     """Return the first `select` of what may be several in a union, or in parentheses."""
-    while not isinstance(query, DOM.QuerySpecification):
-        is_pair = isinstance(query, DOM.BinaryQueryExpression)
+    while not is_a(query, DOM.QuerySpecification):
+        is_pair = is_a(query, DOM.BinaryQueryExpression)
         query = query.FirstQueryExpression if is_pair else query.QueryExpression
     return query
 
 
 def _name_of(element: Any) -> str:
-    if not isinstance(element, DOM.SelectScalarExpression):
+    if not is_a(element, DOM.SelectScalarExpression):
         return "*"
     if element.ColumnName is not None:
         return str(element.ColumnName.Value).lower()
