@@ -6,6 +6,8 @@ import contextlib
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -63,7 +65,10 @@ class SqlserverServer:
         self._sessions: list[tuple[Any, int]] = []
         with self._admin() as connection:
             version, edition, kind, babelfish, text = connection.execute(_WHAT).fetchone()
-        self.is_babelfish = bool(babelfish) or "babelfish" in text.lower()
+            self.is_babelfish = bool(babelfish) or "babelfish" in text.lower()
+            if self.is_babelfish:
+                _shim().prepare_server(connection)
+                _shim().teach_migrations()
         self.product = "babelfish" if self.is_babelfish else "sqlserver"
         self.name = self.product + (_babelfish(text) if self.is_babelfish else _series(version))
         what = f"SQL Server {version}, {_AZURE.get(kind, edition)}"
@@ -81,7 +86,11 @@ class SqlserverServer:
             if not self.is_babelfish:
                 for option in _OPTIONS:
                     connection.execute(f"alter database {name} {option}")
-        return with_database(self._url, name)
+        url = with_database(self._url, name)
+        if self.is_babelfish:
+            with contextlib.closing(ENGINE.connect(url)) as connection:
+                _shim().prepare_database(connection)
+        return url
 
     def drop_database(self, url: str) -> None:
         """Drop a database made by fresh_database, whoever is connected to it."""
@@ -157,6 +166,11 @@ class SqlserverServer:
 def with_database(url: str, name: str) -> str:
     """Return the URL of another database on the same server."""
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+
+
+def _shim() -> ModuleType:
+    """Return what rewrites for Babelfish; it loads the driver, which is not everywhere."""
+    return import_module("tests.engines.babelfish")
 
 
 def _number(connection: Any) -> int:

@@ -15,7 +15,7 @@ PER_QUEUE = (
 # Names compare by their bytes, as the routines compare them: trailing blanks count.
 _PART = (
     "part_id = (select q.part_id from rowq.queue q"
-    " where q.queue_key = convert(varbinary(400), cast(? as nvarchar(200))) + 0x01)"
+    " where q.queue_key = convert(varbinary(402), cast(? as nvarchar(200)) + N'.'))"
 )
 _CENSUS = {
     state: f"select message_id from rowq.{state} where {_PART}"
