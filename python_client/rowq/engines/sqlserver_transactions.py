@@ -15,6 +15,8 @@ _OPEN = """
     if @@trancount = 0 begin transaction;
     while @@trancount > 1 commit transaction;
 """
+# So that there is something to roll back where the server, or somebody's statement, has done it.
+_REOPEN = "if @@trancount = 0 begin transaction;"
 _IDENTITY = "select current_transaction_id()"
 _BACK_TO = """
     if xact_state() = 1 rollback transaction {name};
@@ -88,6 +90,7 @@ def _undo(connection: Any) -> None:
     """Roll back and return to autocommit; a connection that cannot do that is closed."""
     error = load_driver().Error
     try:
+        execute(connection, _REOPEN)
         connection.rollback()
         connection.autocommit = True
     except error:

@@ -92,6 +92,7 @@ def test_what_sql_has_no_word_for_is_refused_by_name(
 
 
 @pytest.mark.promise("P20")
+@pytest.mark.requires("genuine")
 def test_a_nul_in_a_text_comes_out_as_it_went_in(own: Connection, queue_name: str) -> None:
     queue = rowq.Queue(own)
     queue.enqueue(queue_name, text="a\0b", headers={"\0": "\0"}, message_type="\0")

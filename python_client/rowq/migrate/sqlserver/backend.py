@@ -46,6 +46,10 @@ class Connection:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.driver_connection, name)
 
+    def close(self) -> None:
+        """Close, harmlessly when that has happened before."""
+        ENGINE.close(self.driver_connection)
+
     def execute(self, text: str) -> list[str]:
         """Run a script, one batch after the other; return what the server said beside."""
         said: list[str] = []
