@@ -34,24 +34,24 @@ begin
     -- A refusal must not doom the caller's transaction.
     if @is_own = 0
         set xact_abort off;
-    exec rowq.InternalCheckRange N'batch_size', @batch_size, 1, 1000, @is_required = 1;
-    exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
-    if @worker_name is not null
-        and len((@worker_name + N'.') collate Latin1_General_100_CI_AS_SC) > 201
-        exec rowq.InternalRefuse N'worker_name is longer than 200 characters';
-
-    -- If the caller's transaction begins here, then at the caller's isolation level.
-    if @is_own = 0
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
-    set transaction isolation level read committed;
-
     while @tries_left > 0
     begin
         begin try
-            if @is_own = 1
-                begin transaction;
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
             set @claim_id = null;
             set @taken = 0;
+            exec rowq.InternalCheckRange N'batch_size', @batch_size, 1, 1000, @is_required = 1;
+            exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
+            if @worker_name is not null
+                and len((@worker_name + N'.') collate Latin1_General_100_CI_AS_SC) > 201
+                exec rowq.InternalRefuse N'worker_name is longer than 200 characters';
+
+            if @is_own = 1
+                begin transaction;
             exec rowq.InternalRequireQueue
                 @queue_name, @part_id output, @lease_seconds = @default_seconds output,
                 @is_paused = @is_paused output;
@@ -65,7 +65,8 @@ begin
             if @is_paused = 0
             begin
                 set @claim_id = next value for rowq.claim_seq;
-                exec rowq.InternalTakeReady @part_id, @claim_id, @batch_size, @is_own, @taken output;
+                exec rowq.InternalTakeReady
+                    @part_id, @claim_id, @batch_size, @is_own, @taken output;
                 if @taken = 0
                 begin
                     -- Nothing ready: what has become due meanwhile need not wait for maintain.

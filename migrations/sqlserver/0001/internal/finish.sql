@@ -43,7 +43,7 @@ begin
         from @keys j
         inner join rowq.dedup k with (rowlock, forceseek)
             on k.part_id = @part_id
-           and k.dedup_key = convert(varbinary(800), j.dedup_key) + 0x01
+           and k.dedup_key = convert(varbinary(802), j.dedup_key + N'.')
            and k.message_id = j.message_id
         where j.dedup_key is not null
         option (loop join, force order, maxdop 1);

@@ -23,7 +23,7 @@ begin
        and m.dedup_key is not null
     inner join rowq.dedup k with (rowlock, forceseek)
         on k.part_id = @part_id
-       and k.dedup_key = convert(varbinary(800), m.dedup_key) + 0x01
+       and k.dedup_key = convert(varbinary(802), m.dedup_key + N'.')
        and k.message_id = j.message_id
     option (loop join, force order, maxdop 1);
 end

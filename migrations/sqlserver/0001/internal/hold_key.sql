@@ -17,7 +17,7 @@ begin
 -- errors    none
 -- differs   nothing
     set nocount on;
-    declare @key varbinary(801) = convert(varbinary(800), @dedup_key) + 0x01;
+    declare @key varbinary(802) = convert(varbinary(802), @dedup_key + N'.');
     set @holder = null;
 
     while 1 = 1

@@ -19,13 +19,13 @@ begin
 -- errors    RQ701 RQ711
 -- differs   nothing
     set nocount on;
-    declare @queue_key varbinary(401);
+    declare @queue_key varbinary(402);
     set @part_id = null;
 
     -- Longer than any name: what is cut off below could make it look like one.
     if datalength(@queue_name) <= 400
     begin
-        set @queue_key = convert(varbinary(400), @queue_name) + 0x01;
+        set @queue_key = convert(varbinary(402), @queue_name + N'.');
         select @part_id = q.part_id, @lease_seconds = q.lease_seconds,
                @max_attempts = q.max_attempts, @archive_days = q.archive_days,
                @is_paused = iif(q.paused_at is null, 0, 1)

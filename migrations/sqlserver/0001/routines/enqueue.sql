@@ -41,23 +41,24 @@ begin
     -- A refusal must not doom the caller's transaction.
     if @is_own = 0
         set xact_abort off;
-    if @body is not null and @body_binary is not null
-        exec rowq.InternalRefuse N'body and body_binary exclude each other';
-    exec rowq.InternalCheckMessage
-        @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key, @max_attempts;
-    set @lane = @priority * 2 + 1;
-
-    -- If the caller's transaction begins here, then at the caller's isolation level.
-    if @is_own = 0
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
-    set transaction isolation level read committed;
-
     while @tries_left > 0
     begin
         begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            set @holder = null;
+            if @body is not null and @body_binary is not null
+                exec rowq.InternalRefuse N'body and body_binary exclude each other';
+            exec rowq.InternalCheckMessage
+                @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key,
+                @max_attempts;
+            set @lane = @priority * 2 + 1;
+
             if @is_own = 1
                 begin transaction;
-            set @holder = null;
             exec rowq.InternalRequireQueue @queue_name, @part_id output;
             exec rowq.InternalEnter @part_id, @queue_name;
 

@@ -40,7 +40,7 @@ begin
     declare @new table (
         position   int not null primary key,
         message_id bigint not null,
-        key_bytes  varbinary(801) null,
+        key_bytes  varbinary(802) null,
         key_place  int not null,
         lane       smallint not null,
         due_at     datetime2(6) null,
@@ -50,88 +50,104 @@ begin
     -- A refusal must not doom the caller's transaction.
     if @is_own = 0
         set xact_abort off;
-    if @queue_name is null
-        exec rowq.InternalRefuseQueue @queue_name;
-    -- An array is type 4. openjson raises on what is no JSON: isjson comes first.
-    if isjson(@messages) = 1
-        select @is_array = iif(max(j.[type]) = 4, 1, 0)
-        from openjson(concat(N'[', @messages, N']')) j;
-    if @is_array = 1
-        select @is_array = iif(count(*) > 10000, 0, 1)
-        from openjson(@messages) j;
-    if @is_array = 0
-        exec rowq.InternalRefuse N'messages must be a JSON array of at most 10000 objects';
-
-    -- The short values, and what is to be known of the long ones, which stay in the JSON.
-    insert into @given (position, name, kind, value, size, is_base64, moment)
-    select cast(e.[key] as int) + 1, left(p.[key], 60), coalesce(p.[type], e.[type]),
-           left(p.value, 402),
-           case
-               when p.[key] in (N'message_type', N'dedup_key')
-                   then len((p.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
-           end,
-           case
-               when p.[key] <> N'body_base64' then 0
-               when p.value collate Latin1_General_100_BIN2 like N'%[^A-Za-z0-9+/=]%' then 0
-               when p.value like N'%=[^=]%' or p.value like N'%===' then 0
-               else iif(len(p.value) % 4 = 0, 1, 0)
-           end,
-           m.moment
-    from openjson(@messages) e
-    outer apply openjson(iif(e.[type] = 5, e.value, N'{}')) p
-    outer apply (
-        -- 2030-12-31T23:59:59.123456+01:00; the time zone may be Z, +0100 or nothing, which is UTC.
-        select cast(
-                   switchoffset(
-                       try_cast(
-                           iif(
-                               z.text like N'%:%[+-][0-9][0-9][0-9][0-9]',
-                               stuff(z.text, len(z.text) - 1, 0, N':'), z.text
-                           ) as datetimeoffset(6)
-                       ), N'+00:00'
-                   ) as datetime2(6)
-               ) as moment
-        from (
-            select stuff(replace(left(p.value, 60), N'Z', N'+00:00'), 11, 1, N' ') as text
-            where p.[key] = N'run_at'
-              and p.[type] = 1
-              and p.value like
-                  N'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9][T ][0-9][0-9]:[0-9][0-9]%'
-        ) z
-    ) m;
-    exec rowq.InternalCheckGiven @given;
-
-    insert into @parsed (
-        position, lane, delay_seconds, run_at, message_type, dedup_key, key_place, max_attempts
-    )
-    select h.position, coalesce(h.priority, 5) * 2 + 1, h.delay_seconds, h.run_at, h.message_type,
-           h.dedup_key, row_number() over (partition by h.dedup_key order by h.position),
-           h.max_attempts
-    from (
-        select g.position,
-               max(case when g.name = N'priority' then try_cast(g.value as int) end) as priority,
-               max(case when g.name = N'delay_seconds' then try_cast(g.value as float) end)
-                   as delay_seconds,
-               max(g.moment) as run_at,
-               max(case when g.name = N'message_type' then g.value end) as message_type,
-               max(case when g.name = N'dedup_key' then g.value end) as dedup_key,
-               max(case when g.name = N'max_attempts' then try_cast(g.value as smallint) end)
-                   as max_attempts
-        from @given g
-        group by g.position
-    ) h;
-
-    -- If the caller's transaction begins here, then at the caller's isolation level.
-    if @is_own = 0
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
-    set transaction isolation level read committed;
-
     while @tries_left > 0
     begin
         begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            delete from @given;
+            delete from @parsed;
+            delete from @new;
+            if @queue_name is null
+                exec rowq.InternalRefuseQueue @queue_name;
+            -- An array is type 4. openjson raises on what is no JSON: isjson comes first.
+            if isjson(@messages) = 1
+                select @is_array = iif(max(j.[type]) = 4, 1, 0)
+                from openjson(concat(N'[', @messages, N']')) j;
+            if @is_array = 1
+                select @is_array = iif(count(*) > 10000, 0, 1)
+                from openjson(@messages) j;
+            if @is_array = 0
+                exec rowq.InternalRefuse N'messages must be a JSON array of at most 10000 objects';
+
+            -- The short values, and what is to be known of the long ones, which stay in the JSON.
+            insert into @given (position, name, kind, value, size, is_base64, moment)
+            select cast(e.[key] as int) + 1, left(p.[key], 60), coalesce(p.[type], e.[type]),
+                   left(p.value, 402),
+                   case
+                       when p.[key] in (N'message_type', N'dedup_key')
+                           then len((p.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
+                   end,
+                   case
+                       when p.[key] <> N'body_base64' then 0
+                       when p.value collate Latin1_General_100_BIN2 like N'%[^A-Za-z0-9+/=]%' then 0
+                       when p.value like N'%=[^=]%' or p.value like N'%===' then 0
+                       else iif(len(p.value) % 4 = 0, 1, 0)
+                   end,
+                   m.moment
+            from openjson(@messages) e
+            outer apply openjson(iif(e.[type] = 5, e.value, N'{}')) p
+            outer apply (
+                -- As 2030-12-31T23:59:59.123456+01:00; the zone may be Z, +0100 or none, for UTC.
+                select dateadd(minute, -t.minutes, t.moment) as moment
+                from (
+                    select left(p.value, 60) as value,
+                           case
+                               when right(p.value, 1) = N'Z' then 1
+                               when substring(p.value, len(p.value) - 4, 1) in (N'-', N'+') then 5
+                               when substring(p.value, len(p.value) - 5, 1) in (N'-', N'+') then 6
+                               else 0
+                           end as length
+                    where p.[key] = N'run_at'
+                      and p.[type] = 1
+                      and len(p.value) < 60
+                      and p.value like
+                          N'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9][T ][0-9][0-9]:[0-9][0-9]%'
+                ) z
+                cross apply (
+                    select try_cast(
+                               stuff(left(z.value, len(z.value) - z.length), 11, 1, N' ')
+                               as datetime2(6)
+                           ) as moment,
+                           iif(left(right(z.value, z.length), 1) = N'-', -1, 1)
+                           * iif(
+                               z.length < 5, 0,
+                               60 * try_cast(substring(right(z.value, z.length), 2, 2) as int)
+                               + try_cast(right(z.value, 2) as int)
+                           ) as minutes
+                ) t
+                where t.minutes between -840 and 840
+                  and t.moment > '19000101'
+            ) m;
+            exec rowq.InternalCheckGiven @given;
+
+            insert into @parsed (
+                position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
+                max_attempts
+            )
+            select h.position, coalesce(h.priority, 5) * 2 + 1, h.delay_seconds, h.run_at,
+                   h.message_type, h.dedup_key,
+                   row_number() over (partition by h.dedup_key order by h.position), h.max_attempts
+            from (
+                select g.position,
+                       max(case when g.name = N'priority' then try_cast(g.value as int) end)
+                           as priority,
+                       max(case when g.name = N'delay_seconds' then try_cast(g.value as float) end)
+                           as delay_seconds,
+                       max(g.moment) as run_at,
+                       max(case when g.name = N'message_type' then g.value end) as message_type,
+                       max(case when g.name = N'dedup_key' then g.value end) as dedup_key,
+                       max(case when g.name = N'max_attempts' then try_cast(g.value as int) end)
+                           as max_attempts
+                from @given g
+                group by g.position
+            ) h;
+
             if @is_own = 1
                 begin transaction;
-            delete from @new;
             exec rowq.InternalRequireQueue @queue_name, @part_id output;
             exec rowq.InternalEnter @part_id, @queue_name;
 
@@ -143,7 +159,7 @@ begin
             set @now = sysutcdatetime();
             insert into @new (position, message_id, key_bytes, key_place, lane, due_at)
             select p.position, next value for rowq.message_seq,
-                   convert(varbinary(800), p.dedup_key) + 0x01, p.key_place, p.lane,
+                   convert(varbinary(802), p.dedup_key + N'.'), p.key_place, p.lane,
                    coalesce(
                        p.run_at,
                        dateadd(

@@ -30,18 +30,18 @@ begin
     -- A refusal must not doom the caller's transaction.
     if @is_own = 0
         set xact_abort off;
-    if @claim_id is null
-        exec rowq.InternalRefuse N'claim_id is missing';
-    exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
-
-    -- If the caller's transaction begins here, then at the caller's isolation level.
-    if @is_own = 0
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
-    set transaction isolation level read committed;
-
     while @tries_left > 0
     begin
         begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            if @claim_id is null
+                exec rowq.InternalRefuse N'claim_id is missing';
+            exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
+
             if @is_own = 1
                 begin transaction;
             exec rowq.InternalRequireQueue

@@ -34,25 +34,26 @@ begin
     -- A refusal must not doom the caller's transaction.
     if @is_own = 0
         set xact_abort off;
-    exec rowq.InternalCheckIds @message_ids;
-    if @claim_id is null
-        exec rowq.InternalRefuse N'claim_id is missing';
-    if @message_ids is not null
-        insert into @asked (place, message_id)
-        select cast(j.[key] as int), cast(j.value as bigint)
-        from openjson(@message_ids) j;
-
-    -- If the caller's transaction begins here, then at the caller's isolation level.
-    if @is_own = 0
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
-    set transaction isolation level read committed;
-
     while @tries_left > 0
     begin
         begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            delete from @asked;
+            delete from @taken;
+            exec rowq.InternalCheckIds @message_ids;
+            if @claim_id is null
+                exec rowq.InternalRefuse N'claim_id is missing';
+            if @message_ids is not null
+                insert into @asked (place, message_id)
+                select cast(j.[key] as int), cast(j.value as bigint)
+                from openjson(@message_ids) j;
+
             if @is_own = 1
                 begin transaction;
-            delete from @taken;
             exec rowq.InternalRequireQueue @queue_name, @part_id output;
             exec rowq.InternalEnter @part_id, @queue_name;
             exec rowq.InternalHoldClaim @part_id, @claim_id, @message_ids;

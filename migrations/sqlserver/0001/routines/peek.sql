@@ -32,36 +32,41 @@ begin
         primary key (lane, seq, message_id)
     );
 
-    exec rowq.InternalCheckRange N'batch_size', @batch_size, 1, 1000, @is_required = 1;
-    -- Where this begins the caller's transaction, it does so at the caller's isolation level.
-    select @joined = m.value from rowq.meta m where m.name = N'schema_version';
-    set transaction isolation level read committed;
-    exec rowq.InternalRequireQueue @queue_name, @part_id output;
+    begin try
+        exec rowq.InternalCheckRange N'batch_size', @batch_size, 1, 1000, @is_required = 1;
+        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        set transaction isolation level read committed;
+        exec rowq.InternalRequireQueue @queue_name, @part_id output;
 
-    while @left > 0
-    begin
-        set @next = null;
-        select top (1) @next = l.lane, @floor = l.floor
-        from rowq.lane l with (readuncommitted, forceseek)
-        where l.part_id = @part_id
-          and l.lane > @lane
-          and l.is_open = 1
-        order by l.lane
-        option (maxdop 1, keepfixed plan);
-        if @next is null
-            break;
-        set @lane = @next;
+        while @left > 0
+        begin
+            set @next = null;
+            select top (1) @next = l.lane, @floor = l.floor
+            from rowq.lane l with (readuncommitted, forceseek)
+            where l.part_id = @part_id
+              and l.lane > @lane
+              and l.is_open = 1
+            order by l.lane
+            option (maxdop 1, keepfixed plan);
+            if @next is null
+                break;
+            set @lane = @next;
 
-        insert into @found (lane, seq, message_id, attempt)
-        select top (@left) r.lane, r.seq, r.message_id, r.attempt
-        from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
-        where r.part_id = @part_id
-          and r.lane = @lane
-          and r.seq >= @floor
-        order by r.seq, r.message_id
-        option (maxdop 1, keepfixed plan);
-        set @left -= @@rowcount;
-    end;
+            insert into @found (lane, seq, message_id, attempt)
+            select top (@left) r.lane, r.seq, r.message_id, r.attempt
+            from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+            where r.part_id = @part_id
+              and r.lane = @lane
+              and r.seq >= @floor
+            order by r.seq, r.message_id
+            option (maxdop 1, keepfixed plan);
+            set @left -= @@rowcount;
+        end;
+    end try
+    begin catch
+        throw;
+    end catch;
 
     select m.message_id, j.lane / 2 as priority, cast(j.attempt as int) as attempt,
            m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at, m.last_error

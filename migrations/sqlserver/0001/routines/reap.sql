@@ -29,16 +29,16 @@ begin
     -- A refusal must not doom the caller's transaction.
     if @is_own = 0
         set xact_abort off;
-    exec rowq.InternalCheckBatchSize @batch_size;
-
-    -- If the caller's transaction begins here, then at the caller's isolation level.
-    if @is_own = 0
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
-    set transaction isolation level read committed;
-
     while @tries_left > 0
     begin
         begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            exec rowq.InternalCheckBatchSize @batch_size;
+
             if @is_own = 1
                 begin transaction;
             exec rowq.InternalRequireQueue

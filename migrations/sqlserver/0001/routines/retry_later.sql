@@ -39,28 +39,29 @@ begin
     -- A refusal must not doom the caller's transaction.
     if @is_own = 0
         set xact_abort off;
-    exec rowq.InternalCheckIds @message_ids;
-    if @claim_id is null
-        exec rowq.InternalRefuse N'claim_id is missing';
-    exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
-    if @message_ids is not null
-        insert into @asked (place, message_id)
-        select cast(j.[key] as int), cast(j.value as bigint)
-        from openjson(@message_ids) j;
-
-    -- If the caller's transaction begins here, then at the caller's isolation level.
-    if @is_own = 0
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
-    set transaction isolation level read committed;
-
     while @tries_left > 0
     begin
         begin try
-            if @is_own = 1
-                begin transaction;
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            delete from @asked;
             delete from @taken;
             delete from @alive;
             delete from @worn;
+            exec rowq.InternalCheckIds @message_ids;
+            if @claim_id is null
+                exec rowq.InternalRefuse N'claim_id is missing';
+            exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
+            if @message_ids is not null
+                insert into @asked (place, message_id)
+                select cast(j.[key] as int), cast(j.value as bigint)
+                from openjson(@message_ids) j;
+
+            if @is_own = 1
+                begin transaction;
             exec rowq.InternalRequireQueue
                 @queue_name, @part_id output, @max_attempts = @max_attempts output;
             exec rowq.InternalEnter @part_id, @queue_name;

@@ -1,13 +1,13 @@
 -- Settings of a queue. part_id stands in the key of every table below and is never reused.
--- queue_key is what is compared: the bytes of the name and one byte more, because SQL Server takes
--- trailing blanks of a text, and trailing zeros of bytes, for nothing. All times are UTC.
+-- queue_key is what is compared: the bytes of the name and a dot, because SQL Server takes trailing
+-- blanks of a text, and trailing zeros of bytes, for nothing. All times are UTC.
 set quoted_identifier on;
 set ansi_nulls on;
 go
 if object_id(N'rowq.queue') is null
 create table rowq.queue (
     part_id              int identity (1, 1) not null,
-    queue_key            varbinary(401) not null,
+    queue_key            varbinary(402) not null,
     queue_name           nvarchar(200) collate Latin1_General_100_BIN2 not null,
     lease_seconds        int not null constraint queue_lease_seconds_df default 30,
     max_attempts         smallint not null constraint queue_max_attempts_df default 10,
