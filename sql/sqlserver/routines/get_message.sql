@@ -69,8 +69,8 @@ begin
                    cast(null as nvarchar(400)) as worker_name,
                    cast(null as datetime2(6)) as lease_until, a.finished_at,
                    cast(null as nvarchar(4000)) as last_error
-            from rowq.archive a
-                with (index (archive_message_ix), rowlock, readpast, readcommittedlock)
+            from rowq.archived a
+                with (index (archived_message_ix), rowlock, readpast, readcommittedlock)
             where a.part_id = @part_id
               and a.message_id = @message_id;
     end try

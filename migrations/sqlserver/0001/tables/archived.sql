@@ -10,8 +10,8 @@ go
 if not exists (select 1 from sys.partition_schemes s where s.name = N'rowq_day')
 create partition scheme rowq_day as partition rowq_day all to ([PRIMARY]);
 go
-if object_id(N'rowq.archive') is null
-create table rowq.archive (
+if object_id(N'rowq.archived') is null
+create table rowq.archived (
     part_id      int not null,
     finished_at  datetime2(6) not null,
     message_id   bigint not null,
@@ -24,18 +24,18 @@ create table rowq.archive (
     headers      nvarchar(max) collate Latin1_General_100_BIN2 null,
     body         nvarchar(max) collate Latin1_General_100_BIN2 null,
     body_binary  varbinary(max) null,
-    constraint archive_pk primary key clustered (part_id, finished_at, message_id)
+    constraint archived_pk primary key clustered (part_id, finished_at, message_id)
         with (data_compression = page) on rowq_day (finished_at)
 ) on rowq_day (finished_at);
 go
 if not exists (
     select 1
     from sys.indexes i
-    where i.object_id = object_id(N'rowq.archive')
-      and i.name = N'archive_message_ix'
+    where i.object_id = object_id(N'rowq.archived')
+      and i.name = N'archived_message_ix'
 )
-create nonclustered index archive_message_ix on rowq.archive (part_id, message_id)
+create nonclustered index archived_message_ix on rowq.archived (part_id, message_id)
     with (data_compression = page) on rowq_day (finished_at);
 go
-alter table rowq.archive set (lock_escalation = auto);
+alter table rowq.archived set (lock_escalation = auto);
 go
