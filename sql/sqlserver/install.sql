@@ -89,3 +89,4 @@
 :r routines/resume_queue.sql
 :r routines/retry_later.sql
 :r routines/version.sql
+:r grants.sql

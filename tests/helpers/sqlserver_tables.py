@@ -8,7 +8,7 @@ from typing import Any
 Connection = Any
 
 PER_QUEUE = (
-    "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archive",
+    "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archived",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
@@ -22,7 +22,7 @@ _CENSUS = {
     for state in ("ready", "delayed", "leased", "dead")
 }
 _FINISHED = tuple(
-    f"select message_id, state from rowq.{table} where {_PART}" for table in ("finished", "archive")
+    f"select message_id, state from rowq.{table} where {_PART}" for table in ("finished", "archived")
 )
 
 # Table and what to move in it. Rows that others hold, or have not committed, are passed over. A

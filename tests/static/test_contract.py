@@ -204,4 +204,12 @@ def test_sqlserver_grants_give_each_role_its_routines_and_nothing_else() -> None
         for name, entry in routines_of("sqlserver").items()
         for role in entry["roles"]
     ]
+    # Whoever calls a procedure that declares a variable of a table type needs a right on the type.
+    types = re.findall(r"^create type (\S+) as table", tsql_types(), re.MULTILINE)
+    roles = {role for _, _, role in wanted}
+    wanted += [("execute", f"type::{name}", role) for name in types for role in roles]
     assert sorted(given) == sorted(wanted)
+
+
+def tsql_types() -> str:
+    return (SQL / "sqlserver" / "tables" / "types.sql").read_text(encoding="utf-8")

@@ -27,7 +27,9 @@ begin
         or exists (
             select 1 from rowq.finished f with (readcommittedlock) where f.part_id = @part_id
         )
-        or exists (select 1 from rowq.archived a with (readcommittedlock) where a.part_id = @part_id)
+        or exists (
+            select 1 from rowq.archived a with (readcommittedlock) where a.part_id = @part_id
+        )
         throw 52704, @text, 1;
 end
 go
