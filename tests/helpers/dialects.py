@@ -19,12 +19,15 @@ class Dialect(Protocol):
     database_error: the driver's class of errors that come from the server.
     is_free_of_deadlocks: whether the routines never meet one. Elsewhere they try again by
         themselves, and one that reaches a caller is an error of that call.
+    archive_table: the name of the table that keeps finished messages.
     savepoints_give_back: whether a row is free as soon as its lock is rolled back to a savepoint,
         and not at the end of the transaction only.
     """
 
     @property
     def database_error(self) -> type[Exception]: ...
+    @property
+    def archive_table(self) -> str: ...
     @property
     def is_free_of_deadlocks(self) -> bool: ...
     @property

@@ -7,10 +7,9 @@ from typing import Any
 
 Connection = Any
 
-PER_QUEUE = (
-    "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archived",
-)  # fmt: skip
-"""The tables with rows of a queue's messages."""
+_TABLES = "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished"
+PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
+"""The tables with rows of a queue's messages, by what they hold."""
 
 # Names compare by their bytes, as the routines compare them: trailing blanks count.
 _PART = (
@@ -22,7 +21,8 @@ _CENSUS = {
     for state in ("ready", "delayed", "leased", "dead")
 }
 _FINISHED = tuple(
-    f"select message_id, state from rowq.{table} where {_PART}" for table in ("finished", "archived")
+    f"select message_id, state from rowq.{table} where {_PART}"
+    for table in ("finished", "archived")
 )
 
 # Table and what to move in it. Rows that others hold, or have not committed, are passed over. A
@@ -47,6 +47,7 @@ _CHECKS = ("lane", "check_after", _BACK, "")
 class SqlserverTables:
     """Reads and changes rows of tables, as their owner."""
 
+    archive_table = "rowq.archived"
     is_free_of_deadlocks = False
     savepoints_give_back = False
 
@@ -64,9 +65,9 @@ class SqlserverTables:
     def stored(self, connection: Connection, queue: str) -> dict[str, int]:
         """Return how many rows each table has for a queue."""
         found = {}
-        for table in PER_QUEUE:
+        for what, table in PER_QUEUE.items():
             query = f"select count(*) from rowq.{table} where {_PART}"
-            ((found[table],),) = _rows(connection, query, queue)
+            ((found[what],),) = _rows(connection, query, queue)
         return found
 
     def census(self, connection: Connection, queue: str) -> list[tuple[int, str]]:

@@ -51,6 +51,7 @@ class Session:
         self.id = server.session_id(connection)
         self.queue = Queue(connection)
         self._dialect = dialect_of(connection)
+        self.archive_table = self._dialect.archive_table
         self._thread = ThreadPoolExecutor(1)
         self._started: list[Future[Any]] = []
 
