@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from rowq import migrate
+from tests.static.sources import MIGRATIONS
 from tests.static.tsql import faults, gate, tools
 
 SAMPLE = gate.script(Path(gate.__file__).with_name("sample.sql"))
@@ -45,4 +47,16 @@ def test_a_planted_fault_is_found_near_its_line(
 @pytest.mark.skipif(not gate.SOURCES.exists(), reason="there is no sql/sqlserver")
 def test_every_file_for_sql_server_passes() -> None:
     problems = gate.check(gate.product())
+    assert not problems, "\n".join(map(str, problems))
+
+
+def test_the_script_for_sqlcmd_passes_by_itself() -> None:
+    problems = gate.check([gate.Script("rowq sql", migrate.script("sqlserver"))])
+    assert not problems, "\n".join(map(str, problems))
+
+
+def test_what_migrations_run_besides_passes() -> None:
+    paths = sorted((MIGRATIONS / "sqlserver").glob("*.sql"))
+    problems = gate.check([gate.script(path) for path in paths], gate.product())
+    assert paths
     assert not problems, "\n".join(map(str, problems))

@@ -35,6 +35,7 @@ class Checker:
         self._model = Model()
         self._catalog = Catalog()
         self._statements: list[tuple[str, list[Any]]] = []
+        self._schemas: set[str] = set()
         self._loose = 0
 
     def add(self, name: str, text: str) -> None:
@@ -85,7 +86,14 @@ class Checker:
         self.add(name, lines + literal.Value)
 
     def _add_definition(self, name: str, text: str, statement: Any) -> None:
-        """Model a definition, `create or alter` as the `create` that the model knows."""
+        """Model a definition, `create or alter` as the `create` that the model knows.
+
+        A schema may be made in several places, where it is not there yet.
+        """
+        if is_a(statement, DOM.CreateSchemaStatement):
+            if statement.Name.Value in self._schemas:
+                return
+            self._schemas.add(statement.Name.Value)
         start = statement.StartOffset
         words = text[start : start + statement.FragmentLength]
         if kind(statement).startswith("CreateOrAlter"):
