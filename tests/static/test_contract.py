@@ -166,6 +166,11 @@ def test_contract_names_only_what_it_describes_and_describes_only_what_it_names(
     assert {one["type"] for one in described} == CONTRACT["types"].keys()
 
 
+def test_a_routine_of_some_engines_only_names_engines_that_there_are() -> None:
+    named = {one for entry in CONTRACT["routine"].values() for one in entry.get("engines", ())}
+    assert named <= set(CONTRACT["types"]["text"])
+
+
 def test_every_promise_is_held_by_a_routine_or_by_all_of_them() -> None:
     cited = {number for entry in CONTRACT["routine"].values() for number in entry["promises"]}
     assert cited <= CONTRACT["promises"].keys()

@@ -189,3 +189,18 @@ def test_sqlserver_files_hold_nothing_that_sqlcmd_or_odbc_would_take_for_its_own
     assert "$(" not in text
     assert not re.search(r"^(:|!!)", text, re.MULTILINE)
     assert not re.search(r"[{}]", code_of(text))
+
+
+def sqlserver_names() -> set[str]:
+    """Return everything that the files for SQL Server create in the schema, as it is spelled."""
+    created = r"^create (?:or alter )?(?:table|sequence|type|procedure|function) rowq\.(\w+)"
+    texts = [text_of(path) for engine, path in EVERY if engine == "sqlserver"]
+    return {name for text in texts for name in re.findall(created, text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("path", [*sql_files("sqlserver")], ids=label)
+def test_sqlserver_names_are_spelled_in_one_way_for_databases_where_case_matters(
+    path: Path,
+) -> None:
+    used = set(re.findall(r"\browq\.(\w+)", code_of(text_of(path))))
+    assert used <= sqlserver_names()
