@@ -1,8 +1,8 @@
 -- Who may call what: four database roles, and nothing for public. They have rights on routines;
--- the tables are reached through those, because all of rowq has one owner. A procedure that declares
--- a variable of a table type asks its caller for a right on the type, which opens nothing else. Give
--- a role to a user with: alter role rowq_consumer add member shop_worker. Run this again after every
--- upgrade.
+-- the tables are reached through those, as all of rowq has one owner. A procedure that declares a
+-- variable of a table type asks its caller for a right on the type, which opens nothing else. Give
+-- a role to a user with: alter role rowq_consumer add member shop_worker. Run this again after
+-- every upgrade.
 set quoted_identifier on;
 set ansi_nulls on;
 go

@@ -13,7 +13,8 @@ begin
 -- locks     an application lock of each queue in turn, tried; as promote, reap and archive
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; in an open transaction the archive keeps its partitions
+-- differs   a call without a name takes 1000 queues, at random if there are more; in an open
+--           transaction the archive keeps its partitions
     set nocount on;
     set rowcount 0;
     set xact_abort off;

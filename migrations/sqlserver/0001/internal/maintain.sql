@@ -17,7 +17,7 @@ begin
 -- version   1
 -- purpose   Housekeeping of one queue by the one session that is elected for it.
 -- promise   P09 P11 P13 P14 P19
--- locks     the application lock rowq.maintain.<part_id>, tried; of a guest to its transaction's end
+-- locks     the application lock rowq.maintain.<part_id>, tried; of a guest till its end
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
 -- differs   nothing
