@@ -13,7 +13,7 @@ begin
 -- version   1
 -- purpose   Move up to @limit messages from the lanes to a claim, best lane first.
 -- promise   P05 P06 P13
--- locks     ready rows, passing over locked ones; in a guest's transaction rows of lanes, shared
+-- locks     ready rows, passing over locked ones; as a guest rows of lanes, shared
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing

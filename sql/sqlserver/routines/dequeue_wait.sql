@@ -13,7 +13,7 @@ begin
 -- version   1
 -- purpose   As dequeue_fast, but wait until something is ready or the time is up.
 -- promise   P03 P17
--- locks     as dequeue_fast; while it waits only the session's lock rowq.wait.<part_id>
+-- locks     as dequeue_fast; while it waits, the session's lock rowq.wait.<part_id>
 -- commits   after each look, so that no lock is held while it waits
 -- errors    RQ701 RQ711 RQ713
 -- differs   rows come as one JSON array, in a result set of one column
