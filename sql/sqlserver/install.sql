@@ -42,7 +42,6 @@
 :r internal/hold_key.sql
 :r internal/keep_archive.sql
 :r internal/keep_house.sql
-:r internal/maintain.sql
 :r internal/moment.sql
 :r internal/move_floor.sql
 :r internal/note_error.sql

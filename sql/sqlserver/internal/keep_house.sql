@@ -4,6 +4,7 @@ go
 create or alter procedure rowq.InternalKeepHouse
     @part_id int,
     @limit int,
+    @elected bit output,
     @promoted int output,
     @reaped int output,
     @died int output
@@ -11,9 +12,9 @@ as
 begin
 -- routine   InternalKeepHouse
 -- version   1
--- purpose   The part of maintain that deliveries wait for: floors, promoting, reaping.
+-- purpose   The part of maintain that deliveries wait for, by the one session elected for it: floors, promoting, reaping.
 -- promise   P09 P11 P13 P14
--- locks     as promote and reap; the part, shared
+-- locks     the part, shared; the application lock rowq.maintain.<part_id>, tried; as promote and reap
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
 -- differs   nothing
@@ -26,6 +27,8 @@ begin
     declare @joined nvarchar(100);
     declare @queue_name nvarchar(200);
     declare @max_attempts int;
+    declare @lock nvarchar(255) = concat(N'rowq.maintain.', @part_id);
+    declare @turn int;
 
     -- A refusal must not doom the caller's transaction.
     if @is_own = 0
@@ -46,6 +49,20 @@ begin
             where q.part_id = @part_id;
             set @queue_name = coalesce(@queue_name, N'');
             exec rowq.InternalEnter @part_id, @queue_name;
+            set @promoted = 0;
+            set @reaped = 0;
+            set @died = 0;
+            -- The transaction's own: a session's would stay with a call that is cancelled.
+            exec @turn = sys.sp_getapplock
+                @Resource = @lock, @LockMode = 'Exclusive', @LockOwner = 'Transaction',
+                @LockTimeout = 0;
+            set @elected = iif(@turn >= 0, 1, 0);
+            if @elected = 0
+            begin
+                if @is_own = 1
+                    commit transaction;
+                break;
+            end;
 
             if @is_own = 0
             begin

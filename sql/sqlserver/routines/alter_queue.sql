@@ -46,7 +46,7 @@ begin
         if @@rowcount = 0
             exec rowq.InternalRefuseQueue @queue_name;
 
-        select @queue_name as queue_name, N'altered' as outcome;
+        select cast(@queue_name as nvarchar(200)) as queue_name, N'altered' as outcome;
     end try
     begin catch
         throw;

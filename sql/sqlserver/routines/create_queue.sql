@@ -91,6 +91,7 @@ begin
         end catch;
     end;
 
-    select @queue_name as queue_name, iif(@part_id is null, N'exists', N'created') as outcome;
+    select cast(@queue_name as nvarchar(200)) as queue_name,
+           iif(@part_id is null, N'exists', N'created') as outcome;
 end
 go

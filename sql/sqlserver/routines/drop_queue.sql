@@ -74,6 +74,6 @@ begin
         end catch;
     end;
 
-    select @queue_name as queue_name, N'dropped' as outcome;
+    select cast(@queue_name as nvarchar(200)) as queue_name, N'dropped' as outcome;
 end
 go

@@ -61,9 +61,15 @@ begin
                 break;
             delete from @parts where part_id = @part_id;
             begin try
-                exec rowq.InternalMaintain
+                exec rowq.InternalKeepHouse
                     @part_id, @batch_size, @elected output, @promoted output, @reaped output,
-                    @died output, @archived output, @purged output, @dropped output;
+                    @died output;
+                set @archived = 0;
+                set @purged = 0;
+                set @dropped = 0;
+                if @elected = 1
+                    exec rowq.InternalKeepArchive
+                        @part_id, @batch_size, @archived output, @purged output, @dropped output;
                 insert into @rows (
                     part_id, elected, promoted, reaped, died, archived, purged, partitions_dropped
                 )

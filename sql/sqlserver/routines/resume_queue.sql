@@ -32,7 +32,7 @@ begin
         if @@rowcount = 0
             exec rowq.InternalRefuseQueue @queue_name;
 
-        select @queue_name as queue_name, N'resumed' as outcome;
+        select cast(@queue_name as nvarchar(200)) as queue_name, N'resumed' as outcome;
     end try
     begin catch
         throw;
