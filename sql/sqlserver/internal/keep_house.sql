@@ -14,7 +14,7 @@ begin
 -- version   1
 -- purpose   The part of maintain that deliveries wait for, by the one session elected for it: floors, promoting, reaping.
 -- promise   P09 P11 P13 P14
--- locks     the part, shared; the application lock rowq.maintain.<part_id>, tried; as promote and reap
+-- locks     the part, shared; application lock rowq.maintain.<part_id>, tried; as promote, reap
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
 -- differs   nothing
