@@ -23,12 +23,16 @@ begin
     if @value between @low and @high or @value is null and @is_required = 0
         return;
 
-    -- Whole numbers as such: a float of more than six digits would come out as 1e+006.
-    set @given = case
-        when @value is null then N'null'
-        when abs(@value) < 1e15 and @value = floor(@value)
-            then convert(nvarchar(40), cast(@value as bigint))
-        else convert(nvarchar(40), @value)
+    -- Converted as a float, 315360000.5 would come out as 3.1536e+008.
+    set @given = N'null';
+    if abs(@value) >= 1e15
+        set @given = convert(nvarchar(40), @value);
+    else if @value is not null
+    begin
+        set @given = convert(nvarchar(40), cast(@value as decimal(38, 6)));
+        set @given = replace(rtrim(replace(@given, N'0', N' ')), N' ', N'0');
+        if right(@given, 1) = N'.'
+            set @given = left(@given, len(@given) - 1);
     end;
     set @fault = concat(
         @name, N' must be between ', cast(@low as bigint), N' and ', cast(@high as bigint),

@@ -12,7 +12,7 @@ begin
 -- version   1
 -- purpose   Move up to @limit due messages to the tails of their lanes, earliest first.
 -- promise   P11
--- locks     delayed rows, passing over locked ones; new ready rows; a guest's row of lane
+-- locks     delayed rows, passing over locked ones; new ready rows; as a guest a row of lane, shared
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
