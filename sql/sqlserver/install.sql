@@ -63,6 +63,7 @@
 :r routines/alter_queue.sql
 :r routines/archive.sql
 :r routines/cancel.sql
+:r routines/care_for_indexes.sql
 :r routines/complete.sql
 :r routines/create_queue.sql
 :r routines/dequeue_fast.sql

@@ -61,6 +61,7 @@ grant execute on rowq.Reap to rowq_admin;
 grant execute on rowq.Promote to rowq_admin;
 grant execute on rowq.Archive to rowq_admin;
 grant execute on rowq.PurgeArchive to rowq_admin;
+grant execute on rowq.CareForIndexes to rowq_admin;
 grant execute on rowq.QueueStats to rowq_admin;
 grant execute on rowq.GetMessage to rowq_admin;
 grant execute on rowq.ListDead to rowq_admin;
