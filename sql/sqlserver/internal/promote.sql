@@ -12,11 +12,12 @@ begin
 -- version   1
 -- purpose   Move up to @limit due messages to the tails of their lanes, earliest first.
 -- promise   P11
--- locks     delayed rows, passing over locked ones; new ready rows; a guest's row of lane
+-- locks     delayed rows, passing over locked ones; new ready rows; the lane of guests
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
     set nocount on;
+    declare @guests smallint;
     declare @floor bigint;
     declare @since datetime2(6);
     declare @now datetime2(6) = sysutcdatetime();
@@ -31,6 +32,12 @@ begin
         primary key (due_at, message_id)
     );
 
+    -- To the end of the caller's transaction: see InternalMoveFloor.
+    if @is_own = 0
+        select @guests = l.lane
+        from rowq.lane l with (rowlock, repeatableread, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -4;
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
@@ -58,13 +65,7 @@ begin
     from @moved j;
     exec rowq.InternalToReady @part_id, @due;
 
-    if @is_own = 0
-        -- To the end of the caller's transaction: see InternalMoveFloor.
-        select @floor = l.floor
-        from rowq.lane l with (rowlock, repeatableread, forceseek)
-        where l.part_id = @part_id
-          and l.lane = -2;
-    else if rand() < 0.08 * @promoted
+    if @is_own = 1 and rand() < 0.08 * @promoted
     begin
         select top (1) @first = j.due_at from @moved j order by j.due_at;
         if @first > dateadd(millisecond, -500, @now)

@@ -8,8 +8,9 @@
 -- these in microseconds since 1970. A lane that was never used is closed, and dequeue does not look
 -- into it.
 -- Everything here is a hint, so it is read with "readuncommitted" and waits for nobody; it is
--- changed with "xlock, readpast": who is second leaves it be. A guest's dequeue holds the lane
--- shared to the end of its transaction, so that no floor passes what may still be rolled back.
+-- changed with "xlock, readpast": who is second leaves it be. Lane -4 is for guests: a dequeue in
+-- its caller's transaction holds it shared to the end, and a floor only moves up while nobody does,
+-- so that it never passes what may still be rolled back.
 set quoted_identifier on;
 set ansi_nulls on;
 go

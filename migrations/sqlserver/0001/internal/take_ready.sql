@@ -13,7 +13,7 @@ begin
 -- version   1
 -- purpose   Move up to @limit messages from the lanes to a claim, best lane first.
 -- promise   P05 P06 P13
--- locks     ready rows, passing over locked ones; as a guest rows of lanes, shared
+-- locks     ready rows, passing over locked ones; as a guest the lane of guests, shared
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
@@ -21,9 +21,17 @@ begin
     declare @left int = @limit;
     declare @lane smallint = -1;
     declare @next smallint;
+    declare @guests smallint;
     declare @floor bigint;
     declare @first bigint;
     declare @recent bigint;
+
+    -- To the end of the caller's transaction: see InternalMoveFloor.
+    if @is_own = 0
+        select @guests = l.lane
+        from rowq.lane l with (rowlock, repeatableread, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -4;
 
     while @left > 0
     begin
@@ -58,13 +66,7 @@ begin
             continue;
         set @left -= @next;
 
-        if @is_own = 0
-            -- To the end of the caller's transaction: see InternalMoveFloor.
-            select @floor = l.floor
-            from rowq.lane l with (rowlock, repeatableread, forceseek)
-            where l.part_id = @part_id
-              and l.lane = @lane;
-        else if rand() < 0.08
+        if @is_own = 1 and rand() < 0.08
         begin
             -- One dequeue in twelve moves the floor up behind what it took, half a second behind
             -- now at least: what is not committed yet may lie anywhere after that.
