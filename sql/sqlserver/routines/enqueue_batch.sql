@@ -164,7 +164,7 @@ begin
                        p.run_at,
                        dateadd(
                            microsecond,
-                           cast((p.delay_seconds - floor(p.delay_seconds)) * 1e6 as int),
+                           cast(round((p.delay_seconds - floor(p.delay_seconds)) * 1e6, 0) as int),
                            dateadd(second, cast(floor(p.delay_seconds) as int), @now)
                        )
                    )

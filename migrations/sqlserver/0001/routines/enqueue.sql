@@ -77,7 +77,8 @@ begin
                 set @due_at = coalesce(
                     @run_at,
                     dateadd(
-                        microsecond, cast((@delay_seconds - floor(@delay_seconds)) * 1e6 as int),
+                        microsecond,
+                        cast(round((@delay_seconds - floor(@delay_seconds)) * 1e6, 0) as int),
                         dateadd(second, cast(floor(@delay_seconds) as int), @now)
                     )
                 );

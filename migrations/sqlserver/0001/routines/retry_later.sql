@@ -90,7 +90,7 @@ begin
             insert into @alive (message_id, lane, place, attempt, due_at)
             select j.message_id, j.lane / 2 * 2 + 1, j.place, j.attempt,
                    dateadd(
-                       microsecond, cast((h.delay - floor(h.delay)) * 1e6 as int),
+                       microsecond, cast(round((h.delay - floor(h.delay)) * 1e6, 0) as int),
                        dateadd(second, cast(floor(h.delay) as int), @now)
                    )
             from @taken j
