@@ -29,6 +29,12 @@ _WAITS = """
     from sys.dm_os_waiting_tasks w
     where w.blocking_session_id is not null and w.wait_type like 'LCK%'
     """
+# A session of Babelfish is a process of PostgreSQL, which knows more than its T-SQL side tells.
+_BABELFISH_WAITS = """
+    select a.pid, array_to_string(pg_blocking_pids(a.pid), ',')
+    from pg_catalog.pg_stat_activity a
+    where a.wait_event_type = 'Lock'
+    """
 # A case-sensitive database finds names that are spelled in two ways; row versions and snapshots are
 # what Azure SQL begins with, and ask more of a queue than locks do.
 _OPTIONS = (
@@ -118,6 +124,9 @@ class SqlserverServer:
         """Return the sessions that wait for a lock at this moment, and whom each waits for."""
         found: dict[int, set[int]] = {}
         with self._admin() as connection:
+            if self.is_babelfish:
+                rows = connection.execute(_BABELFISH_WAITS).fetchall()
+                return {pid: frozenset(map(int, blockers.split(","))) for pid, blockers in rows}
             for waiting, blocking in connection.execute(_WAITS).fetchall():
                 found.setdefault(waiting, set()).add(blocking)
         return {waiting: frozenset(blockers) for waiting, blockers in found.items()}

@@ -36,10 +36,7 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
         values = {name: _value(types[name], value) for name, value in arguments.items()}
         with closing(connection.cursor()) as cursor:
             execute_named(connection, cursor, routine.name, values)
-            columns = [column[0] for column in cursor.description or ()]
-            rows = cursor.fetchall() if columns else []
-            while cursor.nextset():
-                assert not cursor.description, f"{routine.name} returned two result sets"
+            columns, rows = _only_rows(cursor, routine.name)
         kinds = [column.type for column in routine.columns]
         assert len(kinds) == len(columns), f"columns of {routine.name}: {columns}"
         return columns, [
@@ -113,6 +110,19 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
         """Whether T-SQL has statements for such transactions: no."""
         del connection
         return False
+
+
+def _only_rows(cursor: Any, routine: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Return columns and rows of the one set of rows; a message may come before it."""
+    columns: list[str] = []
+    rows: list[tuple[Any, ...]] = []
+    while True:
+        if cursor.description:
+            assert not columns, f"{routine} returned two result sets"
+            columns = [column[0] for column in cursor.description]
+            rows = cursor.fetchall()
+        if not cursor.nextset():
+            return columns, rows
 
 
 def _value(kind: str, value: Any) -> Any:

@@ -22,13 +22,12 @@ begin
     set transaction isolation level read committed;
     -- A table is not available while an index is rebuilt offline: 100 MB take about a second.
     declare @most_offline bigint = 12800;
-    declare @is_online bit = iif(cast(serverproperty('EngineEdition') as int) in (3, 5, 8), 1, 0);
+    declare @is_online bit = iif(cast(serverproperty('EngineEdition') as int) in (3, 5, 8, 12), 1, 0);
     declare @until datetime2(6) = dateadd(second, @max_seconds, sysutcdatetime());
     declare @place int = 0;
     declare @last int;
     declare @how nvarchar(20);
     declare @statement nvarchar(2000);
-    declare @text nvarchar(2048);
     declare @worn table (
         place            int not null identity primary key,
         table_name       nvarchar(128) not null,
@@ -38,8 +37,10 @@ begin
         is_movable       bit not null,
         is_frozen        bit not null,
         pages            bigint not null,
+        density          float not null,
         fragmentation    float not null,
-        outcome          nvarchar(20) not null default N'left'
+        outcome          nvarchar(20) not null default N'left',
+        detail           nvarchar(2000) null default N'the time was up'
     );
 
     exec rowq.InternalCheckRange N'min_pages', @min_pages, 1, 1000000000, @is_required = 1;
@@ -49,25 +50,25 @@ begin
 
     insert into @worn (
         table_name, index_name, partition_number, is_partitioned, is_movable, is_frozen, pages,
-        fragmentation
+        density, fragmentation
     )
     select o.name, i.name, p.partition_number,
            iif(d.data_space_id is null, 0, 1), i.allow_page_locks, s.no_recompute,
-           p.page_count, p.avg_fragmentation_in_percent
+           p.page_count, p.avg_page_space_used_in_percent, p.avg_fragmentation_in_percent
     from sys.objects o
     inner join sys.indexes i on i.object_id = o.object_id
     inner join sys.stats s on s.object_id = i.object_id and s.stats_id = i.index_id
     left join sys.partition_schemes d on d.data_space_id = i.data_space_id
     cross apply sys.dm_db_index_physical_stats(
-        db_id(), i.object_id, i.index_id, null, N'LIMITED'
+        db_id(), i.object_id, i.index_id, null, N'SAMPLED'
     ) p
     where o.schema_id = schema_id(N'rowq')
       and o.type = 'U'
       and p.alloc_unit_type_desc = N'IN_ROW_DATA'
       and p.index_level = 0
       and p.page_count >= @min_pages
-      and p.avg_fragmentation_in_percent >= 5
-    order by p.avg_fragmentation_in_percent * p.page_count desc;
+      and (p.avg_fragmentation_in_percent >= 10 or p.avg_page_space_used_in_percent < 60)
+    order by p.page_count * (100 - p.avg_page_space_used_in_percent) desc;
     set @last = @@rowcount;
 
     while @place < @last and sysutcdatetime() < @until
@@ -75,15 +76,25 @@ begin
         set @place += 1;
         -- Reorganizing moves pages under page locks, which the hot tables do without.
         select @how = case
-                   when w.fragmentation >= 30 and @is_online = 1 then N'rebuilt_online'
-                   when w.fragmentation >= 30 and w.pages <= @most_offline then N'rebuilt'
-                   when w.is_movable = 1 then N'reorganized'
-                   else N'left'
+                   when w.fragmentation < 30 and w.density >= 60
+                       then iif(w.is_movable = 1, N'reorganized', N'left')
+                   when @is_online = 1 then N'rebuilt_online'
+                   when w.pages <= @most_offline then N'rebuilt'
+                   else iif(w.is_movable = 1, N'reorganized', N'left')
                end
         from @worn w
         where w.place = @place;
         if @how = N'left'
+        begin
+            update w
+            set w.detail = iif(
+                    w.fragmentation < 30 and w.density >= 60, N'not worn enough to be rebuilt',
+                    N'too large to be rebuilt offline, as this edition does'
+                )
+            from @worn w
+            where w.place = @place;
             continue;
+        end;
 
         -- Not resumable: until it is resumed, every write would have to keep a second copy. What
         -- sys.indexes does not remember has to be said again, so that statistics stay as they are.
@@ -113,16 +124,19 @@ begin
         where w.place = @place;
         begin try
             exec sys.sp_executesql @statement;
-            update w set outcome = @how from @worn w where w.place = @place;
+            update w set w.outcome = @how, w.detail = null from @worn w where w.place = @place;
         end try
         begin catch
             -- Somebody holds the table, say: another day.
-            set @text = left(concat(@statement, N': ', error_message()), 2000);
-            print @text;
+            update w
+            set w.detail = left(error_message(), 2000)
+            from @worn w
+            where w.place = @place;
         end catch;
     end;
 
-    select w.table_name, w.index_name, w.partition_number, w.pages, w.fragmentation, w.outcome
+    select w.table_name, w.index_name, w.partition_number, w.pages, w.density, w.fragmentation,
+           w.outcome, w.detail
     from @worn w
     order by w.place;
 end

@@ -20,7 +20,10 @@ KEPT = """
     where o.schema_id = schema_id(N'rowq') and o.type = 'U'
     order by o.name, i.name
     """
-COLUMNS = "table_name", "index_name", "partition_number", "pages", "fragmentation", "outcome"
+COLUMNS = (
+    "table_name", "index_name", "partition_number", "pages", "density", "fragmentation", "outcome",
+    "detail",
+)  # fmt: skip
 
 
 def care(connection: Connection, **arguments: int) -> list[dict[str, Any]]:
@@ -52,6 +55,7 @@ def test_a_worn_index_is_rebuilt_and_keeps_its_settings(connection: Connection, 
     worn = {row["table_name"]: row for row in care(connection, min_pages=1)}
     assert worn["dedup"]["fragmentation"] >= 30
     assert worn["dedup"]["outcome"] in {"rebuilt_online", "rebuilt"}
+    assert worn["dedup"]["detail"] is None
     assert [tuple(row) for row in connection.execute(KEPT).fetchall()] == before
     again = {row["table_name"]: row for row in care(connection, min_pages=1)}
     if "dedup" in again:
