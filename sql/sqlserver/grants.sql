@@ -18,6 +18,37 @@ go
 if database_principal_id(N'rowq_monitor') is null
     create role rowq_monitor authorization dbo;
 go
+-- What the roles have beyond this, or are denied, goes: give other rights to other roles.
+declare @statement nvarchar(max);
+select @statement = string_agg(
+    cast(concat(
+        N'revoke ', p.permission_name collate database_default, N' on ',
+        case p.class
+            when 1 then concat(
+                N'object::rowq.', quotename(o.name),
+                iif(p.minor_id = 0, N'', concat(N' (', quotename(c.name), N')'))
+            )
+            when 3 then N'schema::rowq'
+            else concat(N'type::rowq.', quotename(t.name))
+        end,
+        N' from ', u.name, N' cascade;'
+    ) as nvarchar(max)),
+    N' '
+)
+from sys.database_permissions p
+inner join sys.database_principals u on u.principal_id = p.grantee_principal_id
+left join sys.objects o on p.class = 1 and o.object_id = p.major_id
+left join sys.columns c on p.class = 1 and c.object_id = p.major_id and c.column_id = p.minor_id
+left join sys.types t on p.class = 6 and t.user_type_id = p.major_id
+where u.name in (N'rowq_producer', N'rowq_consumer', N'rowq_admin', N'rowq_monitor')
+  and (
+      o.schema_id = schema_id(N'rowq')
+      or p.class = 3 and p.major_id = schema_id(N'rowq')
+      or t.schema_id = schema_id(N'rowq')
+  );
+if @statement is not null
+    exec sys.sp_executesql @statement;
+go
 grant execute on rowq.Enqueue to rowq_producer;
 grant execute on rowq.EnqueueBatch to rowq_producer;
 grant execute on rowq.Cancel to rowq_producer;
