@@ -22,7 +22,8 @@ begin
     set transaction isolation level read committed;
     -- A table is not available while an index is rebuilt offline: 100 MB take about a second.
     declare @most_offline bigint = 12800;
-    declare @is_online bit = iif(cast(serverproperty('EngineEdition') as int) in (3, 5, 8, 12), 1, 0);
+    declare @edition int = cast(serverproperty('EngineEdition') as int);
+    declare @is_online bit = iif(@edition in (3, 5, 8, 12), 1, 0);
     declare @until datetime2(6) = dateadd(second, @max_seconds, sysutcdatetime());
     declare @place int = 0;
     declare @last int;
