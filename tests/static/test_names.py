@@ -43,8 +43,8 @@ KEYWORDS = (
 _UPPER = re.compile(rf"\b(?<!\[)({KEYWORDS.upper()})\b")
 """In brackets it is a name, such as that of the file group [PRIMARY]."""
 
-MADE_BY_TEXT = {"add_days", "open_day", "open_days", "drop_days", "care_for_indexes", "grants"}
-"""Files of SQL Server with statements about partitions, indexes and roles, which have names."""
+MADE_BY_TEXT = {"care_for_indexes"}
+"""Which index it is about is known only when it runs."""
 
 SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"
 """What an object keeps from its creation, whatever the session that creates it begins with."""
