@@ -93,6 +93,20 @@ RULES = (
         " nchar(10), N'') as body_binary",
     ),
     Rule(
+        "OPENJSON of binary values",
+        re.compile(
+            r"openjson\(e\.value\) with \(body_binary varbinary\(max\) '\$\.body_base64'\) b"
+        ),
+        "(select cast(decode(cast(given.text as varchar(max)), 'base64') as varbinary(max))"
+        " as body_binary from openjson(e.value) with (text nvarchar(max) '$.body_base64') given) b",
+    ),
+    Rule(
+        "views of open transactions",
+        re.compile(r"if @may_look = 0\s+return;.*?(?=\nend\s*(?:go\s*)?$)", re.DOTALL),
+        "return;",
+        is_left_out=True,
+    ),
+    Rule(
         "locks of a partitioned table",
         re.compile(r"alter table rowq\.archived set \(lock_escalation = auto\);"),
         "",
