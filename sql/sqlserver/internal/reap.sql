@@ -88,9 +88,13 @@ begin
         );
         select @reaped += count(*) from @alive;
         select @died += count(*) from @worn;
-        exec rowq.InternalToReady @part_id, @alive, @is_front = 1;
-        exec rowq.InternalNoteError @part_id, @alive, @error;
-        exec rowq.InternalToDead @part_id, @worn, @error;
+        if exists (select 1 from @alive)
+        begin
+            exec rowq.InternalToReady @part_id, @alive, @is_front = 1;
+            exec rowq.InternalNoteError @part_id, @alive, @error;
+        end;
+        if exists (select 1 from @worn)
+            exec rowq.InternalToDead @part_id, @worn, @error;
         delete from @taken;
         delete from @alive;
         delete from @worn;

@@ -115,8 +115,10 @@ begin
             select j.message_id, j.lane, j.place, j.attempt
             from @taken j
             where not exists (select 1 from @alive a where a.message_id = j.message_id);
-            exec rowq.InternalToDelayed @part_id, @alive, @error;
-            exec rowq.InternalToDead @part_id, @worn, @error;
+            if exists (select 1 from @alive)
+                exec rowq.InternalToDelayed @part_id, @alive, @error;
+            if exists (select 1 from @worn)
+                exec rowq.InternalToDead @part_id, @worn, @error;
 
             if @is_own = 1
                 commit transaction;
