@@ -10,12 +10,12 @@ ARGS ?=
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-install: .venv/.stamp-dev .venv/.stamp-plsql ## Set up .venv with everything for the tests (the other targets do it by themselves)
+install: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql ## Set up .venv with everything for the tests (the other targets do it by themselves)
 
 demo: .venv/.stamp ## Run 69,659 real orders through a private PostgreSQL and check the sums
 	@$(BIN)/rowq demo $(ARGS)
 
-test: .venv/.stamp-dev .venv/.stamp-plsql ## Run every test on every PostgreSQL at hand
+test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql ## Run every test on every server at hand
 	@$(BIN)/python -m pytest $(ARGS)
 
 lint: .venv/.stamp-dev ## Check style and types
@@ -34,7 +34,7 @@ generate: .venv/.stamp-dev ## Write all generated files anew
 	@$(BIN)/python python_client/generate_package.py
 	@$(BIN)/python python_client/generate_frozen.py
 
-verify: .venv/.stamp-dev .venv/.stamp-plsql ## Check that generated files are fresh and agree with the contract; needs no database
+verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)
 
 bench: .venv/.stamp-bench ## Measure against other queues and draw the results
@@ -54,6 +54,11 @@ clean: ## Remove .venv, caches and built files
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRA)]'
 	@touch $@
+
+# The programs that check T-SQL without a server, about 80 MB: without them that check is skipped.
+.venv/.stamp-tsql: tests/static/tsql/requirements.txt | .venv/.stamp-dev
+	@echo "Setting up the check of T-SQL"
+	@if $(BIN)/python -m tests.static.tsql --fetch; then touch $@; fi
 
 # The grammar that checks PL/SQL without a server, about 15 MB: without it that check is skipped.
 .venv/.stamp-plsql: tests/static/plsql/package.json | .venv/.stamp-dev

@@ -61,6 +61,8 @@ def _details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[
             for name in entry["columns"]
         ),
     )
+    if engines := entry.get("engines"):
+        yield f"- Only on: {', '.join(engines)}"
     if outcomes := entry.get("outcomes"):
         yield f"- Outcomes: {', '.join(outcomes)}"
     errors = [f"{number} {contract['errors'][number]['name']}" for number in entry["errors"]]

@@ -16,7 +16,7 @@ from rowq.migrate.frozen import ORDER, newest_copies, read
 ROOT = Path(__file__).resolve().parent.parent
 SUMS = "SHA256SUMS"
 
-_INCLUDE = re.compile(r"^(?:\\ir +|source +|@@)(\S+)$", re.MULTILINE)
+_INCLUDE = re.compile(r"^(?:(?:\\ir|source|:r) +|@@)(\S+)$", re.MULTILINE)
 _MIGRATION = "*-[0-9][0-9][0-9][0-9]-*.py"
 
 

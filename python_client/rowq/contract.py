@@ -29,7 +29,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """One routine; `kind` is function or procedure."""
+    """One routine; `kind` is function or procedure, `engines` empty when all engines have it."""
 
     name: str
     group: str
@@ -40,6 +40,7 @@ class Routine:
     outcomes: tuple[str, ...]
     errors: tuple[str, ...]
     roles: tuple[str, ...]
+    engines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,19 @@ class ErrorEntry:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The whole contract."""
+    """The whole contract; `own` are the routines that only some engines have."""
 
     version: int
     types: Mapping[str, Mapping[str, str]]
     routines: Mapping[str, Routine]
+    own: Mapping[str, Routine]
     errors: Mapping[str, ErrorEntry]
     promises: Mapping[str, str]
+
+    def of(self, engine: str) -> dict[str, Routine]:
+        """Return every routine that an engine has, by name."""
+        own = {name: one for name, one in self.own.items() if engine in one.engines}
+        return {**self.routines, **own}
 
 
 @cache
@@ -69,10 +76,12 @@ def load_contract() -> Contract:
     """Read sql/contract.toml, once per process."""
     with (sql_directory() / "contract.toml").open("rb") as file:
         raw = tomllib.load(file)
+    routines = {name: _routine(name, entry, raw) for name, entry in raw["routine"].items()}
     return Contract(
         version=raw["contract_version"],
         types=raw["types"],
-        routines={name: _routine(name, entry, raw) for name, entry in raw["routine"].items()},
+        routines={name: one for name, one in routines.items() if not one.engines},
+        own={name: one for name, one in routines.items() if one.engines},
         errors={number: _error(number, entry) for number, entry in raw["errors"].items()},
         promises=raw["promises"],
     )
@@ -91,6 +100,7 @@ def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Rou
         outcomes=tuple(entry.get("outcomes", ())),
         errors=tuple(entry["errors"]),
         roles=tuple(entry["roles"]),
+        engines=tuple(entry.get("engines", ())),
     )
 
 

@@ -55,7 +55,7 @@ def work(url: str) -> None:
 
 def transactions(url: str) -> None:
     def handle(message: rowq.Message, connection: Any) -> None:
-        connection.cursor().execute("insert into effect values (%s)", [message.message_id])
+        connection.cursor().execute(f"insert into effect values ({message.message_id})")
         handle_some(message)
 
     rowq.Worker(url, "orders", handle, batch_size=20, threads=2, transactional=True).run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -46,6 +46,6 @@ def url(mortal: Mortal) -> Iterator[str]:
 @pytest.fixture
 def connection(mortal: Mortal, url: str) -> Iterator[Connection]:
     """Return a session of the tables' owner, in autocommit, with the queue `orders`."""
-    with mortal.server.connect(url) as connection:
+    with closing(mortal.server.connect(url)) as connection:
         Queue(connection).create_queue("orders", backoff_base_seconds=0)
         yield connection

@@ -16,6 +16,7 @@ from tests.engines.base import Server, Unavailable
 from tests.engines.local_mariadb import LocalMariaDB, find_programs
 from tests.engines.mysql import MysqlServer
 from tests.engines.postgres import PostgresServer
+from tests.engines.sqlserver_ways import SqlserverProvider
 
 # Unlike the other tests' servers these write safely, as the engines do by default.
 POSTGRES = {"max_prepared_transactions": "10", "timezone": "Asia/Kathmandu"}
@@ -83,7 +84,24 @@ def mortal_mariadb() -> Iterator[Mortal]:
         server.close()
 
 
+@contextmanager
+def mortal_sqlserver() -> Iterator[Mortal]:
+    """Run a private SQL Server of the preferred version in a container; raises Unavailable."""
+    provider = SqlserverProvider()
+    server = provider.from_docker(provider.versions[0])
+
+    def crash() -> None:
+        server.crash()
+        server.restart()
+
+    try:
+        yield Mortal(server, crash=crash, stop_at_once=server.restart)
+    finally:
+        server.close()
+
+
 WAYS: dict[str, Callable[[], AbstractContextManager[Mortal]]] = {
     "postgres": mortal_postgres,
     "mariadb": mortal_mariadb,
+    "sqlserver": mortal_sqlserver,
 }

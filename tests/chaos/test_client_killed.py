@@ -113,7 +113,7 @@ def test_the_effects_of_a_killed_transactional_worker_happen_exactly_once(
     pass_seconds(connection, "orders", 60)
 
     def handle(message: rowq.Message, own: Any) -> None:
-        own.cursor().execute("insert into effect values (%s)", [message.message_id])
+        own.cursor().execute(f"insert into effect values ({message.message_id})")
 
     drain(url, handle, transactional=True)
     effects = Counter(int(one) for (one,) in connection.execute("select * from effect").fetchall())

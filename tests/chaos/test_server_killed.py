@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_every_state_of_a_message_outlives_the_server(
     queue.complete("orders", done.claim_id)
     queue.fail_now("orders", dead.claim_id, error="broken")
     queue.retry_later("orders", retried.claim_id, delay_seconds=600, error="later")
-    with mortal.server.connect(url) as other:
+    with closing(mortal.server.connect(url)) as other:
         dialect_of(other).begin(other)
         half_done = Queue(other).dequeue_fast("orders")[0]
         Queue(other).complete("orders", half_done.claim_id)
@@ -90,7 +91,7 @@ def test_every_state_of_a_message_outlives_the_server(
             other.execute("commit")
         assert engine_for_connection(other).is_connection_lost(lost.value)
 
-    with mortal.server.connect(url) as again:
+    with closing(mortal.server.connect(url)) as again:
         queue = Queue(again)
         details = [queue.get_message("orders", one) for one in [*sent, never]]
         states = [one.state if one else None for one in details]
@@ -120,7 +121,7 @@ def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
     sent = Queue(connection).enqueue("orders", "late").message_id
     dialect.prepare(connection, "order")
     die(mortal)
-    with mortal.server.connect(url) as again:
+    with closing(mortal.server.connect(url)) as again:
         queue = Queue(again)
         for _ in range(3):
             queue.enqueue_batch("orders", [NewMessage(data=0)] * 1000)

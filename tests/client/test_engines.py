@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from pathlib import Path
 
 import psycopg
 import pymysql
@@ -22,6 +23,10 @@ SCHEMES = {
     "mariadb+pymysql": "mysql",
     "oracle": "oracle",
     "oracle+oracledb": "oracle",
+    "sqlserver": "sqlserver",
+    "mssql": "sqlserver",
+    "sqlserver+pyodbc": "sqlserver",
+    "mssql+pyodbc": "sqlserver",
 }
 
 
@@ -32,7 +37,9 @@ def test_a_scheme_names_its_engine(scheme: str) -> None:
 
 @pytest.mark.parametrize("url", ["", "host/database", "oracle+x://user:secret@host/x"])
 def test_an_unknown_scheme_is_refused_without_showing_the_url(url: str) -> None:
-    with pytest.raises(rowq.EngineUnknown, match=r"mysql://.*postgresql://") as refused:
+    with pytest.raises(
+        rowq.EngineUnknown, match=r"mysql://.*postgresql://.*sqlserver://"
+    ) as refused:
         engine_for_url(url)
     assert "secret" not in str(refused.value)
 
@@ -63,6 +70,7 @@ def test_something_else_is_no_connection() -> None:
         ("postgresql://:secret@host", "postgresql://:***@host"),
         ("postgresql:///db?user=me&password=secret", "postgresql:///db?user=me&password=***"),
         ("postgresql:///db?sslpassword=secret&x=1", "postgresql:///db?sslpassword=***&x=1"),
+        ("sqlserver://me:s%3Bec@host/db?encrypt=no", "sqlserver://me:***@host/db?encrypt=no"),
     ],
 )
 def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
@@ -79,6 +87,9 @@ def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
         "oracle://me:secret@host:secret/db",
         "oracle://me:secret@host/db?secret",
         "oracle://me:secret@host/db?connect_timeout=secret",
+        "sqlserver://me:secret@host:secret/db",
+        "sqlserver://me:secret@host/db?secret",
+        "sqlserver://me:secret@host/db?connect_timeout=secret",
     ],
 )
 def test_a_malformed_url_is_not_shown(url: str) -> None:
@@ -88,9 +99,10 @@ def test_a_malformed_url_is_not_shown(url: str) -> None:
     assert refused.value.__cause__ is None
 
 
-def test_a_parameter_that_means_nothing_is_named_without_its_value() -> None:
+@pytest.mark.parametrize("scheme", ["mysql", "sqlserver"])
+def test_a_parameter_that_means_nothing_is_named_without_its_value(scheme: str) -> None:
     with pytest.raises(rowq.CannotConnect, match="passwort") as refused:
-        rowq.connect("mysql://me@host/db?passwort=secret")
+        rowq.connect(f"{scheme}://me@host/db?passwort=secret")
     assert "secret" not in str(refused.value)
 
 
@@ -100,6 +112,7 @@ def test_a_parameter_that_means_nothing_is_named_without_its_value() -> None:
         ("psycopg", "postgres", "postgresql://host/db"),
         ("pymysql", "mysql", "mysql://host/db"),
         ("oracledb", "oracle", "oracle://host/db"),
+        ("pyodbc", "sqlserver", "sqlserver://host/db"),
     ],
 )
 def test_a_missing_driver_comes_with_the_command_that_installs_it(
@@ -110,13 +123,24 @@ def test_a_missing_driver_comes_with_the_command_that_installs_it(
         rowq.connect(url)
 
 
+def test_a_driver_that_lacks_a_library_of_the_system_comes_with_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    loads = "raise ImportError('libodbc.so.2: cannot open shared object file')\n"
+    (tmp_path / "pyodbc.py").write_text(loads, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pyodbc", raising=False)
+    with pytest.raises(rowq.DriverMissing, match=r"libodbc\.so\.2.*apt-get install unixodbc"):
+        rowq.connect("sqlserver://host/db")
+
+
 def test_engines_are_found_without_importing_a_driver() -> None:
     program = (
         "import sys; from rowq import engines; print([one.name for one in engines.engines()]);"
-        "assert not {'psycopg', 'pymysql', 'oracledb'} & set(sys.modules)"
+        "assert not {'psycopg', 'pymysql', 'pyodbc', 'oracledb'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout == b"['mysql', 'oracle', 'postgres']\n"
+    assert done.stdout == b"['mysql', 'oracle', 'postgres', 'sqlserver']\n"
 
 
 def test_no_scheme_and_no_driver_belongs_to_two_engines() -> None:
@@ -133,14 +157,19 @@ def test_no_scheme_and_no_driver_belongs_to_two_engines() -> None:
         ("MySQL", "mysql"),
         ("MySQL", "mariadb"),
         ("Oracle", "oracle"),
+        ("SQL Server", "sqlserver"),
     ],
 )
 def test_nobody_listening_is_said_at_once(engine: str, scheme: str) -> None:
+    if scheme == "sqlserver":
+        missing = "pyodbc does not load: apt-get install unixodbc tdsodbc"
+        pytest.importorskip("pyodbc", reason=missing, exc_type=ImportError)
     with pytest.raises(rowq.CannotConnect, match=engine) as refused:
         rowq.connect(f"{scheme}://me:secret@127.0.0.1:1/db")
     assert "secret" not in str(refused.value)
 
 
-def test_an_engine_without_an_asynchronous_driver_says_so() -> None:
-    with pytest.raises(rowq.EngineUnknown, match="AsyncQueue does not serve MySQL"):
-        asyncio.run(rowq.connect_async("mysql://me@127.0.0.1:1/db"))
+@pytest.mark.parametrize(("engine", "scheme"), [("MySQL", "mysql"), ("SQL Server", "sqlserver")])
+def test_an_engine_without_an_asynchronous_driver_says_so(engine: str, scheme: str) -> None:
+    with pytest.raises(rowq.EngineUnknown, match=f"AsyncQueue does not serve {engine}"):
+        asyncio.run(rowq.connect_async(f"{scheme}://me@127.0.0.1:1/db"))

@@ -139,15 +139,15 @@ class TransactionalConsumer(Consumer):
         return meets_deadlocks and not lost and self._engine.is_passing(error)
 
     def _transact(self) -> bool:
-        start = self.now()
-        dialect_of(self.connection).begin(self.connection)
+        start, dialect = self.now(), dialect_of(self.connection)
+        dialect.begin(self.connection)
         size = self.dice.randint(1, self.run.largest_batch)
         messages = self.queue.dequeue_fast(
             self.run.queue_name, size, worker_name=self.name, lease_seconds=LEASE_SECONDS
         )
         end = self.now()
         if not messages:
-            self.connection.execute("rollback")
+            dialect.rollback(self.connection)
             return False
         claim_id = messages[0].claim_id
         self._do_effects(claim_id, [message.message_id for message in messages])
@@ -156,7 +156,7 @@ class TransactionalConsumer(Consumer):
         ending = self.now()
         commits = self.dice.random() < 0.8
         try:
-            self.connection.execute("commit" if commits else "rollback")
+            (dialect.commit if commits else dialect.rollback)(self.connection)
         except Exception:
             if commits:
                 self.note(ending, "complete", claim_id, done, known=False)
@@ -169,10 +169,11 @@ class TransactionalConsumer(Consumer):
         return True
 
     def _do_effects(self, claim_id: int, ids: Sequence[int]) -> None:
-        with self.connection.cursor() as cursor:
-            cursor.executemany(
-                "insert into run_effect (queue_name, message_id) values (%s, %s)",
-                [(self.run.queue_name, one) for one in ids],
-            )
+        marks = ", ".join(["(%s, %s)"] * len(ids))
+        dialect_of(self.connection).execute(
+            self.connection,
+            f"insert into run_effect (queue_name, message_id) values {marks}",
+            [value for one in ids for value in (self.run.queue_name, one)],
+        )
         outcomes = self.queue.complete(self.run.queue_name, claim_id)
         assert {one.outcome for one in outcomes} == {"completed"}

@@ -35,8 +35,9 @@ def perform(run: Run, messages: int, tmp_path: Path, meanwhile: Callable[[], Non
     meanwhile: what happens to them; it is called when they have begun.
     """
     with _judge(run) as judge:
-        judge.execute("create table if not exists run_effect (queue_name text, message_id bigint)")
-        deadlocks = dialect_of(judge).deadlocks(judge)
+        dialect = dialect_of(judge)
+        dialect.make_table(judge, "run_effect", "queue_name varchar(200), message_id bigint")
+        deadlocks = dialect.deadlocks(judge)
     _let_work(run, ten_sessions(run, messages), meanwhile)
     with _judge(run) as judge:
         left = _take_census(run, judge)
@@ -126,7 +127,8 @@ def _judged(run: Run, path: Path) -> list[Event]:
 def _check_effects(history: list[Event], connection: Connection, queue: str) -> None:
     """Judge the transactions: what they did and what they completed is the same, and once."""
     query = "select message_id from run_effect where queue_name = %s"
-    effects = Counter(int(one) for (one,) in connection.execute(query, [queue]).fetchall())
+    rows = dialect_of(connection).execute(connection, query, [queue]).fetchall()
+    effects = Counter(int(one) for (one,) in rows)
     calls = [one for one in history if one.action == "complete" and "transaction" in one.session]
     sure = {message for one in calls if one.known for message, _ in one.results}
     possible = {message for one in calls for message, _ in one.results}

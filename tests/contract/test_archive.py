@@ -141,6 +141,7 @@ def test_messages_of_many_days_are_all_found_again(connection: Connection, keepi
 
 
 @pytest.mark.promise("P06", "P19")
+@pytest.mark.requires("genuine")
 def test_what_another_session_archives_is_passed_over(
     connection: Connection, connect: Callable[..., Connection], keeping: str
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_leased_message_stays_with_its_worker(connection: Connection, queue: s
 
 
 @pytest.mark.promise("P03", "P06")
+@pytest.mark.requires("genuine")
 def test_a_message_that_another_session_is_taking_is_leased_and_nobody_waits(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:

@@ -84,6 +84,7 @@ def _enqueue_in_thread(
 
 
 @pytest.mark.promise("P12")
+@pytest.mark.requires("genuine")
 def test_of_two_producers_at_once_the_second_gets_the_message_that_the_first_commits(
     server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
@@ -98,6 +99,7 @@ def test_of_two_producers_at_once_the_second_gets_the_message_that_the_first_com
 
 
 @pytest.mark.promise("P01", "P12")
+@pytest.mark.requires("genuine")
 def test_of_two_producers_at_once_the_second_enqueues_when_the_first_rolls_back(
     server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
@@ -114,6 +116,7 @@ def test_of_two_producers_at_once_the_second_enqueues_when_the_first_rolls_back(
 
 
 @pytest.mark.promise("P12")
+@pytest.mark.requires("genuine")
 def test_a_producer_that_waited_for_a_completion_enqueues_anew(
     server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:

@@ -127,6 +127,7 @@ def test_one_call_takes_a_thousand_messages(connection: Connection, queue: str) 
 
 
 @pytest.mark.promise("P06")
+@pytest.mark.requires("genuine")
 def test_a_message_that_another_session_is_taking_is_passed_over(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
@@ -139,6 +140,7 @@ def test_a_message_that_another_session_is_taking_is_passed_over(
 
 
 @pytest.mark.promise("P06")
+@pytest.mark.requires("genuine")
 def test_a_better_priority_that_is_held_does_not_stop_the_others(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
@@ -168,6 +170,7 @@ def test_a_rolled_back_dequeue_gives_everything_back_at_its_old_place(
 
 
 @pytest.mark.promise("P02", "P07")
+@pytest.mark.requires("genuine")
 def test_messages_taken_by_a_session_that_breaks_off_come_back_at_once(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:

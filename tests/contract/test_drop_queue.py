@@ -139,6 +139,7 @@ def test_a_missing_name_is_refused(connection: Connection) -> None:
 
 
 @pytest.mark.promise("P02", "P15")
+@pytest.mark.requires("genuine")
 def test_an_enqueue_that_has_not_committed_makes_the_queue_busy(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
@@ -152,6 +153,7 @@ def test_an_enqueue_that_has_not_committed_makes_the_queue_busy(
 
 
 @pytest.mark.promise("P01")
+@pytest.mark.requires("genuine")
 def test_an_enqueue_that_waited_for_the_drop_is_refused_and_not_lost(
     server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
@@ -176,6 +178,7 @@ def test_an_enqueue_that_waited_for_the_drop_is_refused_and_not_lost(
 
 
 @pytest.mark.promise("P01")
+@pytest.mark.requires("genuine")
 def test_a_batch_that_waited_for_the_drop_is_refused_and_not_lost(
     server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:

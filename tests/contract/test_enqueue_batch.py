@@ -136,6 +136,7 @@ def test_keys_that_are_taken_are_told_for_each_message(connection: Connection, q
 
 
 @pytest.mark.promise("P12")
+@pytest.mark.requires("genuine")
 def test_two_batches_with_the_same_keys_in_opposite_order_do_not_deadlock(
     server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
@@ -155,6 +156,7 @@ def test_two_batches_with_the_same_keys_in_opposite_order_do_not_deadlock(
 
 
 @pytest.mark.promise("P12")
+@pytest.mark.requires("genuine")
 def test_batches_with_the_same_keys_in_any_order_give_each_key_one_message(
     connect: Callable[..., Connection], connection: Connection, queue: str
 ) -> None:
@@ -182,6 +184,7 @@ def test_batches_with_the_same_keys_in_any_order_give_each_key_one_message(
 
 
 @pytest.mark.promise("P01", "P12")
+@pytest.mark.requires("genuine")
 def test_a_batch_that_waited_enqueues_what_the_other_rolled_back(
     server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:

@@ -83,6 +83,7 @@ def test_a_leased_message_is_shown_with_its_worker(connection: Connection, queue
 
 
 @pytest.mark.promise("P03", "P06")
+@pytest.mark.requires("genuine")
 def test_a_message_that_another_session_is_taking_is_shown_as_before(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:

@@ -28,6 +28,7 @@ def test_an_empty_queue_has_nothing_to_do(connection: Connection, queue: str, ro
 
 @pytest.mark.promise("P19")
 @each_routine
+@pytest.mark.requires("genuine")
 def test_two_sessions_may_do_it_at_once_and_nobody_waits(
     connection: Connection, connect: Callable[..., Connection], queue: str, routine: str
 ) -> None:

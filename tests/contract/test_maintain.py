@@ -71,6 +71,7 @@ def test_without_a_name_every_queue_is_maintained(connection: Connection, queue:
 
 
 @pytest.mark.promise("P19")
+@pytest.mark.requires("genuine")
 def test_while_one_session_is_at_it_others_are_not_elected_and_do_not_wait(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_retried_message_keeps_its_attempt_and_its_error(
 
 
 @pytest.mark.promise("P06", "P11")
+@pytest.mark.requires("genuine")
 def test_messages_that_another_session_promotes_are_passed_over(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:

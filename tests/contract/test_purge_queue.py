@@ -100,6 +100,7 @@ def test_a_retried_message_is_purged_too(connection: Connection, queue: str) -> 
 
 
 @pytest.mark.promise("P06")
+@pytest.mark.requires("genuine")
 def test_a_message_that_another_session_is_taking_is_left_to_it(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_small_batch_size_reaps_claim_by_claim(connection: Connection, queue: 
 
 
 @pytest.mark.promise("P03", "P06", "P08")
+@pytest.mark.requires("genuine")
 def test_a_claim_that_is_being_finished_is_passed_over(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:

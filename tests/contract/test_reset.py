@@ -140,6 +140,7 @@ def test_of_two_dead_messages_with_one_key_the_older_is_reset(
 
 
 @pytest.mark.promise("P06")
+@pytest.mark.requires("genuine")
 def test_a_dead_message_that_another_session_resets_is_passed_over(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:

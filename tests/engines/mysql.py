@@ -84,7 +84,9 @@ class MysqlServer:
         self.name = f"{self.product}{series}"
         self.how = f"{how} {self.version}"
         self.capabilities = frozenset(
-            ["restart"] * (restart is not None) + ["databases"] * (spare is not None)
+            ["genuine", "waits"]
+            + ["restart"] * (restart is not None)
+            + ["databases"] * (spare is not None)
         )
 
     def fresh_database(self) -> str:

@@ -19,6 +19,8 @@ ENGINE_ONLY = re.compile(r"/tests/engine_only/(\w+)/")
 # How DDL behaves and what a catalog looks like differs so much that each engine has its own tests
 # of its migrations: those of MySQL are below engine_only/mysql.
 MIGRATIONS = re.compile(r"/tests/migrations/")
+# They look at who waits for whom, which only some servers tell.
+INTERLEAVINGS = re.compile(r"/tests/interleavings/")
 # They kill a server of their own, whose version does not matter.
 ONE_OF_EACH = re.compile(r"/tests/chaos/")
 OUTCOMES = ("passed", "failed", "error", "skipped")
@@ -147,6 +149,8 @@ def server(request: pytest.FixtureRequest) -> Server:
 def _capabilities(request: pytest.FixtureRequest) -> None:
     """Skip what a server cannot do, visibly."""
     needed = {name for mark in request.node.iter_markers("requires") for name in mark.args}
+    if INTERLEAVINGS.search(request.path.as_posix()) and "server" in request.fixturenames:
+        needed.add("waits")
     if needed:
         server: Server = request.getfixturevalue("server")
         if missing := needed - server.capabilities:
@@ -185,10 +189,16 @@ def connect(server: Server, database_url: str) -> Iterator[Callable[..., Connect
 
         def open_session(*, autocommit: bool = True) -> Connection:
             session = server.connect(database_url, autocommit=autocommit)
-            opened.callback(session.close)
+            opened.callback(_close, session)
             return session
 
         yield open_session
+
+
+def _close(session: Connection) -> None:
+    """Close a session, unless the test has done that; some drivers refuse a second time."""
+    if not getattr(session, "closed", False):
+        session.close()
 
 
 @pytest.fixture

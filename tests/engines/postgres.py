@@ -62,7 +62,7 @@ class PostgresServer:
         self.name = f"{self.engine}{self.version.partition('.')[0]}"
         self.how = f"{how} {self.version}"
         self.capabilities = frozenset(
-            ["async", "databases", "psql"] + ["restart"] * (restart is not None)
+            ["async", "databases", "genuine", "psql", "waits"] + ["restart"] * (restart is not None)
         )
 
     def fresh_database(self) -> str:

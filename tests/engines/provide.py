@@ -9,8 +9,14 @@ from collections.abc import Callable, Iterator
 from tests.engines.base import EngineProvider, Server, Unavailable, url_variable
 from tests.engines.mysql_ways import MariaDBProvider, MysqlProvider
 from tests.engines.postgres import PostgresProvider
+from tests.engines.sqlserver_ways import SqlserverProvider
 
-PROVIDERS: tuple[EngineProvider, ...] = (PostgresProvider(), MariaDBProvider(), MysqlProvider())
+PROVIDERS: tuple[EngineProvider, ...] = (
+    PostgresProvider(),
+    MariaDBProvider(),
+    MysqlProvider(),
+    SqlserverProvider(),
+)
 REQUIRED_VARIABLE = "ROWQ_REQUIRE_ENGINES"
 
 
@@ -43,14 +49,17 @@ class Servers:
     def named(self, word: str) -> list[str]:
         """Return the servers that a word means: one by its name, or a product's at hand.
 
-        A product without any is meant with its preferred version, so that tests say why not.
+        A product without any is meant with its preferred version, so that tests say why not; or
+        with a given server of its engine, such as sqlserver with a Babelfish.
         """
         if word in self.names:
             return [word]
         versions = re.compile(re.escape(word) + r"[\d.]+")
-        return [one for one in self.at_hand if versions.fullmatch(one)] or [
-            one for one in self.names if versions.fullmatch(one)
-        ][:1]
+        return (
+            [one for one in self.at_hand if versions.fullmatch(one)]
+            or [one for one in self.names if versions.fullmatch(one)][:1]
+            or [one for one in self.running if self.engine_of(one) == word]
+        )
 
     @property
     def required(self) -> set[str]:

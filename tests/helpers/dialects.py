@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from rowq.contract import Parameter, Routine
@@ -10,6 +10,7 @@ from rowq.engines import engine_for_connection
 from tests.engines.base import Connection
 from tests.helpers.mysql import MysqlDialect
 from tests.helpers.postgres import PostgresDialect
+from tests.helpers.sqlserver import SqlserverDialect
 
 
 class Dialect(Protocol):
@@ -18,13 +19,19 @@ class Dialect(Protocol):
     database_error: the driver's class of errors that come from the server.
     is_free_of_deadlocks: whether the routines never meet one. Elsewhere they try again by
         themselves, and one that reaches a caller is an error of that call.
+    archive_table: the name of the table that keeps finished messages.
     savepoints_give_back: whether a row is free as soon as its lock is rolled back to a savepoint,
         and not at the end of the transaction only.
     """
 
-    database_error: type[Exception]
-    is_free_of_deadlocks: bool
-    savepoints_give_back: bool
+    @property
+    def database_error(self) -> type[Exception]: ...
+    @property
+    def archive_table(self) -> str: ...
+    @property
+    def is_free_of_deadlocks(self) -> bool: ...
+    @property
+    def savepoints_give_back(self) -> bool: ...
 
     def call(
         self, connection: Connection, routine: Routine, arguments: Mapping[str, Any]
@@ -37,6 +44,12 @@ class Dialect(Protocol):
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number (such as RQ701, or the engine's own) and text of an error."""
 
+    def execute(self, connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement of the tests' own, with %s for each value; return its cursor."""
+
+    def make_table(self, connection: Connection, name: str, columns: str) -> None:
+        """Make a table of the tests' own unless it is there."""
+
     def begin(self, connection: Connection, isolation: str = "read committed") -> None:
         """Open a transaction on a connection in autocommit."""
 
@@ -45,6 +58,12 @@ class Dialect(Protocol):
 
     def rollback(self, connection: Connection) -> None:
         """Roll it back."""
+
+    def savepoint(self, connection: Connection, name: str) -> None:
+        """Set a savepoint in the open transaction."""
+
+    def back_to(self, connection: Connection, name: str) -> None:
+        """Roll back to a savepoint."""
 
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
         """Let a session wait no longer than this for a lock; then a statement of it fails."""
@@ -115,4 +134,8 @@ def dialect_of(connection: Connection) -> Dialect:
     return _BY_ENGINE[engine_for_connection(connection).name]
 
 
-_BY_ENGINE: dict[str, Dialect] = {"mysql": MysqlDialect(), "postgres": PostgresDialect()}
+_BY_ENGINE: dict[str, Dialect] = {
+    "mysql": MysqlDialect(),
+    "postgres": PostgresDialect(),
+    "sqlserver": SqlserverDialect(),
+}

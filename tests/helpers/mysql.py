@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -59,6 +59,16 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
         assert state in {None, f"45{text[2:5]}"}, f"{state} for {text}"
         return text[:5], text
 
+    def execute(self, connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement of the tests' own, with %s for each value; return its cursor."""
+        cursor = connection.cursor()
+        cursor.execute(statement, values or None)
+        return cursor
+
+    def make_table(self, connection: Connection, name: str, columns: str) -> None:
+        """Make a table of the tests' own unless it is there."""
+        self.execute(connection, f"create table if not exists {name} ({columns})")
+
     def begin(self, connection: Connection, isolation: str = "read committed") -> None:
         """Open a transaction."""
         cursor = connection.cursor()
@@ -72,6 +82,14 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
     def rollback(self, connection: Connection) -> None:
         """Roll it back."""
         connection.rollback()
+
+    def savepoint(self, connection: Connection, name: str) -> None:
+        """Set a savepoint."""
+        self.execute(connection, f"savepoint {name}")
+
+    def back_to(self, connection: Connection, name: str) -> None:
+        """Roll back to a savepoint."""
+        self.execute(connection, f"rollback to savepoint {name}")
 
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
         """Let a session wait no longer than this for a row; then a statement of it fails."""

@@ -64,6 +64,7 @@ _CHECKS = ("lane", "part_id, lane", "true", f"t.check_after = t.check_after {_BA
 class MysqlTables:
     """Reads and changes rows of tables, as their owner."""
 
+    archive_table = "rowq.archive"
     is_free_of_deadlocks = False
     savepoints_give_back = False
 

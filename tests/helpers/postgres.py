@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -47,6 +47,14 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
         assert isinstance(error, psycopg.Error)
         return error.sqlstate or "", error.diag.message_primary or str(error)
 
+    def execute(self, connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement of the tests' own, with %s for each value; return its cursor."""
+        return connection.execute(statement.encode(), values or None)
+
+    def make_table(self, connection: Connection, name: str, columns: str) -> None:
+        """Make a table of the tests' own unless it is there."""
+        self.execute(connection, f"create table if not exists {name} ({columns})")
+
     def begin(self, connection: Connection, isolation: str = "read committed") -> None:
         """Open a transaction."""
         connection.execute(f"begin isolation level {isolation}".encode())
@@ -58,6 +66,14 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
     def rollback(self, connection: Connection) -> None:
         """Roll it back."""
         connection.execute("rollback")
+
+    def savepoint(self, connection: Connection, name: str) -> None:
+        """Set a savepoint."""
+        self.execute(connection, f"savepoint {name}")
+
+    def back_to(self, connection: Connection, name: str) -> None:
+        """Roll back to a savepoint."""
+        self.execute(connection, f"rollback to savepoint {name}")
 
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
         """Let a session wait no longer than this for a lock; then a statement of it fails."""

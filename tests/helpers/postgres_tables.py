@@ -54,6 +54,7 @@ _KEYS = f"select count(*) from rowq.dedup where {_PART}"
 class PostgresTables:
     """Reads and changes rows of tables, as their owner."""
 
+    archive_table = "rowq.archive"
     is_free_of_deadlocks = True
     savepoints_give_back = True
 

@@ -50,27 +50,39 @@ class Session:
         self.connection = connection
         self.id = server.session_id(connection)
         self.queue = Queue(connection)
+        self._dialect = dialect_of(connection)
+        self.archive_table = self._dialect.archive_table
         self._thread = ThreadPoolExecutor(1)
         self._started: list[Future[Any]] = []
 
     def begin(self, isolation: str = "read committed") -> Self:
         """Open a transaction; returns the session."""
-        dialect_of(self.connection).begin(self.connection, isolation)
+        self._dialect.begin(self.connection, isolation)
         return self
 
     def commit(self) -> None:
         """Commit the open transaction."""
-        self.execute("commit")
+        self._dialect.commit(self.connection)
 
     def rollback(self) -> None:
         """Roll the open transaction back."""
-        self.execute("rollback")
+        self._dialect.rollback(self.connection)
+
+    def end(self, how: str) -> None:
+        """Commit the open transaction or roll it back, as the word says."""
+        {"commit": self.commit, "rollback": self.rollback}[how]()
+
+    def savepoint(self, name: str) -> None:
+        """Set a savepoint in the open transaction."""
+        self._dialect.savepoint(self.connection, name)
+
+    def back_to(self, name: str) -> None:
+        """Roll back to a savepoint."""
+        self._dialect.back_to(self.connection, name)
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Execute a statement that is no routine; returns the cursor."""
-        cursor = self.connection.cursor()
-        cursor.execute(statement, values)
-        return cursor
+        """Execute a statement that is no routine, with %s for values; returns the cursor."""
+        return self._dialect.execute(self.connection, statement, values)
 
     def start(self, call: Callable[[Queue], T]) -> Running[T]:
         """Start a call in the session's own thread, behind what was started there before."""

@@ -66,7 +66,7 @@ def test_an_enqueue_beside_an_open_drop_of_its_queue_is_refused_or_kept(
     admin.begin().queue.drop_queue(queue)
     sending = producer.start(lambda own: own.enqueue(queue, 0))
     sending.waits_for(admin)
-    admin.execute(ending)
+    admin.end(ending)
     if ending == "commit":
         with pytest.raises(QueueNotFound):
             sending.result()

@@ -28,10 +28,10 @@ def test_two_producers_of_one_dedup_key_make_one_message(
     steps = {
         "a1": Step("a1", first, lambda _: first.begin()),
         "a2": Step("a2", first, lambda own: own.enqueue(queue, "a", dedup_key="key")),
-        "a3": Step("a3", first, lambda _: first.execute(first_end)),
+        "a3": Step("a3", first, lambda _: first.end(first_end)),
         "b1": Step("b1", second, lambda _: second.begin()),
         "b2": Step("b2", second, lambda own: own.enqueue(queue, "b", dedup_key="key")),
-        "b3": Step("b3", second, lambda _: second.execute(second_end)),
+        "b3": Step("b3", second, lambda _: second.end(second_end)),
     }
     done = play([steps[name] for name in order.split()])
     a_first = order.index("a2") < order.index("b2")
@@ -82,7 +82,7 @@ def test_an_enqueue_beside_the_finish_of_its_dedup_key_knows_how_that_ended(
         getattr(worker.queue, finish)(queue, claim)
     sending = producer.start(lambda own: own.enqueue(queue, 0, dedup_key="key"))
     sending.waits_for(worker)
-    worker.execute(ending)
+    worker.end(ending)
     sent = sending.result()
     if ending == "commit":
         assert sent.outcome == "enqueued"

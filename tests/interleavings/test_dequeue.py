@@ -102,9 +102,9 @@ def test_a_dequeue_undone_to_a_savepoint_gives_back_while_its_transaction_goes_o
     ids = fill(careful, queue, 4)
     careful.begin()
     assert take(careful, queue, 1) == ids[:1]
-    careful.execute("savepoint before_more")
+    careful.savepoint("before_more")
     assert take(careful, queue, 2) == ids[1:3]
-    careful.execute("rollback to savepoint before_more")
+    careful.back_to("before_more")
     given_back = dialect_of(other.connection).savepoints_give_back
     assert take(other, queue, 10) == (ids[1:] if given_back else ids[3:])
     careful.commit()

@@ -62,9 +62,9 @@ def test_an_enqueue_undone_to_a_savepoint_takes_nothing_else_with_it(
 ) -> None:
     producer, consumer = sessions(2)
     kept = [producer.begin().queue.enqueue(queue, 0).message_id]
-    producer.execute("savepoint before_more")
+    producer.savepoint("before_more")
     producer.queue.enqueue(queue, 0, priority=1)
-    producer.execute("rollback to savepoint before_more")
+    producer.back_to("before_more")
     kept.insert(0, producer.queue.enqueue(queue, 0, priority=1).message_id)
     producer.commit()
     assert everything(consumer, queue) == kept
@@ -81,9 +81,9 @@ def test_the_first_message_of_a_priority_by_two_producers_at_once_is_never_overl
         consumer.queue.create_queue(queue)
         steps = {
             "a1": Step("a1", first, partial(enqueue, first, queue, "a")),
-            "a2": Step("a2", first, lambda _: first.execute(first_end)),
+            "a2": Step("a2", first, lambda _: first.end(first_end)),
             "b1": Step("b1", second, partial(enqueue, second, queue, "b")),
-            "b2": Step("b2", second, lambda _: second.execute(second_end)),
+            "b2": Step("b2", second, lambda _: second.end(second_end)),
             "look": Step("look", consumer, partial(look, queue)),
         }
         seen = play([steps[name] for name in order.split()])["look"]

@@ -45,7 +45,7 @@ def test_two_partial_completes_of_one_claim_finish_each_message_once(
     assert complete(first.queue, queue, claim, ours) == dict.fromkeys(ours, "completed")
     completing = second.start(lambda own: complete(own, queue, claim, theirs))
     completing.waits_for(first)
-    first.execute(ending)
+    first.end(ending)
     gone = set(ours) if ending == "commit" else set()
     outcomes = completing.result()
     assert outcomes == {one: "stale" if one in gone else "completed" for one in theirs}

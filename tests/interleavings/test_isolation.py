@@ -202,5 +202,5 @@ def test_a_handler_that_enqueues_the_next_step_hands_it_over_with_its_own_comple
         sent = worker.queue.enqueue(queue, "step 2", dedup_key="order 1")
         assert sent.outcome == "enqueued"
         assert other.queue.dequeue_fast(queue) == []
-        worker.execute(ending)
+        worker.end(ending)
     assert [one.data for one in other.queue.dequeue_fast(queue, 5)] == ["step 2"]

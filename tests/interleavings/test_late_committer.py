@@ -94,7 +94,7 @@ def test_an_idle_writer_through_many_maintains_loses_nothing(
         assert everything(other, queue) == []
     last = idle.queue.enqueue(queue, 0).message_id
     pass_by(other, queue)
-    idle.execute(ending)
+    idle.end(ending)
     keep_house(other, queue)
     assert everything(other, queue) == ([sent, last] if ending == "commit" else [])
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rowq.engines.sqlserver_calls import procedure_name
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SQL = ROOT / "sql"
 MIGRATIONS = ROOT / "migrations"
@@ -18,10 +20,13 @@ HEADER_FIELDS = (
     "routine", "version", "purpose", "promise", "locks", "commits", "errors", "differs",
 )  # fmt: skip
 
-_CALLED = re.compile(r"\browq\.(\w+)\(|(?<![\w.])(internal_\w+)")
+_CALLED = re.compile(
+    r"\browq\.(\w+)\(|(?<![\w.])(internal_\w+)|\bexec (?:@\w+ = )?rowq\.(\w+)"
+)
 _NO_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _RAISED = re.compile(
-    r"errcode = 'RQ(\d{3})'|signal sqlstate '45(\d{3})'|raise_application_error\(\s*-20(\d{3})"
+    r"errcode = 'RQ(\d{3})'|signal sqlstate '45(\d{3})'|throw 52(\d{3}),"
+    r"|raise_application_error\(\s*-20(\d{3})"
 )
 _FIELD = re.compile(rf"^-- ({'|'.join(HEADER_FIELDS)}) +(\S.*)$")
 
@@ -43,9 +48,24 @@ def label(value: object) -> str:
     return f"{value.parent.name}/{value.stem}" if isinstance(value, Path) else str(value)
 
 
+def routines_of(engine: str) -> dict[str, dict[str, Any]]:
+    """Return the contract's entries of every routine that an engine has, by name."""
+    return {
+        name: entry
+        for name, entry in CONTRACT["routine"].items()
+        if engine in entry.get("engines", [engine])
+    }
+
+
 def object_name(path: Path) -> str:
     """Return the name that a file's routine or helper has in the database."""
-    return f"internal_{path.stem}" if path.parent.name == "internal" else path.stem
+    name = f"internal_{path.stem}" if path.parent.name == "internal" else path.stem
+    return name_on(path.parent.parent.name, name)
+
+
+def name_on(engine: str, name: str) -> str:
+    """Return the name that a routine has on an engine."""
+    return procedure_name(name) if engine == "sqlserver" else name
 
 
 def header(text: str) -> dict[str, str]:

@@ -7,15 +7,28 @@ from typing import Any
 import pytest
 
 from generate_package import ROLES
-from tests.static.sources import CONTRACT, ENGINES, ROOT, SQL, errors_of, label, sql_files
+from tests.static.sources import (
+    CONTRACT,
+    ENGINES,
+    ROOT,
+    SQL,
+    errors_of,
+    label,
+    name_on,
+    routines_of,
+    sql_files,
+)
 
 LONG_TEXTS = {"body", "error"}
 """Texts that may be longer than Oracle's varchar2."""
 
-UNREACHABLE = {("mysql", "dequeue_wait"): {"RQ721"}}
+UNREACHABLE = {
+    ("mysql", "dequeue_wait"): {"RQ721"},
+    ("sqlserver", "dequeue_wait"): {"RQ721"},
+}
 """Errors of what a routine calls that cannot happen there: it gives back of its own new claim."""
 
-ROUTINES = [(engine, name) for engine in ENGINES for name in CONTRACT["routine"]]
+ROUTINES = [(engine, name) for engine in ENGINES for name in routines_of(engine)]
 
 _SIGNATURES = {
     "mysql": re.compile(
@@ -28,9 +41,23 @@ _SIGNATURES = {
         r"(?:returns table \(\s*(.*?)\s*\)\s*)?language ",
         re.MULTILINE | re.DOTALL,
     ),
+    "sqlserver": re.compile(
+        r"^create or alter (procedure) rowq\.(\w+)\s*(.*?)\s*\n(?:with execute as owner\n)?as\n()",
+        re.MULTILINE | re.DOTALL,
+    ),
 }
-_INCLUDE = {"mysql": r"^source (\S+)$", "oracle": r"^@@(\S+)$", "postgres": r"^\\ir (\S+)$"}
-_PARAMETER = re.compile(r"(?:(inout|in) )?p_(\w+) +(?:in )?(.+?)(?: default (\S+))?")
+_INCLUDE = {
+    "mysql": r"^source (\S+)$",
+    "oracle": r"^@@(\S+)$",
+    "postgres": r"^\\ir (\S+)$",
+    "sqlserver": r"^:r (\S+)$",
+}
+_PARAMETERS = {
+    "mysql": re.compile(r"(?:(inout|in) )?p_(\w+) +(.+?)()"),
+    "oracle": re.compile(r"()p_(\w+) +in (.+?)(?: default (\S+))?"),
+    "postgres": re.compile(r"(?:(inout|in) )?p_(\w+) +(.+?)(?: default (\S+))?"),
+    "sqlserver": re.compile(r"()@(\w+) +(.+?)(?: = (\S+))?"),
+}
 _SELECTED = re.compile(r"open p_rows for\n +select (?:/\*.*?\*/)?(.*?)\n        from ", re.DOTALL)
 _COLUMN = re.compile(r'"?(\w+)"? +(.+)')
 _MESSAGE = re.compile(r"'(RQ\d{3}) (\w+): ")
@@ -45,7 +72,7 @@ def signature(engine: str, name: str) -> tuple[str, str, str]:
     """Return kind, parameters and columns as the file spells them."""
     match = _SIGNATURES[engine].search(routine_file(engine, name))
     assert match, f"{name}: the signature is not in the house style"
-    assert match.group(2) == name
+    assert match.group(2) == name_on(engine, name)
     return match.group(1), match.group(3), match.group(4) or ""
 
 
@@ -60,7 +87,7 @@ def spelled(engine: str, kind: str) -> str:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_has_a_file_for_each_routine_and_no_other(engine: str) -> None:
     files = {path.stem for path in sql_files(engine, "routines")}
-    assert files == CONTRACT["routine"].keys()
+    assert files == routines_of(engine).keys()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -80,25 +107,24 @@ def test_install_sql_names_every_file_once(engine: str) -> None:
 def test_parameters_have_the_contract_s_order_types_and_defaults(engine: str, name: str) -> None:
     entry = CONTRACT["routine"][name]
     kind, parameters, _ = signature(engine, name)
-    # A procedure of MySQL has neither defaults nor results among its parameters, one of Oracle has
-    # a cursor for its rows.
-    is_plain = engine != "postgres"
+    # Elsewhere a procedure's results are a result set or a cursor, and one of MySQL has no defaults.
+    is_postgres = engine == "postgres"
     wanted = [
         (
-            given.get("direction"),
+            given.get("direction", ""),
             given["name"],
             spelled_for(engine, given["name"]),
-            None if engine == "mysql" else default_on(engine, given),
+            "" if engine == "mysql" else default_on(engine, given),
         )
         for given in entry["parameters"]
-        if not (is_plain and "direction" in given)
+        if is_postgres or "direction" not in given
     ]
     listed = [" ".join(part.split()) for part in split(parameters)]
     if engine == "oracle":
         assert listed.pop() == "p_rows out sys_refcursor"
-    found = [_PARAMETER.fullmatch(part) for part in listed]
-    assert [match and match.groups() for match in found] == wanted
-    assert kind == ("procedure" if is_plain else entry.get("kind", "function"))
+    found = [_PARAMETERS[engine].fullmatch(part) for part in listed]
+    assert [match and match.groups("") for match in found] == wanted
+    assert kind == (entry.get("kind", "function") if is_postgres else "procedure")
 
 
 def spelled_for(engine: str, parameter: str) -> str:
@@ -108,13 +134,14 @@ def spelled_for(engine: str, parameter: str) -> str:
     return spelled(engine, CONTRACT["parameters"][parameter]["type"])
 
 
-def default_on(engine: str, given: dict[str, str]) -> str | None:
-    """Return a parameter's default as an engine spells it."""
-    default = given.get("default")
-    return "0" if engine == "oracle" and default == "false" else default
+def default_on(engine: str, given: dict[str, str]) -> str:
+    """Return a parameter's default as an engine spells it, empty when it has none."""
+    default = given.get("default", "")
+    has_numbers = engine in {"oracle", "sqlserver"}
+    return {"true": "1", "false": "0"}.get(default, default) if has_numbers else default
 
 
-@pytest.mark.parametrize("name", CONTRACT["routine"])
+@pytest.mark.parametrize("name", routines_of("oracle"))
 def test_oracle_columns_have_the_contract_s_order(name: str) -> None:
     for listed in _SELECTED.findall(routine_file("oracle", name)):
         columns = [part.split()[-1].rpartition(".")[2] for part in top_level(listed)]
@@ -128,7 +155,7 @@ def top_level(text: str) -> list[str]:
     return marked.split("\0")
 
 
-@pytest.mark.parametrize("name", CONTRACT["routine"])
+@pytest.mark.parametrize("name", routines_of("postgres"))
 def test_postgres_columns_have_the_contract_s_order_and_types(name: str) -> None:
     engine, entry = "postgres", CONTRACT["routine"][name]
     kind, _, columns = signature(engine, name)
@@ -146,7 +173,7 @@ def type_of(column: str) -> str:
 
 @pytest.mark.parametrize(("engine", "name"), ROUTINES, ids=label)
 def test_a_routine_raises_the_errors_it_declares_and_no_others(engine: str, name: str) -> None:
-    possible = errors_of(engine, name) - UNREACHABLE.get((engine, name), set())
+    possible = errors_of(engine, name_on(engine, name)) - UNREACHABLE.get((engine, name), set())
     assert possible == set(CONTRACT["routine"][name]["errors"])
 
 
@@ -155,9 +182,10 @@ def test_every_error_text_begins_with_its_number_and_name(engine: str) -> None:
     for path in sql_files(engine, "internal", "routines"):
         text = path.read_text(encoding="utf-8")
         said = _MESSAGE.findall(text)
-        raised = text.count("errcode = ") + text.count("signal sqlstate '45")
-        raised += text.count("raise_application_error(")
-        assert len(said) == raised, f"{path.name} raises in another form"
+        raised = re.findall(
+            r"errcode = |signal sqlstate '45|throw 52|raise_application_error\(", text
+        )
+        assert len(said) == len(raised), f"{path.name} raises in another form"
         for number, name in said:
             assert CONTRACT["errors"][number]["name"] == name, path.name
 
@@ -179,6 +207,11 @@ def test_contract_names_only_what_it_describes_and_describes_only_what_it_names(
     assert columns == CONTRACT["columns"].keys()
     described = [*CONTRACT["parameters"].values(), *CONTRACT["columns"].values()]
     assert {one["type"] for one in described} == CONTRACT["types"].keys()
+
+
+def test_a_routine_of_some_engines_only_names_engines_that_there_are() -> None:
+    named = {one for entry in CONTRACT["routine"].values() for one in entry.get("engines", ())}
+    assert named <= set(CONTRACT["types"]["text"])
 
 
 def test_every_promise_is_held_by_a_routine_or_by_all_of_them() -> None:
@@ -214,8 +247,28 @@ def test_postgres_grants_give_each_role_its_routines_and_nothing_else() -> None:
     text = (SQL / "postgres" / "grants.sql").read_text(encoding="utf-8")
     given = re.findall(r"\('rowq_(\w+)', '(\w+)'\)", text)
     wanted = [
-        (role, name) for name, entry in CONTRACT["routine"].items() for role in entry["roles"]
+        (role, name) for name, entry in routines_of("postgres").items() for role in entry["roles"]
     ]
     waits = CONTRACT["routine"]["dequeue_wait"]["roles"]
     wanted += [(role, "internal_require_autocommit") for role in waits]
     assert sorted(given) == sorted(wanted)
+
+
+@pytest.mark.skipif("sqlserver" not in ENGINES, reason="sql/sqlserver is not there")
+def test_sqlserver_grants_give_each_role_its_routines_and_nothing_else() -> None:
+    text = (SQL / "sqlserver" / "grants.sql").read_text(encoding="utf-8")
+    given = re.findall(r"^grant (\w+) on (\S+) to rowq_(\w+);$", text, re.MULTILINE)
+    wanted = [
+        ("execute", f"rowq.{name_on('sqlserver', name)}", role)
+        for name, entry in routines_of("sqlserver").items()
+        for role in entry["roles"]
+    ]
+    # Whoever calls a procedure that declares a variable of a table type needs a right on the type.
+    types = re.findall(r"^create type (\S+) as table", tsql_types(), re.MULTILINE)
+    roles = {role for _, _, role in wanted}
+    wanted += [("execute", f"type::{name}", role) for name in types for role in roles]
+    assert sorted(given) == sorted(wanted)
+
+
+def tsql_types() -> str:
+    return (SQL / "sqlserver" / "tables" / "types.sql").read_text(encoding="utf-8")

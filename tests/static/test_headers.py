@@ -17,6 +17,12 @@ from tests.static.sources import (
 )
 
 FILES = code_files()
+BODY_BEGINS = {
+    "mysql": "\nbegin",
+    "oracle": "\nis",
+    "postgres": "\nas $$",
+    "sqlserver": "\nas\nbegin",
+}
 ROUTINES = [(engine, path) for engine, path in FILES if path.parent.name == "routines"]
 
 
@@ -32,7 +38,7 @@ def test_a_header_has_the_eight_fields_in_their_order(engine: str, path: Path) -
 @pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
 def test_a_header_stands_first_in_the_body(engine: str, path: Path) -> None:
     before, _, _ = path.read_text(encoding="utf-8").partition("\n-- routine ")
-    assert before.endswith({"mysql": "\nbegin", "oracle": "\nis", "postgres": "\nas $$"}[engine])
+    assert before.endswith(BODY_BEGINS[engine])
 
 
 @pytest.mark.parametrize(("engine", "path"), FILES, ids=label)

@@ -5,13 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.static.sources import ENGINES, MIGRATIONS, SQL, code_files, code_of, label, sql_files
+from tests.static.sources import (
+    ENGINES,
+    MIGRATIONS,
+    SQL,
+    code_files,
+    code_of,
+    label,
+    object_name,
+    sql_files,
+)
 
 EVERY = [(engine, path) for engine in ENGINES for path in sorted((SQL / engine).rglob("*.sql"))]
 EVERY += [
     (engine, path) for engine in ENGINES for path in sorted((MIGRATIONS / engine).glob("*.sql"))
 ]
 POSTGRES = [path for engine, path in code_files() if engine == "postgres"]
+SQLSERVER = [path for engine, path in code_files() if engine == "sqlserver"]
 POSTGRES_ROUTINES = [path for path in POSTGRES if path.parent.name == "routines"]
 
 CALLERS_RIGHTS = {"dequeue_wait"}
@@ -30,7 +40,14 @@ KEYWORDS = (
     "grant|revoke|alter|drop|default|constraint|primary|key|unique|check|call|commit"
 )
 
-_UPPER = re.compile(rf"\b({KEYWORDS.upper()})\b")
+_UPPER = re.compile(rf"\b(?<!\[)({KEYWORDS.upper()})\b")
+"""In brackets it is a name, such as that of the file group [PRIMARY]."""
+
+MADE_BY_TEXT = {"care_for_indexes"}
+"""Which index it is about is known only when it runs."""
+
+SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"
+"""What an object keeps from its creation, whatever the session that creates it begins with."""
 
 
 def text_of(path: Path) -> str:
@@ -117,3 +134,73 @@ def test_postgres_tables_may_be_created_again(path: Path) -> None:
 @pytest.mark.parametrize("path", POSTGRES, ids=label)
 def test_postgres_moments_are_not_frozen_at_the_start_of_the_transaction(path: Path) -> None:
     assert not re.search(r"\b(now\(\)|current_timestamp|localtimestamp)", code_of(text_of(path)))
+
+
+@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+def test_sqlserver_files_create_one_procedure_or_function_and_may_run_again(path: Path) -> None:
+    text = text_of(path)
+    created = re.findall(r"^create .*", text, re.MULTILINE)
+    assert len(created) == 1
+    assert re.match(
+        rf"create or alter (procedure|function) rowq\.{object_name(path)}\b", created[0]
+    )
+    assert text.endswith("\nend\ngo\n")
+
+
+@pytest.mark.parametrize("path", [*sql_files("sqlserver")], ids=label)
+def test_sqlserver_files_set_what_an_object_keeps_before_they_create_one(path: Path) -> None:
+    code = code_of(text_of(path))
+    created = re.search(r"^\s*create ", code, re.MULTILINE)
+    assert not created or SETTINGS in code[: created.start()]
+
+
+@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+def test_sqlserver_code_builds_no_statement_from_text(path: Path) -> None:
+    found = re.search(r"\bexec(ute)?\s*\(|\bsp_executesql\b", code_of(text_of(path)))
+    assert not found or path.stem in MADE_BY_TEXT
+
+
+@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+def test_sqlserver_code_does_without_what_is_not_safe_between_sessions(path: Path) -> None:
+    code = code_of(text_of(path))
+    assert not re.search(r"\b(nolock|merge (?!range)|tablockx?|@@identity)\b", code)
+    assert not re.search(r"\b(getdate|sysdatetime|current_timestamp|getutcdate)\b", code)
+
+
+@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+def test_sqlserver_code_takes_no_bodies_into_table_variables(path: Path) -> None:
+    tables = re.findall(r"declare @\w+ table \((.*?)\n\s*\);", code_of(text_of(path)), re.DOTALL)
+    assert not [one for one in tables if "(max)" in one]
+
+
+@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+def test_sqlserver_tables_are_always_named_with_their_schema(path: Path) -> None:
+    tables = "|".join(sorted(table.stem for table in sql_files("sqlserver", "tables")))
+    assert not re.search(
+        rf"\b(?:from|join|into|update|table)\s+(?:{tables})\b", code_of(text_of(path))
+    )
+
+
+@pytest.mark.parametrize("path", SQLSERVER, ids=label)
+def test_sqlserver_files_hold_nothing_that_sqlcmd_or_odbc_would_take_for_its_own(
+    path: Path,
+) -> None:
+    text = text_of(path)
+    assert "$(" not in text
+    assert not re.search(r"^(:|!!)", text, re.MULTILINE)
+    assert not re.search(r"[{}]", code_of(text))
+
+
+def sqlserver_names() -> set[str]:
+    """Return everything that the files for SQL Server create in the schema, as it is spelled."""
+    created = r"^create (?:or alter )?(?:table|sequence|type|procedure|function) rowq\.(\w+)"
+    texts = [text_of(path) for engine, path in EVERY if engine == "sqlserver"]
+    return {name for text in texts for name in re.findall(created, text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("path", [*sql_files("sqlserver")], ids=label)
+def test_sqlserver_names_are_spelled_in_one_way_for_databases_where_case_matters(
+    path: Path,
+) -> None:
+    used = set(re.findall(r"\browq\.(\w+)", code_of(text_of(path))))
+    assert used <= sqlserver_names()

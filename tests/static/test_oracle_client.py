@@ -12,7 +12,7 @@ import rowq
 from generate_package import Subprogram, subprograms
 from rowq.engines.oracle import ENGINE, _kinds
 from rowq.engines.oracle_calls import Lob, call_of
-from tests.static.sources import CONTRACT
+from tests.static.sources import CONTRACT, routines_of
 
 ROUTINES: dict[str, Subprogram] = {one.name: one for one in subprograms("routines")}
 
@@ -53,7 +53,7 @@ def database_error(number: int, text: str) -> oracledb.DatabaseError:
     return oracledb.DatabaseError(_Error(f"ORA-{number:05d}: {text}", code=number))
 
 
-@pytest.mark.parametrize("routine", CONTRACT["routine"])
+@pytest.mark.parametrize("routine", routines_of("oracle"))
 def test_a_call_gives_every_parameter_of_the_specification_by_name(routine: str) -> None:
     text = call_of(routine).text
     given = re.findall(r"(p_\w+) => :(\w+)", text)
@@ -63,7 +63,7 @@ def test_a_call_gives_every_parameter_of_the_specification_by_name(routine: str)
     assert given[-1][0] == "p_rows"
 
 
-@pytest.mark.parametrize("routine", CONTRACT["routine"])
+@pytest.mark.parametrize("routine", routines_of("oracle"))
 def test_binds_have_names_and_types_that_the_specification_takes(routine: str) -> None:
     call = call_of(routine)
     values = call.values({name: EXAMPLES[kind_of(name)] for name, _ in call.parameters})

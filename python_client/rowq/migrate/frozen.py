@@ -14,7 +14,8 @@ ORDER = "order.txt"
 GRANTS = "grants.sql"
 
 _CREATED = re.compile(
-    r"^create (?:or replace )?(table|sequence|function|procedure|view|type|package body|package)"
+    r"^create (?:or replace |or alter )?"
+    r"(table|sequence|function|procedure|view|type|package body|package)"
     r" (?:if not exists )?(rowq(?:\.\w+|\w*))",
     re.MULTILINE,
 )

@@ -1,0 +1,27 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalAddPart
+    @part_id int
+as
+begin
+-- routine   InternalAddPart
+-- version   1
+-- purpose   The door and the lanes of a new queue.
+-- promise   P13
+-- locks     new rows only
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   PostgreSQL opens lanes when they are first used
+    set nocount on;
+    insert into rowq.part (part_id) values (@part_id);
+
+    -- Open from the start: the default priority, the lanes that most queues use.
+    insert into rowq.lane with (rowlock) (part_id, lane, is_open)
+    select @part_id, v.lane, iif(v.lane in (10, 11), 1, 0)
+    from (
+        values (-4), (-3), (-2), (-1), (0), (1), (2), (3), (4), (5), (6), (7), (8), (9), (10),
+               (11), (12), (13), (14), (15), (16), (17), (18), (19)
+    ) v (lane);
+end
+go

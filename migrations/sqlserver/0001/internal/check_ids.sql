@@ -1,0 +1,36 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalCheckIds
+    @message_ids nvarchar(max)
+as
+begin
+-- routine   InternalCheckIds
+-- version   1
+-- purpose   Refuse a list of messages that is no JSON array of ids, or too long; null passes.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   other engines that have arrays check only their length
+    set nocount on;
+    declare @count int;
+    declare @good int;
+    if @message_ids is null
+        return;
+
+    -- Arrays are type 4, numbers type 2. openjson raises on what is no JSON: isjson comes first.
+    if isjson(@message_ids) = 1
+    begin
+        if 4 = (select top (1) j.[type] from openjson(concat(N'[', @message_ids, N']')) j)
+            select @count = count(*),
+                   @good = count(
+                       case when j.[type] = 2 and try_cast(j.value as bigint) is not null then 1 end
+                   )
+            from openjson(@message_ids) j;
+    end;
+    if @count is null or @count > 10000 or @good < @count
+        exec rowq.InternalRefuse
+            N'message_ids must be a JSON array of at most 10000 ids, none of them null';
+end
+go

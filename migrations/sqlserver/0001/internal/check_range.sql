@@ -1,0 +1,43 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalCheckRange
+    @name nvarchar(100),
+    @value float,
+    @low float,
+    @high float,
+    @is_required bit = 0
+as
+begin
+-- routine   InternalCheckRange
+-- version   1
+-- purpose   Refuse a number outside its range; null passes unless it is required.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+    set nocount on;
+    declare @given nvarchar(40);
+    declare @fault nvarchar(400);
+    if @value between @low and @high or @value is null and @is_required = 0
+        return;
+
+    -- Converted as a float, 315360000.5 would come out as 3.1536e+008.
+    set @given = N'null';
+    if abs(@value) >= 1e15
+        set @given = convert(nvarchar(40), @value);
+    else if @value is not null
+    begin
+        set @given = convert(nvarchar(40), cast(@value as decimal(38, 6)));
+        set @given = replace(rtrim(replace(@given, N'0', N' ')), N' ', N'0');
+        if right(@given, 1) = N'.'
+            set @given = left(@given, len(@given) - 1);
+    end;
+    set @fault = concat(
+        @name, N' must be between ', cast(@low as bigint), N' and ', cast(@high as bigint),
+        N', got ', @given
+    );
+    exec rowq.InternalRefuse @fault;
+end
+go

@@ -1,0 +1,56 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalDropDays
+    @partitions_dropped int output
+with execute as owner
+as
+begin
+-- routine   InternalDropDays
+-- version   1
+-- purpose   Empty the partitions of the archive that are too old for every queue, and take their bounds away.
+-- promise   P19
+-- locks     the archive, for a moment, waiting for a second at most
+-- commits   never; call it outside transactions
+-- errors    none
+-- differs   PostgreSQL drops them in the transaction of the caller
+    set nocount on;
+    set xact_abort off;
+    set lock_timeout 1000;
+    declare @keep_from datetime2(6);
+    declare @first datetime2(6);
+    declare @second datetime2(6);
+    set @partitions_dropped = 0;
+
+    select @keep_from = cast(dateadd(day, -max(q.archive_days), sysutcdatetime()) as date)
+    from rowq.queue q;
+
+    while 1 = 1
+    begin
+        set @first = null;
+        set @second = null;
+        select @first = max(case when h.place = 1 then h.bound end),
+               @second = max(case when h.place = 2 then h.bound end)
+        from (
+            select cast(v.value as datetime2(6)) as bound, v.boundary_id as place
+            from sys.partition_functions f
+            inner join sys.partition_range_values v on v.function_id = f.function_id
+            where f.name = N'rowq_day'
+              and v.boundary_id <= 2
+        ) h;
+        if @second is null or @second > @keep_from
+            break;
+
+        -- Both sides of the first bound are too old. Empty, they become one without moving a row.
+        -- Whoever reads the archive keeps its shape.
+        begin try
+            truncate table rowq.archived with (partitions (1 to 2));
+            alter partition function rowq_day() merge range (@first);
+        end try
+        begin catch
+            break;
+        end catch;
+        set @partitions_dropped += 1;
+    end;
+end
+go

@@ -1,0 +1,47 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalFirstKey
+    @part_id int,
+    @lane smallint,
+    @first bigint output
+as
+begin
+-- routine   InternalFirstKey
+-- version   1
+-- purpose   The first live key of a lane from its very start, or null.
+-- promise   P13 P14
+-- locks     rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    set nocount on;
+    set @first = null;
+
+    if @lane = -1
+        select top (1) @first = c.claim_id
+        from rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
+        where c.part_id = @part_id
+        order by c.claim_id
+        option (maxdop 1, keepfixed plan);
+    else if @lane = -2
+        select top (1) @first = datediff_big(microsecond, '19700101', d.due_at)
+        from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
+        where d.part_id = @part_id
+        order by d.due_at, d.message_id
+        option (maxdop 1, keepfixed plan);
+    else if @lane = -3
+        select top (1) @first = datediff_big(microsecond, '19700101', f.finished_at)
+        from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
+        where f.part_id = @part_id
+        order by f.finished_at, f.message_id
+        option (maxdop 1, keepfixed plan);
+    else
+        select top (1) @first = r.seq
+        from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+        where r.part_id = @part_id
+          and r.lane = @lane
+        order by r.seq, r.message_id
+        option (maxdop 1, keepfixed plan);
+end
+go

@@ -1,0 +1,37 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalMoveFloor
+    @part_id int,
+    @lane smallint,
+    @from bigint,
+    @to bigint
+as
+begin
+-- routine   InternalMoveFloor
+-- version   1
+-- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
+-- promise   P13 P14
+-- locks     the row of the lane, and to go up the one of the guests; passed over when locked
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   PostgreSQL keeps floors in a ledger, as its readers walk dead versions
+    set nocount on;
+    declare @guests smallint;
+
+    -- A guest may have taken rows that a rollback puts back below the new floor.
+    if @to > @from
+        select @guests = l.lane
+        from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -4;
+
+    -- Who holds the row is moving the floor.
+    update l
+    set floor = @to
+    from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where l.part_id = @part_id
+      and l.lane = @lane
+      and (l.floor > @to or l.floor = @from and @guests is not null);
+end
+go

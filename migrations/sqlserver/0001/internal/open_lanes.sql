@@ -1,0 +1,27 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalOpenLanes
+    @part_id int,
+    @lane smallint
+as
+begin
+-- routine   InternalOpenLanes
+-- version   1
+-- purpose   Let dequeue look into a lane and its front companion.
+-- promise   P02
+-- locks     the rows of the two lanes, passed over when locked
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    set nocount on;
+    -- Whoever holds the rows is opening them too; should that be rolled back, the next maintain
+    -- finds the messages and opens the lanes.
+    update l
+    set is_open = 1
+    from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where l.part_id = @part_id
+      and l.lane in (@lane / 2 * 2, @lane / 2 * 2 + 1)
+      and l.is_open = 0;
+end
+go

@@ -1,0 +1,78 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalPromote
+    @part_id int,
+    @limit int,
+    @is_own bit,
+    @promoted int output
+as
+begin
+-- routine   InternalPromote
+-- version   1
+-- purpose   Move up to @limit due messages to the tails of their lanes, earliest first.
+-- promise   P11
+-- locks     delayed rows, passing over locked ones; new ready rows; the lane of guests
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    set nocount on;
+    declare @guests smallint;
+    declare @floor bigint;
+    declare @since datetime2(6);
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @first datetime2(6);
+    declare @to bigint;
+    declare @due rowq.message_list;
+    declare @moved table (
+        due_at     datetime2(6) not null,
+        message_id bigint not null,
+        lane       smallint not null,
+        attempt    smallint not null,
+        primary key (due_at, message_id)
+    );
+
+    -- To the end of the caller's transaction: see InternalMoveFloor.
+    if @is_own = 0
+        select @guests = l.lane
+        from rowq.lane l with (rowlock, repeatableread, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -4;
+    select @floor = l.floor
+    from rowq.lane l with (readuncommitted, forceseek)
+    where l.part_id = @part_id
+      and l.lane = -2;
+    exec rowq.InternalMoment @floor, @since output;
+
+    with head as (
+        select top (@limit) d.part_id, d.due_at, d.message_id, d.lane, d.attempt
+        from rowq.delayed d with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+        where d.part_id = @part_id
+          and d.due_at >= @since
+          and d.due_at <= @now
+        order by d.due_at, d.message_id
+    )
+    delete from head
+    output deleted.due_at, deleted.message_id, deleted.lane, deleted.attempt
+    into @moved (due_at, message_id, lane, attempt)
+    option (maxdop 1, keepfixed plan);
+    set @promoted = @@rowcount;
+    if @promoted = 0
+        return;
+
+    insert into @due (message_id, lane, place, attempt)
+    select j.message_id, j.lane, datediff_big(microsecond, '19700101', j.due_at), j.attempt
+    from @moved j;
+    exec rowq.InternalToReady @part_id, @due;
+
+    if @is_own = 1 and rand() < 0.08 * @promoted
+    begin
+        select top (1) @first = j.due_at from @moved j order by j.due_at;
+        if @first > dateadd(millisecond, -500, @now)
+            set @first = dateadd(millisecond, -500, @now);
+        set @to = datediff_big(microsecond, '19700101', @first);
+        if @to > @floor
+            exec rowq.InternalMoveFloor @part_id, -2, @floor, @to;
+    end;
+end
+go

@@ -1,0 +1,38 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalRequireQueue
+    @queue_name nvarchar(max),
+    @part_id int output,
+    @lease_seconds int = null output,
+    @max_attempts int = null output,
+    @archive_days int = null output,
+    @is_paused bit = null output
+as
+begin
+-- routine   InternalRequireQueue
+-- version   1
+-- purpose   The part and settings of a queue that must exist.
+-- promise   P15
+-- locks     the row of the queue, shared, while it is read; none with row versions
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    set nocount on;
+    declare @queue_key varbinary(402);
+    set @part_id = null;
+
+    -- Longer than any name: what is cut off below could make it look like one.
+    if datalength(@queue_name) <= 400
+    begin
+        set @queue_key = convert(varbinary(402), @queue_name + N'.');
+        select @part_id = q.part_id, @lease_seconds = q.lease_seconds,
+               @max_attempts = q.max_attempts, @archive_days = q.archive_days,
+               @is_paused = iif(q.paused_at is null, 0, 1)
+        from rowq.queue q
+        where q.queue_key = @queue_key;
+    end;
+    if @part_id is null
+        exec rowq.InternalRefuseQueue @queue_name;
+end
+go

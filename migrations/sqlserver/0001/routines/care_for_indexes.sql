@@ -1,0 +1,144 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.CareForIndexes
+    @min_pages int = 1000,
+    @max_seconds int = 300
+with execute as owner
+as
+begin
+-- routine   CareForIndexes
+-- version   1
+-- purpose   Rebuild or reorganize the indexes that traffic has worn out, as gently as the edition allows.
+-- promise   P17
+-- locks     online, the table for a moment at the end; offline, the table while it is rebuilt
+-- commits   each index by itself; refuses to work inside a transaction
+-- errors    RQ711 RQ713
+-- differs   this engine's own: the others give back space by themselves
+    set nocount on;
+    set rowcount 0;
+    set xact_abort off;
+    set lock_timeout 1000;
+    set transaction isolation level read committed;
+    -- A table is not available while an index is rebuilt offline: 100 MB take about a second.
+    declare @most_offline bigint = 12800;
+    declare @edition int = cast(serverproperty('EngineEdition') as int);
+    declare @is_online bit = iif(@edition in (3, 5, 8, 12), 1, 0);
+    declare @until datetime2(6) = dateadd(second, @max_seconds, sysutcdatetime());
+    declare @place int = 0;
+    declare @last int;
+    declare @how nvarchar(20);
+    declare @statement nvarchar(2000);
+    declare @worn table (
+        place            int not null identity primary key,
+        table_name       nvarchar(128) not null,
+        index_name       nvarchar(128) not null,
+        partition_number int not null,
+        is_partitioned   bit not null,
+        is_movable       bit not null,
+        is_frozen        bit not null,
+        pages            bigint not null,
+        density          float not null,
+        fragmentation    float not null,
+        outcome          nvarchar(20) not null default N'left',
+        detail           nvarchar(2000) null default N'the time was up'
+    );
+
+    exec rowq.InternalCheckRange N'min_pages', @min_pages, 1, 1000000000, @is_required = 1;
+    exec rowq.InternalCheckRange N'max_seconds', @max_seconds, 1, 86400, @is_required = 1;
+    if @@trancount > 0 or @@options & 2 = 2
+        throw 52713, N'RQ713 wrong_transaction_state: care_for_indexes commits as it works', 1;
+
+    insert into @worn (
+        table_name, index_name, partition_number, is_partitioned, is_movable, is_frozen, pages,
+        density, fragmentation
+    )
+    select o.name, i.name, p.partition_number,
+           iif(d.data_space_id is null, 0, 1), i.allow_page_locks, s.no_recompute,
+           p.page_count, p.avg_page_space_used_in_percent, p.avg_fragmentation_in_percent
+    from sys.objects o
+    inner join sys.indexes i on i.object_id = o.object_id
+    inner join sys.stats s on s.object_id = i.object_id and s.stats_id = i.index_id
+    left join sys.partition_schemes d on d.data_space_id = i.data_space_id
+    cross apply sys.dm_db_index_physical_stats(
+        db_id(), i.object_id, i.index_id, null, N'SAMPLED'
+    ) p
+    where o.schema_id = schema_id(N'rowq')
+      and o.type = 'U'
+      and p.alloc_unit_type_desc = N'IN_ROW_DATA'
+      and p.index_level = 0
+      and p.page_count >= @min_pages
+      and (p.avg_fragmentation_in_percent >= 10 or p.avg_page_space_used_in_percent < 60)
+    order by p.page_count * (100 - p.avg_page_space_used_in_percent) desc;
+    set @last = @@rowcount;
+
+    while @place < @last and sysutcdatetime() < @until
+    begin
+        set @place += 1;
+        -- Reorganizing moves pages under page locks, which the hot tables do without.
+        select @how = case
+                   when w.fragmentation < 30 and w.density >= 60
+                       then iif(w.is_movable = 1, N'reorganized', N'left')
+                   when @is_online = 1 then N'rebuilt_online'
+                   when w.pages <= @most_offline then N'rebuilt'
+                   else iif(w.is_movable = 1, N'reorganized', N'left')
+               end
+        from @worn w
+        where w.place = @place;
+        if @how = N'left'
+        begin
+            update w
+            set w.detail = iif(
+                    w.fragmentation < 30 and w.density >= 60, N'not worn enough to be rebuilt',
+                    N'too large to be rebuilt offline, as this edition does'
+                )
+            from @worn w
+            where w.place = @place;
+            continue;
+        end;
+
+        -- Not resumable: until it is resumed, every write would have to keep a second copy. What
+        -- sys.indexes does not remember has to be said again, so that statistics stay as they are.
+        select @statement = concat(
+                   N'alter index ', quotename(w.index_name), N' on rowq.', quotename(w.table_name),
+                   iif(@how = N'reorganized', N' reorganize', N' rebuild'),
+                   iif(w.is_partitioned = 1, concat(N' partition = ', w.partition_number), N''),
+                   case
+                       when @how = N'reorganized' then N''
+                       else concat(
+                           N' with (maxdop = 1',
+                           iif(
+                               w.is_frozen = 1 and w.is_partitioned = 0,
+                               N', statistics_norecompute = on', N''
+                           ),
+                           iif(
+                               @how = N'rebuilt_online',
+                               N', online = on (wait_at_low_priority ('
+                                   + N'max_duration = 1 minutes, abort_after_wait = self))',
+                               N''
+                           ),
+                           N')'
+                       )
+                   end
+               )
+        from @worn w
+        where w.place = @place;
+        begin try
+            exec sys.sp_executesql @statement;
+            update w set w.outcome = @how, w.detail = null from @worn w where w.place = @place;
+        end try
+        begin catch
+            -- Somebody holds the table, say: another day.
+            update w
+            set w.detail = left(error_message(), 2000)
+            from @worn w
+            where w.place = @place;
+        end catch;
+    end;
+
+    select w.table_name, w.index_name, w.partition_number, w.pages, w.density, w.fragmentation,
+           w.outcome, w.detail
+    from @worn w
+    order by w.place;
+end
+go

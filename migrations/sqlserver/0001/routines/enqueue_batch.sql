@@ -1,0 +1,273 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.EnqueueBatch
+    @queue_name nvarchar(max),
+    @messages nvarchar(max)
+as
+begin
+-- routine   EnqueueBatch
+-- version   1
+-- purpose   Hand over many messages in one call: all of them or, on an error, none.
+-- promise   P01 P05 P11 P12 P15 P20
+-- locks     new rows; the part, shared; waits for open enqueues of the same keys, in key order
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @is_saved bit = 0;
+    declare @tries_left int = 5;
+    declare @joined nvarchar(100);
+    declare @part_id int;
+    declare @now datetime2(6);
+    declare @lane smallint;
+    declare @is_array bit = 0;
+    declare @given rowq.given_list;
+    declare @parsed table (
+        position      int not null primary key,
+        lane          smallint not null,
+        delay_seconds float null,
+        run_at        datetime2(6) null,
+        message_type  nvarchar(400) collate Latin1_General_100_BIN2 null,
+        dedup_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
+        key_place     int not null,
+        max_attempts  smallint null
+    );
+    -- holder is the unfinished message that has the key: this one, or the one that it repeats.
+    declare @new table (
+        position   int not null primary key,
+        message_id bigint not null,
+        key_bytes  varbinary(802) null,
+        key_place  int not null,
+        lane       smallint not null,
+        due_at     datetime2(6) null,
+        holder     bigint null
+    );
+
+    -- A refusal must not doom the caller's transaction.
+    if @is_own = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            delete from @given;
+            delete from @parsed;
+            delete from @new;
+            if @queue_name is null
+                exec rowq.InternalRefuseQueue @queue_name;
+            -- An array is type 4. openjson raises on what is no JSON: isjson comes first.
+            if isjson(@messages) = 1
+                select @is_array = iif(max(j.[type]) = 4, 1, 0)
+                from openjson(concat(N'[', @messages, N']')) j;
+            if @is_array = 1
+                select @is_array = iif(count(*) > 10000, 0, 1)
+                from openjson(@messages) j;
+            if @is_array = 0
+                exec rowq.InternalRefuse N'messages must be a JSON array of at most 10000 objects';
+
+            -- The short values, and what is to be known of the long ones, which stay in the JSON.
+            insert into @given (position, name, kind, value, size, is_base64, moment)
+            select cast(e.[key] as int) + 1, left(p.[key], 60), coalesce(p.[type], e.[type]),
+                   left(p.value, 402),
+                   case
+                       when p.[key] in (N'message_type', N'dedup_key')
+                           then len((p.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
+                   end,
+                   case
+                       when p.[key] <> N'body_base64' then 0
+                       when p.value collate Latin1_General_100_BIN2 like N'%[^A-Za-z0-9+/=]%' then 0
+                       when p.value like N'%=[^=]%' or p.value like N'%===' then 0
+                       else iif(len(p.value) % 4 = 0, 1, 0)
+                   end,
+                   m.moment
+            from openjson(@messages) e
+            outer apply openjson(iif(e.[type] = 5, e.value, N'{}')) p
+            outer apply (
+                -- As 2030-12-31T23:59:59.123456+01:00; the zone may be Z, +0100 or none, for UTC.
+                select dateadd(minute, -t.minutes, t.moment) as moment
+                from (
+                    select left(p.value, 60) as value,
+                           case
+                               when right(p.value, 1) = N'Z' then 1
+                               when substring(p.value, len(p.value) - 4, 1) in (N'-', N'+') then 5
+                               when substring(p.value, len(p.value) - 5, 1) in (N'-', N'+') then 6
+                               else 0
+                           end as length
+                    where p.[key] = N'run_at'
+                      and p.[type] = 1
+                      and len(p.value) < 60
+                      and p.value like
+                          N'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9][T ][0-9][0-9]:[0-9][0-9]%'
+                ) z
+                cross apply (
+                    select try_cast(
+                               stuff(left(z.value, len(z.value) - z.length), 11, 1, N' ')
+                               as datetime2(6)
+                           ) as moment,
+                           iif(left(right(z.value, z.length), 1) = N'-', -1, 1)
+                           * iif(
+                               z.length < 5, 0,
+                               60 * try_cast(substring(right(z.value, z.length), 2, 2) as int)
+                               + try_cast(right(z.value, 2) as int)
+                           ) as minutes
+                ) t
+                where t.minutes between -840 and 840
+                  and t.moment > '19000101'
+            ) m;
+            exec rowq.InternalCheckGiven @given;
+
+            insert into @parsed (
+                position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
+                max_attempts
+            )
+            select h.position, coalesce(h.priority, 5) * 2 + 1, h.delay_seconds, h.run_at,
+                   h.message_type, h.dedup_key,
+                   row_number() over (partition by h.dedup_key order by h.position), h.max_attempts
+            from (
+                select g.position,
+                       max(case when g.name = N'priority' then try_cast(g.value as int) end)
+                           as priority,
+                       max(case when g.name = N'delay_seconds' then try_cast(g.value as float) end)
+                           as delay_seconds,
+                       max(g.moment) as run_at,
+                       max(case when g.name = N'message_type' then g.value end) as message_type,
+                       max(case when g.name = N'dedup_key' then g.value end) as dedup_key,
+                       max(case when g.name = N'max_attempts' then try_cast(g.value as int) end)
+                           as max_attempts
+                from @given g
+                group by g.position
+            ) h;
+
+            if @is_own = 1
+                begin transaction;
+            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            exec rowq.InternalEnter @part_id, @queue_name;
+
+            if @is_own = 0
+            begin
+                save transaction rowq_call;
+                set @is_saved = 1;
+            end;
+            set @now = sysutcdatetime();
+            insert into @new (position, message_id, key_bytes, key_place, lane, due_at)
+            select p.position, next value for rowq.message_seq,
+                   convert(varbinary(802), p.dedup_key + N'.'), p.key_place, p.lane,
+                   coalesce(
+                       p.run_at,
+                       dateadd(
+                           microsecond,
+                           cast(round((p.delay_seconds - floor(p.delay_seconds)) * 1e6, 0) as int),
+                           dateadd(second, cast(floor(p.delay_seconds) as int), @now)
+                       )
+                   )
+            from @parsed p;
+            update @new set due_at = null where due_at <= @now;
+
+            -- As in InternalHoldKey, but for all at once, and in the order of the keys: two batches
+            -- with the same keys cannot wait for each other.
+            while exists (select 1 from @new n where n.key_bytes is not null and n.holder is null)
+            begin
+                insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
+                select @part_id, n.key_bytes, n.message_id
+                from @new n
+                where n.key_bytes is not null
+                  and n.key_place = 1
+                  and n.holder is null
+                  and not exists (
+                      select 1
+                      from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                      where d.part_id = @part_id
+                        and d.dedup_key = n.key_bytes
+                  )
+                order by n.key_bytes
+                option (loop join, maxdop 1);
+                update n
+                set holder = d.message_id
+                from @new n
+                inner join rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                    on d.part_id = @part_id
+                   and d.dedup_key = n.key_bytes
+                where n.holder is null
+                option (loop join, force order, maxdop 1);
+            end;
+            update @new set holder = message_id where key_bytes is null;
+
+            insert into rowq.message with (rowlock) (
+                part_id, message_id, max_attempts, enqueued_at, due_at, message_type, dedup_key,
+                headers, body, body_binary
+            )
+            select @part_id, n.message_id, p.max_attempts, dateadd(microsecond, n.position, @now),
+                   n.due_at, p.message_type, p.dedup_key, t.headers, t.body, b.body_binary
+            from openjson(@messages) e
+            inner join @new n on n.position = cast(e.[key] as int) + 1
+            inner join @parsed p on p.position = n.position
+            outer apply (
+                select max(case when j.[key] = N'headers' then j.value end) as headers,
+                       max(case when j.[key] = N'body' then j.value end) as body
+                from openjson(e.value) j
+                where j.[type] <> 0
+            ) t
+            outer apply openjson(e.value) with (body_binary varbinary(max) '$.body_base64') b
+            where n.holder = n.message_id
+            option (loop join, force order, maxdop 1);
+
+            set @lane = -1;
+            while @lane is not null
+            begin
+                select @lane = min(n.lane)
+                from @new n
+                inner join rowq.lane l with (readuncommitted, forceseek)
+                    on l.part_id = @part_id
+                   and l.lane = n.lane
+                   and l.is_open = 0
+                where n.lane > @lane
+                option (loop join, force order, maxdop 1);
+                if @lane is not null
+                    exec rowq.InternalOpenLanes @part_id, @lane;
+            end;
+
+            insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
+            select @part_id, n.lane, datediff_big(microsecond, '19700101', @now) + n.position,
+                   n.message_id
+            from @new n
+            where n.holder = n.message_id
+              and n.due_at is null
+            option (maxdop 1);
+            insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane)
+            select @part_id, n.due_at, n.message_id, n.lane
+            from @new n
+            where n.holder = n.message_id
+              and n.due_at is not null
+            option (maxdop 1);
+
+            if @is_own = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            if @is_own = 1 and @@trancount > 0
+                rollback transaction;
+            else if @is_saved = 1 and xact_state() = 1
+                rollback transaction rowq_call;
+
+            -- The victim of a deadlock, with nothing else to lose, begins again.
+            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+
+    select n.position, n.holder as message_id,
+           iif(n.holder = n.message_id, N'enqueued', N'duplicate') as outcome
+    from @new n
+    order by n.position;
+end
+go

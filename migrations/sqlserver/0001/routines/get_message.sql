@@ -1,0 +1,81 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.GetMessage
+    @queue_name nvarchar(max),
+    @message_id bigint
+as
+begin
+-- routine   GetMessage
+-- version   1
+-- purpose   Where a message is and everything about it; no row when rowq does not know it.
+-- promise   P20
+-- locks     rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   what another open transaction has changed is not seen until it ends
+    set nocount on;
+    set rowcount 0;
+    set textsize 2147483647;
+    set xact_abort off;
+    declare @joined nvarchar(100);
+    declare @part_id int;
+    declare @max_attempts int;
+    declare @enqueued_at datetime2(6);
+    declare @due_at datetime2(6);
+    declare @state nvarchar(20);
+    declare @lane smallint;
+    declare @attempt smallint;
+    declare @claim_id bigint;
+    declare @worker_name nvarchar(400);
+    declare @lease_until datetime2(6);
+    declare @finished_at datetime2(6);
+
+    begin try
+        if @message_id is null
+            exec rowq.InternalRefuse N'message_id is missing';
+        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        set transaction isolation level read committed;
+        exec rowq.InternalRequireQueue
+            @queue_name, @part_id output, @max_attempts = @max_attempts output;
+
+        select @enqueued_at = m.enqueued_at, @due_at = m.due_at
+        from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+        where m.part_id = @part_id
+          and m.message_id = @message_id;
+
+        if @enqueued_at is not null
+        begin
+            exec rowq.InternalFind
+                @part_id, @message_id, @enqueued_at, @due_at output, @state output, @lane output,
+                @attempt output, @claim_id output, @worker_name output, @lease_until output,
+                @finished_at output;
+            select m.message_id, @state as state, cast(@lane / 2 as int) as priority,
+                   cast(@attempt as int) as attempt,
+                   cast(coalesce(m.max_attempts, @max_attempts) as int) as max_attempts,
+                   m.message_type, m.headers, m.body, m.body_binary, m.dedup_key, m.enqueued_at,
+                   @due_at as due_at, @claim_id as claim_id, @worker_name as worker_name,
+                   @lease_until as lease_until, @finished_at as finished_at, m.last_error
+            from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+            where m.part_id = @part_id
+              and m.message_id = @message_id;
+        end;
+        else
+            select a.message_id, a.state, cast(a.lane / 2 as int) as priority,
+                   cast(a.attempt as int) as attempt, cast(null as int) as max_attempts,
+                   a.message_type, a.headers, a.body, a.body_binary, a.dedup_key, a.enqueued_at,
+                   cast(null as datetime2(6)) as due_at, cast(null as bigint) as claim_id,
+                   cast(null as nvarchar(400)) as worker_name,
+                   cast(null as datetime2(6)) as lease_until, a.finished_at,
+                   cast(null as nvarchar(4000)) as last_error
+            from rowq.archived a
+                with (index (archived_message_ix), rowlock, readpast, readcommittedlock)
+            where a.part_id = @part_id
+              and a.message_id = @message_id;
+    end try
+    begin catch
+        throw;
+    end catch;
+end
+go

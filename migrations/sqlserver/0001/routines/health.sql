@@ -1,0 +1,118 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.Health
+as
+begin
+-- routine   Health
+-- version   1
+-- purpose   What hurts: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.
+-- promise   none
+-- locks     rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   the check of the horizon is this engine's; sequences cannot fall behind the data
+    set nocount on;
+    set rowcount 0;
+    set xact_abort off;
+    declare @joined nvarchar(100);
+    declare @seconds float;
+    declare @detail nvarchar(500);
+    declare @now datetime2(6) = sysutcdatetime();
+
+    begin try
+        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        set transaction isolation level read committed;
+        exec rowq.InternalHealthServer @seconds output, @detail output;
+
+        select c.check_name, c.queue_name,
+               case
+                   when c.value >= c.critical then N'critical'
+                   when c.value >= c.warning then N'warning'
+                   else N'ok'
+               end as status,
+               c.value, c.detail
+        from (
+            select N'clean_up_horizon' as check_name, cast(null as nvarchar(200)) as queue_name,
+                   @seconds as value, 300 as warning, 3600 as critical, @detail as detail
+            union all
+            select v.check_name, q.queue_name, cast(v.value as float), v.warning, v.critical,
+                   v.detail
+            from rowq.queue q
+            outer apply (
+                select min(m.enqueued_at) as enqueued_at
+                from rowq.lane l with (readuncommitted, forceseek)
+                cross apply (
+                    select top (1) r.message_id
+                    from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+                    where r.part_id = l.part_id
+                      and r.lane = l.lane
+                      and r.seq >= l.floor
+                    order by r.seq, r.message_id
+                ) h
+                inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                    on m.part_id = l.part_id
+                   and m.message_id = h.message_id
+                where l.part_id = q.part_id
+                  and l.lane >= 0
+                  and l.is_open = 1
+            ) o
+            outer apply (
+                select count_big(*) as messages
+                from (
+                    select top (1000) 1 as one
+                    from rowq.dead t with (rowlock, readpast, readcommittedlock, forceseek)
+                    where t.part_id = q.part_id
+                ) h
+            ) b
+            outer apply (
+                select top (1) d.due_at
+                from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
+                where d.part_id = q.part_id
+                  and d.due_at <= @now
+                order by d.due_at, d.message_id
+            ) d
+            outer apply (
+                select min(e.lease_until) as lease_until
+                from rowq.claim e with (rowlock, readpast, readcommittedlock, forceseek)
+                where e.part_id = q.part_id
+                  and e.lease_until <= @now
+            ) e
+            cross apply (
+                values
+                    (
+                        N'oldest_ready',
+                        coalesce(datediff_big(microsecond, o.enqueued_at, @now) / 1e6, 0),
+                        300, 3600,
+                        concat(
+                            N'seconds that the oldest ready message has waited',
+                            iif(q.paused_at is null, N'', N'; the queue is paused')
+                        )
+                    ),
+                    (
+                        N'dead_messages', b.messages, 1, 1000,
+                        N'dead messages, counted up to 1000; see list_dead and reset'
+                    ),
+                    (
+                        N'overdue_delayed',
+                        coalesce(datediff_big(microsecond, d.due_at, @now) / 1e6, 0), 30, 300,
+                        N'seconds that the oldest due message has not been promoted;'
+                            + N' call maintain every second'
+                    ),
+                    (
+                        N'expired_leases',
+                        coalesce(datediff_big(microsecond, e.lease_until, @now) / 1e6, 0), 30, 300,
+                        N'seconds that the oldest expired lease has not been reaped;'
+                            + N' call maintain every second'
+                    )
+            ) v (check_name, value, warning, critical, detail)
+        ) c
+        order by c.check_name, c.queue_name
+        option (loop join, maxdop 1, recompile);
+    end try
+    begin catch
+        throw;
+    end catch;
+end
+go

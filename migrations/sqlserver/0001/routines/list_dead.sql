@@ -1,0 +1,48 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.ListDead
+    @queue_name nvarchar(max),
+    @after_message_id bigint = 0,
+    @max_messages int = 100
+as
+begin
+-- routine   ListDead
+-- version   1
+-- purpose   Dead messages, without their bodies, in the order of their ids.
+-- promise   P10
+-- locks     dead and message rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set textsize 2147483647;
+    set xact_abort off;
+    declare @joined nvarchar(100);
+    declare @part_id int;
+
+    begin try
+        exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
+        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        set transaction isolation level read committed;
+        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+
+        select top (@max_messages) d.message_id, cast(d.lane / 2 as int) as priority,
+               cast(d.attempt as int) as attempt, m.message_type, m.enqueued_at, d.died_at,
+               m.last_error
+        from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+            on m.part_id = @part_id
+           and m.message_id = d.message_id
+        where d.part_id = @part_id
+          and d.message_id > coalesce(@after_message_id, 0)
+        order by d.message_id
+        option (loop join, force order, maxdop 1);
+    end try
+    begin catch
+        throw;
+    end catch;
+end
+go

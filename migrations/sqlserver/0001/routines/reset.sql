@@ -1,0 +1,154 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.Reset
+    @queue_name nvarchar(max),
+    @message_ids nvarchar(max) = null,
+    @max_messages int = 1000
+as
+begin
+-- routine   Reset
+-- version   1
+-- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
+-- promise   P10 P12
+-- locks     the part, shared; dead rows, passing over locked ones; dedup rows; new ready rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @is_saved bit = 0;
+    declare @tries_left int = 5;
+    declare @joined nvarchar(100);
+    declare @part_id int;
+    declare @asked table (
+        message_id bigint not null,
+        place      int not null,
+        primary key (message_id, place)
+    );
+    declare @held table (message_id bigint not null primary key);
+    declare @dead rowq.message_list;
+
+    -- A refusal must not doom the caller's transaction.
+    if @is_own = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            delete from @asked;
+            delete from @held;
+            delete from @dead;
+            exec rowq.InternalCheckIds @message_ids;
+            exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
+            if @message_ids is not null
+                insert into @asked (place, message_id)
+                select cast(j.[key] as int), cast(j.value as bigint)
+                from openjson(@message_ids) j;
+
+            if @is_own = 1
+                begin transaction;
+            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            exec rowq.InternalEnter @part_id, @queue_name;
+
+            if @is_own = 0
+            begin
+                save transaction rowq_call;
+                set @is_saved = 1;
+            end;
+            if @message_ids is null
+            begin
+                insert into @dead (message_id, lane, place, attempt)
+                select top (@max_messages) d.message_id, d.lane / 2 * 2 + 1, 0, 0
+                from rowq.dead d with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+                where d.part_id = @part_id
+                order by d.message_id
+                option (maxdop 1);
+                insert into @asked (place, message_id)
+                select row_number() over (order by d.message_id), d.message_id
+                from @dead d;
+            end;
+            else
+                insert into @dead (message_id, lane, place, attempt)
+                select d.message_id, d.lane / 2 * 2 + 1, 0, 0
+                from (select distinct a.message_id from @asked a) j
+                inner join rowq.dead d
+                    with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+                    on d.part_id = @part_id
+                   and d.message_id = j.message_id
+                option (loop join, force order, maxdop 1);
+
+            -- A key that another message holds, or an older one of these, keeps the dead one dead.
+            insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
+            select @part_id, convert(varbinary(802), h.dedup_key + N'.'), h.message_id
+            from (
+                select m.message_id, m.dedup_key, row_number() over (
+                           partition by convert(varbinary(802), m.dedup_key + N'.')
+                           order by m.message_id
+                       ) as place
+                from @dead j
+                inner join rowq.message m with (forceseek)
+                    on m.part_id = @part_id
+                   and m.message_id = j.message_id
+                where m.dedup_key is not null
+            ) h
+            where h.place = 1
+            option (loop join, force order, maxdop 1);
+            insert into @held (message_id)
+            select m.message_id
+            from @dead j
+            inner join rowq.message m with (forceseek)
+                on m.part_id = @part_id
+               and m.message_id = j.message_id
+            inner join rowq.dedup k with (readcommittedlock, forceseek)
+                on k.part_id = @part_id
+               and k.dedup_key = convert(varbinary(802), m.dedup_key + N'.')
+               and k.message_id <> m.message_id
+            where m.dedup_key is not null
+            option (loop join, force order, maxdop 1);
+            delete d
+            from @dead d
+            inner join @held h on h.message_id = d.message_id;
+
+            delete d
+            from @dead j
+            inner join rowq.dead d with (rowlock, forceseek)
+                on d.part_id = @part_id
+               and d.message_id = j.message_id
+            option (loop join, force order, maxdop 1);
+            exec rowq.InternalToReady @part_id, @dead;
+
+            if @is_own = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            if @is_own = 1 and @@trancount > 0
+                rollback transaction;
+            else if @is_saved = 1 and xact_state() = 1
+                rollback transaction rowq_call;
+
+            -- The victim of a deadlock, with nothing else to lose, begins again.
+            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+
+    select a.message_id,
+           case
+               when exists (select 1 from @dead d where d.message_id = a.message_id) then N'reset'
+               when exists (select 1 from @held h where h.message_id = a.message_id)
+                   then N'duplicate'
+               else N'not_found'
+           end as outcome
+    from @asked a
+    order by a.place;
+end
+go

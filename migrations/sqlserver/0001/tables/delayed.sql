@@ -1,0 +1,18 @@
+-- Messages that wait for their time, out of the way of dequeue. The clustered key is the order in
+-- which they become due; message.due_at finds a message here without a second index.
+set quoted_identifier on;
+set ansi_nulls on;
+go
+if object_id(N'rowq.delayed') is null
+create table rowq.delayed (
+    part_id    int not null,
+    due_at     datetime2(6) not null,
+    message_id bigint not null,
+    lane       smallint not null,
+    attempt    smallint not null constraint delayed_attempt_df default 0,
+    constraint delayed_pk primary key clustered (part_id, due_at, message_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.delayed set (lock_escalation = disable);
+go

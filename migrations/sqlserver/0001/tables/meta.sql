@@ -1,0 +1,17 @@
+-- What is installed: schema_version and rowq_version.
+set quoted_identifier on;
+set ansi_nulls on;
+go
+if object_id(N'rowq.meta') is null
+create table rowq.meta (
+    name       nvarchar(100) collate Latin1_General_100_BIN2 not null,
+    value      nvarchar(100) collate Latin1_General_100_BIN2 not null,
+    changed_at datetime2(6) not null constraint meta_changed_at_df default sysutcdatetime(),
+    constraint meta_pk primary key clustered (name)
+);
+go
+insert into rowq.meta (name, value)
+select v.name, v.value
+from (values (N'schema_version', N'1'), (N'rowq_version', N'0.1.0')) v (name, value)
+where not exists (select 1 from rowq.meta m where m.name = v.name);
+go

@@ -1,0 +1,18 @@
+-- The schema and its two number generators. One owner for all: the routines reach the tables by
+-- ownership chaining, and nobody else has a right on them. Numbers are unique, never the order of
+-- anything; a crash may lose up to a cache of them.
+set quoted_identifier on;
+set ansi_nulls on;
+go
+if (select d.compatibility_level from sys.databases d where d.name = db_name()) < 140
+    throw 50000, N'rowq needs SQL Server 2017 and a compatibility level of 140 or more', 1;
+go
+if schema_id(N'rowq') is null
+    exec (N'create schema rowq authorization dbo');
+go
+if object_id(N'rowq.message_seq') is null
+create sequence rowq.message_seq as bigint start with 1 increment by 1 no cycle cache 1000;
+go
+if object_id(N'rowq.claim_seq') is null
+create sequence rowq.claim_seq as bigint start with 1 increment by 1 no cycle cache 1000;
+go

@@ -1,0 +1,153 @@
+"""SQL Server and Azure SQL through pyodbc, with Microsoft's ODBC driver or FreeTDS.
+
+The text of a call is fixed and names its parameters: not the escape {call ...}, with which FreeTDS
+fails on a long value. Each parameter is bound with the contract's type, a null too, so that no
+driver has to ask the server for it. Results are read to their end: an error may come after the
+rows.
+"""
+
+# ruff: noqa: D102 - the methods are described in base.py
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing, suppress
+from typing import Any, NoReturn
+
+from rowq.engines.base import Engine, Row
+from rowq.engines.sqlserver_calls import call_of
+from rowq.engines.sqlserver_driver import (
+    drain,
+    is_by_freetds,
+    load_driver,
+    plain_results,
+    value_of,
+)
+from rowq.engines.sqlserver_errors import (
+    CONNECTION_GONE,
+    PASSING,
+    numbers_of,
+    refusal_of,
+    states_of,
+    text_of,
+)
+from rowq.engines.sqlserver_transactions import Transactions
+from rowq.engines.sqlserver_url import connection_string, default_driver, parse_url
+from rowq.errors import CannotConnect, EngineUnknown, Refused
+
+# The last ones are Microsoft's driver's, when it could not mend a connection.
+_STATES_GONE = {
+    *("08S01", "08001", "08003", "08007", "HYT01"),
+    *("IMC01", "IMC02", "IMC03", "IMC04", "IMC05", "IMC06"),
+}
+_STATES_PASSING = {"40001", "HYT00"}
+
+
+class SqlserverEngine(Engine):
+    """SQL Server 2017 and newer, Azure SQL Database and Managed Instance."""
+
+    name = "sqlserver"
+    schemes = ("sqlserver", "mssql", "sqlserver+pyodbc", "mssql+pyodbc")
+    driver_package = "pyodbc"
+
+    def __init__(self) -> None:
+        self._transactions = Transactions()
+
+    def connect(self, url: str) -> Any:
+        target = parse_url(url)
+        pyodbc = load_driver()
+        driver = target.driver or default_driver(pyodbc.drivers())
+        text = connection_string(target, driver)
+        try:
+            return pyodbc.connect(text, autocommit=True, timeout=target.connect_timeout)
+        except (pyodbc.Error, UnicodeError) as error:
+            raise CannotConnect(f"SQL Server: {text_of(error)}") from error
+
+    async def connect_async(self, url: str) -> Any:  # noqa: ARG002 - said for every URL
+        _only_synchronous()
+
+    def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
+        pyodbc = load_driver()
+        call = call_of(routine)
+        # pyodbc asks the server what type a None has, whatever it was told; but not for this null.
+        values = [pyodbc.BinaryNull if one is None else one for one in call.values(arguments)]
+        try:
+            bindings = call.freetds_bindings if is_by_freetds(connection) else call.bindings
+            with plain_results(connection), closing(connection.cursor()) as cursor:
+                cursor.setinputsizes(bindings)
+                cursor.execute(call.text, values)
+                return call.rows(drain(cursor))
+        except pyodbc.Error as error:
+            if refusal := self.refusal(error):
+                raise refusal from error
+            raise
+
+    async def call_async(
+        self,
+        connection: Any,  # noqa: ARG002 - there is none
+        routine: str,  # noqa: ARG002
+        arguments: Mapping[str, Any],  # noqa: ARG002
+    ) -> list[Row]:
+        _only_synchronous()
+
+    def close(self, connection: Any) -> None:
+        with suppress(load_driver().Error):
+            connection.close()
+
+    async def close_async(self, connection: Any) -> None:
+        self.close(connection)
+
+    def is_async(self, connection: Any) -> bool:  # noqa: ARG002 - the driver has no such one
+        return False
+
+    def is_usable(self, connection: Any) -> bool:
+        if connection.closed:
+            return False
+        # Microsoft's driver mends an idle connection by itself, before it sends anything on it.
+        if not is_by_freetds(connection):
+            return True
+        try:
+            return bool(value_of(connection, "select 1"))
+        except load_driver().Error:
+            self.close(connection)
+            return False
+
+    def in_transaction(self, connection: Any) -> bool:
+        return self._transactions.is_open(connection)
+
+    def transaction(self, connection: Any) -> AbstractContextManager[Any]:
+        if self.in_transaction(connection):
+            return self._transactions.nested(connection)
+        return self._transactions.outermost(connection)
+
+    def refusal(self, error: Exception) -> Refused | None:
+        return refusal_of(error) if isinstance(error, load_driver().Error) else None
+
+    def is_connection_lost(self, error: Exception) -> bool:
+        if isinstance(error, CannotConnect):
+            return True
+        if not isinstance(error, load_driver().Error):
+            return False
+        states, numbers = states_of(error), numbers_of(error)
+        return bool(states & _STATES_GONE or numbers & CONNECTION_GONE or _was_closed(error))
+
+    def is_passing(self, error: Exception) -> bool:
+        if self.is_connection_lost(error):
+            return True
+        if not isinstance(error, load_driver().Error):
+            return False
+        return bool(states_of(error) & _STATES_PASSING or numbers_of(error) & PASSING)
+
+
+def _only_synchronous() -> NoReturn:
+    raise EngineUnknown(
+        "AsyncQueue does not serve SQL Server: use rowq.connect, in a thread if need be"
+    )
+
+
+def _was_closed(error: Exception) -> bool:
+    """Whether pyodbc says that the connection was closed already, or FreeTDS has no words left."""
+    words = text_of(error)
+    closed = len(error.args) == 1 and "connection" in words and "closed" in words
+    return closed or words == "The driver did not supply an error!"
+
+
+ENGINE = SqlserverEngine()

@@ -1,0 +1,137 @@
+"""How a routine is called on SQL Server, and how its rows are read."""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from rowq.arguments import check_argument
+from rowq.contract import load_contract
+from rowq.engines.base import Row
+from rowq.errors import InvalidArgument
+
+# ODBC's numbers for SQL types, as pyodbc has them too; those of values without a limit of length
+# have an older name beside the usual one.
+_BIT, _TINYINT, _SMALLINT, _INTEGER, _BIGINT, _DOUBLE, _TIMESTAMP = -7, -6, 5, 4, -5, 8, 93
+_VARCHAR, _NVARCHAR, _LONG_NVARCHAR, _VARBINARY, _LONG_VARBINARY = 12, -9, -10, -3, -4
+
+RESULT_TYPES = (
+    *(_BIT, _TINYINT, _SMALLINT, _INTEGER, _BIGINT, _DOUBLE, _TIMESTAMP),
+    *(_VARCHAR, _NVARCHAR, _LONG_NVARCHAR, _VARBINARY, _LONG_VARBINARY),
+)
+
+Binding = tuple[int, int, int]
+"""ODBC type, length and digits; a length of 0 stands for (max)."""
+
+# Moments travel as text that means the same in every language and date format of a session:
+# drivers disagree on how many digits of a second they bind.
+_BINDINGS: dict[str, Binding] = {
+    "boolean": (_BIT, 0, 0),
+    "int32": (_INTEGER, 0, 0),
+    "int64": (_BIGINT, 0, 0),
+    "int64s": (_NVARCHAR, 0, 0),
+    "float": (_DOUBLE, 0, 0),
+    "text": (_NVARCHAR, 0, 0),
+    "binary": (_VARBINARY, 0, 0),
+    "json": (_NVARCHAR, 0, 0),
+    "timestamp": (_NVARCHAR, 40, 0),
+}
+# FreeTDS sends nvarchar(max) and varbinary(max) under the older names only. Under the usual ones it
+# cuts a text after 4,000 characters and sends no bytes at all, without a word.
+_FREETDS = {(_NVARCHAR, 0, 0): (_LONG_NVARCHAR, 0, 0), (_VARBINARY, 0, 0): (_LONG_VARBINARY, 0, 0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """How to call one routine.
+
+    text: the call with a mark for every parameter. parameters: name and contract type of each, in
+    order. bindings: how each is sent by Microsoft's drivers. freetds_bindings: and by FreeTDS.
+    readers: place of a column in the result and what makes the contract's Python value of the
+    driver's.
+    """
+
+    text: str
+    parameters: tuple[tuple[str, str], ...]
+    bindings: list[Binding]
+    freetds_bindings: list[Binding]
+    readers: tuple[tuple[int, Callable[[Any], Any]], ...]
+
+    def values(self, arguments: Mapping[str, Any]) -> list[Any]:
+        """Return the arguments as the driver binds them; raises InvalidArgument."""
+        return [_spell(name, kind, arguments[name]) for name, kind in self.parameters]
+
+    def rows(self, rows: list[Row]) -> list[Row]:
+        """Return rows of the driver in the contract's Python types."""
+        return [self._read(row) for row in rows] if self.readers else rows
+
+    def _read(self, row: Row) -> Row:
+        values = list(row)
+        for position, read in self.readers:
+            if values[position] is not None:
+                values[position] = read(values[position])
+        return tuple(values)
+
+
+@cache
+def call_of(routine: str) -> Call:
+    """Return how to call a routine of the contract, such as dequeue_fast."""
+    entry = load_contract().routines[routine]
+    parameters = [one for one in entry.parameters if one.direction == "in"]
+    marks = ", ".join(f"@{one.name} = ?" for one in parameters)
+    bindings = [_BINDINGS[one.type] for one in parameters]
+    readers = (
+        (place, _READERS[one.type])
+        for place, one in enumerate(entry.columns)
+        if one.type in _READERS
+    )
+    return Call(
+        text=f"exec rowq.{procedure_name(routine)} {marks}".rstrip(),
+        parameters=tuple((one.name, one.type) for one in parameters),
+        bindings=bindings,
+        freetds_bindings=[_FREETDS.get(one, one) for one in bindings],
+        readers=tuple(readers),
+    )
+
+
+def procedure_name(routine: str) -> str:
+    """Return a routine's name in the database: DequeueFast for dequeue_fast."""
+    return "".join(word.capitalize() for word in routine.split("_"))
+
+
+def _spell(name: str, kind: str, value: Any) -> Any:
+    """Return an argument as the driver binds it; raises InvalidArgument if it cannot be sent."""
+    checked = check_argument(name, kind, value)
+    match checked:
+        case str():
+            _check_text(name, checked)
+        case datetime():
+            return checked.replace(tzinfo=None).isoformat("T", "microseconds")
+        case list():
+            return json.dumps(checked)
+        case float() if not math.isfinite(checked):
+            raise InvalidArgument(f"{name} must be a finite number, got {checked}")
+    return checked
+
+
+def _check_text(name: str, text: str) -> None:
+    try:
+        text.encode("utf-16-le")
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"{name} does not fit {error.encoding}: {error.reason}") from None
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC)
+
+
+# A column whose type is not here comes from the driver as the contract wants it.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "boolean": bool,
+    "float": float,
+    "json": json.loads,
+    "timestamp": _in_utc,
+}

@@ -1,0 +1,1 @@
+"""Migrations on SQL Server and Azure SQL."""

@@ -1,0 +1,135 @@
+"""Look at a SQL Server database and change nothing."""
+
+import re
+from contextlib import closing
+from typing import Any
+
+from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.release import Release
+from rowq.migrate.sqlserver.sql import batches
+
+ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
+BOOKKEEPING = {"migration", "migration_log"}
+_FIRST = {"meta", "queue", "part"}
+
+_SERVER = """
+    select
+        cast(serverproperty('EngineEdition') as int),
+        cast(serverproperty('ProductVersion') as nvarchar(128)),
+        cast(serverproperty('Edition') as nvarchar(128))
+"""
+_AZURE = {5: "Azure SQL Database", 8: "Azure SQL Managed Instance"}
+_OWNER = """
+    select p.name
+    from sys.schemas s
+    join sys.database_principals p on p.principal_id = s.principal_id
+    where s.name = N'rowq'
+"""
+_TABLES = "select t.name from sys.tables t where t.schema_id = schema_id(N'rowq')"
+_BOOKKEEPING = """
+    select t.name
+    from sys.tables t
+    join sys.columns c on c.object_id = t.object_id
+    where t.schema_id = schema_id(N'rowq')
+      and t.name in (N'migration', N'migration_log')
+      and c.name = N'migration_hash'
+"""
+_ROUTINES = """
+    select o.name, m.definition
+    from sys.objects o
+    left join sys.sql_modules m on m.object_id = o.object_id
+    where o.schema_id = schema_id(N'rowq')
+      and o.type in ('P', 'FN', 'IF', 'TF', 'V', 'TR')
+"""
+_ROLES = "select p.name from sys.database_principals p where p.type = 'R'"
+# The server keeps the text without "or alter", and with the blanks around it.
+_CREATE = re.compile(
+    r"^create\s+(?:or\s+alter\s+)?(?:procedure|function|view)\s+rowq\.(\w+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+class Look:
+    """What there is to see through one connection."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def server(self) -> str:
+        """Return the server's name and version."""
+        ((kind, version, edition),) = self._rows(_SERVER)
+        return _AZURE.get(kind) or f"SQL Server {version} {edition}"
+
+    def owner(self) -> str | None:
+        """Return the schema's owner, whose rights the procedures have; None where nothing is.
+
+        Raises:
+            ForeignSchema: there is a schema rowq that is not ours.
+            MissingPrivilege: this user may not see what is installed.
+        """
+        owners, tables = self._rows(_OWNER), self.tables()
+        if not tables and self.routines():
+            raise MissingPrivilege(
+                f"{MissingPrivilege.number} missing_privilege: this user may call routines of"
+                " rowq and not see what is installed",
+                "A DBA can run: grant view definition on schema::rowq to the user;",
+            )
+        if not tables:
+            return None
+        bookkeeping = {name for (name,) in self._rows(_BOOKKEEPING)}
+        is_ours = bookkeeping == BOOKKEEPING or tables >= _FIRST or tables == bookkeeping
+        if not is_ours:
+            raise ForeignSchema(
+                f"{ForeignSchema.number} foreign_schema: the database has a schema rowq that rowq"
+                " did not make"
+            )
+        return str(owners[0][0]) if owners else "nobody"
+
+    def installed_ids(self) -> list[str]:
+        """Return the ids of the installed migrations."""
+        if "migration" not in self.tables():
+            return []
+        return [one for (one,) in self._rows("select migration_id from rowq.migration")]
+
+    def roles(self) -> dict[str, bool]:
+        """Return for each of rowq's roles whether the database has it."""
+        present = {role for (role,) in self._rows(_ROLES)}
+        return {role: role in present for role in ROLES}
+
+    def routines(self) -> dict[str, str]:
+        """Return name and text of every routine in the schema; empty for a text that is hidden."""
+        return {name: _code(text or "") for name, text in self._rows(_ROUTINES)}
+
+    def tables(self) -> set[str]:
+        """Return the names of the tables in the schema."""
+        return {name for (name,) in self._rows(_TABLES)}
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        with closing(self._connection.cursor()) as cursor:
+            return [tuple(row) for row in cursor.execute(query).fetchall()]
+
+
+def shipped_routines(release: Release, number: int) -> dict[str, str]:
+    """Return name and text of every routine as it is after the migration of this number."""
+    found: dict[str, str] = {}
+    for text in release.copies(number).values():
+        for batch in batches(text):
+            if created := _CREATE.search(batch):
+                found[created.group(1)] = _code(batch)
+    return found
+
+
+def _code(text: str) -> str:
+    """Return what follows a routine's name, without the line ends and blanks of the way here."""
+    created = _CREATE.search(text)
+    lines = text[created.end() :].splitlines() if created else []
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def missing_roles(roles: dict[str, bool]) -> tuple[str, ...]:
+    """Say what to do about missing roles."""
+    return tuple(
+        f'role {role} is missing: a DBA can run "create role {role};", then migrate again'
+        for role, present in roles.items()
+        if not present
+    )

@@ -1,0 +1,97 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalCheckGiven
+    @given rowq.given_list readonly
+as
+begin
+-- routine   InternalCheckGiven
+-- version   1
+-- purpose   Refuse a batch with a message that cannot be, and say which one.
+-- promise   P15 P20
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+    set nocount on;
+    declare @fault nvarchar(200);
+
+    -- Types: null 0, text 1, number 2, boolean 3, array 4, object 5.
+    select top (1) @fault = concat(left(f.fault, 100), N' (message ', g.position, N')')
+    from @given g
+    cross apply (
+        select case
+            when g.name is null
+                then iif(g.kind = 5, null, N'a message must be a JSON object')
+            when g.name not in (
+                    N'body', N'body_base64', N'message_type', N'headers', N'priority',
+                    N'delay_seconds', N'run_at', N'dedup_key', N'max_attempts'
+                )
+                then concat(N'unknown key ', g.name)
+            when g.kind = 0 or g.name = N'body'
+                then null
+            when g.name = N'headers'
+                then iif(g.kind = 5, null, N'headers must be an object')
+            when g.name in (N'priority', N'max_attempts')
+                and (g.kind <> 2 or g.value like N'%[^0-9-]%' or try_cast(g.value as int) is null)
+                then concat(g.name, N' must be an integer, got ', left(g.value, 40))
+            when g.name = N'priority'
+                then iif(
+                    try_cast(g.value as int) between 0 and 9, null,
+                    concat(N'priority must be between 0 and 9, got ', g.value)
+                )
+            when g.name = N'max_attempts'
+                then iif(
+                    try_cast(g.value as int) between 1 and 10000, null,
+                    concat(N'max_attempts must be between 1 and 10000, got ', g.value)
+                )
+            when g.name = N'delay_seconds'
+                then case
+                    when g.kind <> 2 or try_cast(g.value as float) is null
+                        then N'delay_seconds must be a number'
+                    when try_cast(g.value as float) not between 0 and 315360000
+                        then concat(
+                            N'delay_seconds must be between 0 and 315360000, got ',
+                            left(g.value, 40)
+                        )
+                end
+            when g.kind <> 1
+                then concat(g.name, N' must be a string')
+            when g.name = N'message_type' and g.size > 200
+                then N'message_type is longer than 200 characters'
+            when g.name = N'dedup_key' and g.size not between 1 and 200
+                then N'dedup_key must be 1 to 200 characters'
+            when g.name = N'body_base64' and g.is_base64 = 0
+                then N'body_base64 is not base64'
+            when g.name = N'run_at' and g.moment is null
+                then concat(N'run_at is no moment: ', left(g.value, 40))
+            when g.name = N'run_at' and g.moment > dateadd(day, 3650, sysutcdatetime())
+                then N'run_at must be a moment within the next ten years'
+        end
+    ) f (fault)
+    where f.fault is not null
+    order by g.position;
+    if @fault is not null
+        exec rowq.InternalRefuse @fault;
+
+    select top (1) @fault = concat(
+        iif(
+            h.bodies > 1, N'body and body_base64 exclude each other',
+            N'delay_seconds and run_at exclude each other'
+        ),
+        N' (message ', h.position, N')'
+    )
+    from (
+        select g.position,
+               count(case when g.name in (N'body', N'body_base64') then 1 end) as bodies,
+               count(case when g.name in (N'delay_seconds', N'run_at') then 1 end) as times
+        from @given g
+        where g.kind > 0
+        group by g.position
+    ) h
+    where h.bodies > 1 or h.times > 1
+    order by h.position;
+    if @fault is not null
+        exec rowq.InternalRefuse @fault;
+end
+go

@@ -1,0 +1,53 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalCheckMessage
+    @message_type nvarchar(max),
+    @headers nvarchar(max),
+    @priority int,
+    @delay_seconds float,
+    @run_at datetime2(6),
+    @dedup_key nvarchar(max),
+    @max_attempts int
+as
+begin
+-- routine   InternalCheckMessage
+-- version   1
+-- purpose   Refuse arguments of enqueue that cannot be.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+    set nocount on;
+    declare @fault nvarchar(200);
+    declare @is_object bit = 0;
+
+    exec rowq.InternalCheckRange N'priority', @priority, 0, 9, @is_required = 1;
+    exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
+    exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 1, 10000;
+
+    -- An object is type 5. openjson raises on what is no JSON: isjson comes first.
+    if isjson(@headers) = 1
+        select @is_object = iif(max(j.[type]) = 5, 1, 0)
+        from openjson(concat(N'[', @headers, N']')) j;
+
+    -- A dot at the end makes trailing blanks count; the collation takes an emoji for one character.
+    set @fault = case
+        when @message_type is not null
+            and len((@message_type + N'.') collate Latin1_General_100_CI_AS_SC) > 201
+            then N'message_type is longer than 200 characters'
+        when @headers is not null and @is_object = 0
+            then N'headers must be a JSON object'
+        when @delay_seconds is not null and @run_at is not null
+            then N'delay_seconds and run_at exclude each other'
+        when @run_at > dateadd(day, 3650, sysutcdatetime())
+            then N'run_at must be a moment within the next ten years'
+        when @dedup_key is not null
+            and len((@dedup_key + N'.') collate Latin1_General_100_CI_AS_SC) not between 2 and 201
+            then N'dedup_key must be 1 to 200 characters'
+    end;
+    if @fault is not null
+        exec rowq.InternalRefuse @fault;
+end
+go

@@ -1,0 +1,59 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalHealthServer
+    @seconds float output,
+    @detail nvarchar(500) output
+as
+begin
+-- routine   InternalHealthServer
+-- version   1
+-- purpose   How old the oldest transaction of this database is, and whose it is.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   this engine's own
+    set nocount on;
+    declare @session_id int;
+    -- Azure SQL asks for a right on the database, a server for one on the server.
+    declare @may_look int = iif(
+        cast(serverproperty('EngineEdition') as int) = 5,
+        has_perms_by_name(db_name(), N'DATABASE', N'VIEW DATABASE STATE'),
+        has_perms_by_name(null, null, N'VIEW SERVER STATE')
+    );
+    set @seconds = 0;
+    set @detail = N'unknown: the caller may not see other sessions (VIEW SERVER STATE)';
+    if @may_look = 0
+        return;
+
+    select top (1) @session_id = o.session_id, @seconds = o.seconds
+    from (
+        select s.session_id,
+               -- transaction_begin_time is in the time zone of the machine.
+               cast(
+                   datediff(
+                       second, t.transaction_begin_time,
+                       cast(sysdatetimeoffset() as datetime2(3))
+                   ) as float
+               ) as seconds
+        from sys.dm_tran_active_transactions t
+        inner join sys.dm_tran_session_transactions s on s.transaction_id = t.transaction_id
+        inner join sys.dm_tran_database_transactions d on d.transaction_id = t.transaction_id
+        where d.database_id = db_id()
+        union all
+        select v.session_id, cast(v.elapsed_time_seconds as float)
+        from sys.dm_tran_active_snapshot_database_transactions v
+    ) o
+    where o.session_id <> @@spid
+    order by o.seconds desc;
+    set @detail = iif(
+        @session_id is null or @seconds < 1,
+        N'no transaction is older than a second',
+        concat(
+            N'session ', @session_id, N' keeps row versions and ghosts from being cleaned up;',
+            N' rowq stays fast, other tables grow'
+        )
+    );
+end
+go

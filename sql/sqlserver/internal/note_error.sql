@@ -1,0 +1,30 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalNoteError
+    @part_id int,
+    @messages rowq.message_list readonly,
+    @error nvarchar(max)
+as
+begin
+-- routine   InternalNoteError
+-- version   1
+-- purpose   Keep why messages failed.
+-- promise   P10
+-- locks     message rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   the last error stands beside the body, and not where the message waits
+    set nocount on;
+    -- Supplementary characters count as one here, and as two elsewhere.
+    declare @text nvarchar(4000) = left(@error collate Latin1_General_100_CI_AS_SC, 2000);
+
+    update m
+    set last_error = @text
+    from @messages j
+    inner join rowq.message m with (rowlock, forceseek)
+        on m.part_id = @part_id
+       and m.message_id = j.message_id
+    option (loop join, force order, maxdop 1);
+end
+go

@@ -1,0 +1,31 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalPurgeArchive
+    @part_id int,
+    @before datetime2(6),
+    @limit int,
+    @purged int output
+as
+begin
+-- routine   InternalPurgeArchive
+-- version   1
+-- purpose   Delete up to @limit of a queue's archived messages that finished before @before.
+-- promise   P19
+-- locks     archive rows, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    set nocount on;
+    with head as (
+        select top (@limit) a.part_id, a.finished_at, a.message_id
+        from rowq.archived a with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+        where a.part_id = @part_id
+          and a.finished_at < @before
+        order by a.finished_at, a.message_id
+    )
+    delete from head
+    option (maxdop 1);
+    set @purged = @@rowcount;
+end
+go

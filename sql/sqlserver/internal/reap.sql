@@ -1,0 +1,103 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalReap
+    @part_id int,
+    @max_attempts int,
+    @limit int,
+    @reaped int output,
+    @died int output
+as
+begin
+-- routine   InternalReap
+-- version   1
+-- purpose   Take messages back from expired claims to the front of their lanes, until @limit is passed.
+-- promise   P03 P09
+-- locks     expired claim rows, passing over locked ones; message rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    set nocount on;
+    declare @now datetime2(6) = sysutcdatetime();
+    declare @claim_id bigint;
+    declare @worker_name nvarchar(400);
+    declare @error nvarchar(500);
+    declare @expired table (claim_id bigint not null primary key);
+    declare @taken rowq.message_list;
+    declare @alive rowq.message_list;
+    declare @worn rowq.message_list;
+    set @reaped = 0;
+    set @died = 0;
+
+    select @claim_id = l.floor - 1
+    from rowq.lane l with (readuncommitted, forceseek)
+    where l.part_id = @part_id
+      and l.lane = -1;
+    -- Looked for first, so that live claims are left in peace; then locked one by one.
+    insert into @expired (claim_id)
+    select top (@limit) c.claim_id
+    from rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
+    where c.part_id = @part_id
+      and c.claim_id > @claim_id
+      and c.lease_until <= @now
+    order by c.claim_id
+    option (maxdop 1, keepfixed plan);
+
+    while @reaped + @died < @limit
+    begin
+        set @claim_id = null;
+        select top (1) @claim_id = e.claim_id from @expired e order by e.claim_id;
+        if @claim_id is null
+            break;
+        delete from @expired where claim_id = @claim_id;
+
+        -- A heartbeat or a finish that came first makes it fail the condition, or be passed over.
+        set @worker_name = null;
+        select @worker_name = c.worker_name
+        from rowq.claim c with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+        where c.part_id = @part_id
+          and c.claim_id = @claim_id
+          and c.lease_until <= @now;
+        if @@rowcount = 0
+            continue;
+
+        delete l
+        output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
+        into @taken (message_id, lane, place, attempt)
+        from rowq.leased l with (rowlock, forceseek)
+        where l.part_id = @part_id
+          and l.claim_id = @claim_id
+        option (maxdop 1, keepfixed plan);
+        exec rowq.InternalEndClaim @part_id, @claim_id;
+
+        insert into @alive (message_id, lane, place, attempt)
+        select j.message_id, j.lane, j.place, j.attempt
+        from @taken j
+        inner join rowq.message m with (forceseek)
+            on m.part_id = @part_id
+           and m.message_id = j.message_id
+           and j.attempt < coalesce(m.max_attempts, @max_attempts)
+        option (loop join, force order, maxdop 1);
+        insert into @worn (message_id, lane, place, attempt)
+        select j.message_id, j.lane, j.place, j.attempt
+        from @taken j
+        where not exists (select 1 from @alive a where a.message_id = j.message_id);
+
+        set @error = iif(
+            @worker_name is null, N'lease expired', concat(N'lease expired: ', @worker_name)
+        );
+        select @reaped += count(*) from @alive;
+        select @died += count(*) from @worn;
+        if exists (select 1 from @alive)
+        begin
+            exec rowq.InternalToReady @part_id, @alive, @is_front = 1;
+            exec rowq.InternalNoteError @part_id, @alive, @error;
+        end;
+        if exists (select 1 from @worn)
+            exec rowq.InternalToDead @part_id, @worn, @error;
+        delete from @taken;
+        delete from @alive;
+        delete from @worn;
+    end;
+end
+go

@@ -1,0 +1,88 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalRescanFloors
+    @part_id int
+as
+begin
+-- routine   InternalRescanFloors
+-- version   1
+-- purpose   Look for the first live row of every lane from its very start, and put the floors right.
+-- promise   P13 P14
+-- locks     rows of lanes, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   PostgreSQL looks from a safe mark, and from the start once a minute
+    set nocount on;
+    -- In microseconds: what is a walk, how much longer than a walk to rest, and how long at most.
+    declare @short_walk bigint = 300;
+    declare @long_walk bigint = 20000;
+    declare @duty int = 50;
+    declare @longest_pause bigint = 3600000000;
+    declare @lane smallint = -4;
+    declare @next smallint;
+    declare @is_open bit;
+    declare @floor bigint;
+    declare @first bigint;
+    declare @latest bigint;
+    declare @worth_it bigint;
+    declare @took bigint;
+    declare @pause int;
+    declare @started datetime2(6);
+
+    while 1 = 1
+    begin
+        set @next = null;
+        select top (1) @next = l.lane, @floor = l.floor, @is_open = l.is_open
+        from rowq.lane l with (readuncommitted, forceseek)
+        where l.part_id = @part_id
+          and l.lane > @lane
+          and l.check_after <= sysutcdatetime()
+        order by l.lane
+        option (maxdop 1, keepfixed plan);
+        if @next is null
+            break;
+        set @lane = @next;
+
+        set @started = sysutcdatetime();
+        exec rowq.InternalFirstKey @part_id, @lane, @first output;
+        set @took = datediff_big(microsecond, @started, sysutcdatetime());
+
+        if @lane >= 0 and @first is not null and @is_open = 0
+            -- Its first producer was passed over when the lane was opened, or rolled back.
+            exec rowq.InternalOpenLanes @part_id, @lane;
+        if @lane = -1
+        begin
+            -- Without a claim the next one stands for the first: all later ones are above it.
+            if @first is null and @took > @short_walk
+                set @first = next value for rowq.claim_seq;
+            set @first = coalesce(@first, @floor);
+            set @worth_it = 400;
+        end;
+        else
+        begin
+            -- What is not committed yet may lie anywhere up to now.
+            set @latest = datediff_big(microsecond, '19700101', @started) - 500000;
+            if @first is null or @first > @latest
+                set @first = @latest;
+            set @worth_it = 60000000;
+        end;
+        if @took > @short_walk
+            set @worth_it = 0;
+        if @first < @floor or @first > @floor + @worth_it and (@is_open = 1 or @lane < 0)
+            exec rowq.InternalMoveFloor @part_id, @lane, @floor, @first;
+
+        -- A walk over many ghosts is repeated only after fifty times its own length.
+        if @took > @long_walk
+        begin
+            set @pause = iif(@took * @duty > @longest_pause, @longest_pause, @took * @duty)
+                / 1000;
+            update l
+            set check_after = dateadd(millisecond, @pause, sysutcdatetime())
+            from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            where l.part_id = @part_id
+              and l.lane = @lane;
+        end;
+    end;
+end
+go

@@ -1,0 +1,97 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.CreateQueue
+    @queue_name nvarchar(max),
+    @lease_seconds int = null,
+    @max_attempts int = null,
+    @backoff_base_seconds float = null,
+    @backoff_factor float = null,
+    @backoff_cap_seconds float = null,
+    @backoff_jitter float = null,
+    @archive_days int = null
+as
+begin
+-- routine   CreateQueue
+-- version   1
+-- purpose   Create a queue; an existing queue of that name is left as it is.
+-- promise   P15
+-- locks     the new queue row, or the gap where it would be; the rows of its part
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ711
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @is_saved bit = 0;
+    declare @tries_left int = 5;
+    declare @joined nvarchar(100);
+    declare @queue_key varbinary(402);
+    declare @part_id int;
+
+    -- A refusal must not doom the caller's transaction.
+    if @is_own = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            exec rowq.InternalCheckSettings
+                @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds,
+                @backoff_factor, @backoff_cap_seconds, @backoff_jitter, @archive_days;
+            set @queue_key = convert(varbinary(402), @queue_name + N'.');
+
+            if @is_own = 1
+                begin transaction;
+            else
+            begin
+                save transaction rowq_call;
+                set @is_saved = 1;
+            end;
+            set @part_id = null;
+            -- Who comes second waits for the gap, and finds the row.
+            insert into rowq.queue (
+                queue_key, queue_name, lease_seconds, max_attempts, backoff_base_seconds,
+                backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days, created_at
+            )
+            select @queue_key, @queue_name, coalesce(@lease_seconds, 30),
+                   coalesce(@max_attempts, 10), coalesce(@backoff_base_seconds, 5),
+                   coalesce(@backoff_factor, 2), coalesce(@backoff_cap_seconds, 3600),
+                   coalesce(@backoff_jitter, 0.2), coalesce(@archive_days, 0), sysutcdatetime()
+            where not exists (
+                select 1
+                from rowq.queue q with (rowlock, updlock, holdlock)
+                where q.queue_key = @queue_key
+            );
+            if @@rowcount = 1
+            begin
+                set @part_id = cast(scope_identity() as int);
+                exec rowq.InternalAddPart @part_id;
+            end;
+
+            if @is_own = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            if @is_own = 1 and @@trancount > 0
+                rollback transaction;
+            else if @is_saved = 1 and xact_state() = 1
+                rollback transaction rowq_call;
+
+            -- The victim of a deadlock, with nothing else to lose, begins again.
+            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+
+    select cast(@queue_name as nvarchar(200)) as queue_name,
+           iif(@part_id is null, N'exists', N'created') as outcome;
+end
+go

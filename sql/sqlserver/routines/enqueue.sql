@@ -1,0 +1,133 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.Enqueue
+    @queue_name nvarchar(max),
+    @body nvarchar(max) = null,
+    @body_binary varbinary(max) = null,
+    @message_type nvarchar(max) = null,
+    @headers nvarchar(max) = null,
+    @priority int = 5,
+    @delay_seconds float = null,
+    @run_at datetime2(6) = null,
+    @dedup_key nvarchar(max) = null,
+    @max_attempts int = null
+as
+begin
+-- routine   Enqueue
+-- version   1
+-- purpose   Hand over one message.
+-- promise   P01 P05 P11 P12 P15 P20
+-- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @is_saved bit = 0;
+    declare @tries_left int = 5;
+    declare @joined nvarchar(100);
+    declare @part_id int;
+    declare @now datetime2(6);
+    declare @due_at datetime2(6);
+    declare @lane smallint;
+    declare @is_open bit;
+    declare @message_id bigint;
+    declare @holder bigint;
+    declare @outcome nvarchar(20);
+
+    -- A refusal must not doom the caller's transaction.
+    if @is_own = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            set @holder = null;
+            if @body is not null and @body_binary is not null
+                exec rowq.InternalRefuse N'body and body_binary exclude each other';
+            exec rowq.InternalCheckMessage
+                @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key,
+                @max_attempts;
+            set @lane = @priority * 2 + 1;
+
+            if @is_own = 1
+                begin transaction;
+            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            exec rowq.InternalEnter @part_id, @queue_name;
+
+            if @is_own = 0
+            begin
+                save transaction rowq_call;
+                set @is_saved = 1;
+            end;
+            set @message_id = next value for rowq.message_seq;
+            if @dedup_key is not null
+                exec rowq.InternalHoldKey @part_id, @dedup_key, @message_id, @holder output;
+
+            if @holder is null
+            begin
+                set @now = sysutcdatetime();
+                set @due_at = coalesce(
+                    @run_at,
+                    dateadd(
+                        microsecond,
+                        cast(round((@delay_seconds - floor(@delay_seconds)) * 1e6, 0) as int),
+                        dateadd(second, cast(floor(@delay_seconds) as int), @now)
+                    )
+                );
+                if @due_at <= @now
+                    set @due_at = null;
+                insert into rowq.message with (rowlock) (
+                    part_id, message_id, max_attempts, enqueued_at, due_at, message_type,
+                    dedup_key, headers, body, body_binary
+                )
+                values (
+                    @part_id, @message_id, @max_attempts, @now, @due_at, @message_type,
+                    @dedup_key, @headers, @body, @body_binary
+                );
+
+                select @is_open = l.is_open
+                from rowq.lane l with (readuncommitted, forceseek)
+                where l.part_id = @part_id
+                  and l.lane = @lane;
+                if @is_open = 0
+                    exec rowq.InternalOpenLanes @part_id, @lane;
+
+                if @due_at is null
+                    insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
+                    values (
+                        @part_id, @lane, datediff_big(microsecond, '19700101', @now), @message_id
+                    );
+                else
+                    insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane)
+                    values (@part_id, @due_at, @message_id, @lane);
+            end;
+            set @outcome = iif(@holder is null, N'enqueued', N'duplicate');
+
+            if @is_own = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            if @is_own = 1 and @@trancount > 0
+                rollback transaction;
+            else if @is_saved = 1 and xact_state() = 1
+                rollback transaction rowq_call;
+
+            -- The victim of a deadlock, with nothing else to lose, begins again.
+            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+
+    select coalesce(@holder, @message_id) as message_id, @outcome as outcome;
+end
+go

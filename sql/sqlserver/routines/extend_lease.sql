@@ -1,0 +1,86 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.ExtendLease
+    @queue_name nvarchar(max),
+    @claim_id bigint,
+    @lease_seconds int = null
+as
+begin
+-- routine   ExtendLease
+-- version   1
+-- purpose   Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.
+-- promise   P08
+-- locks     the claim row
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @is_saved bit = 0;
+    declare @tries_left int = 5;
+    declare @joined nvarchar(100);
+    declare @part_id int;
+    declare @default_seconds int;
+    declare @held_until datetime2(6);
+    declare @lease_until datetime2(6);
+
+    -- A refusal must not doom the caller's transaction.
+    if @is_own = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            if @claim_id is null
+                exec rowq.InternalRefuse N'claim_id is missing';
+            exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
+
+            if @is_own = 1
+                begin transaction;
+            exec rowq.InternalRequireQueue
+                @queue_name, @part_id output, @lease_seconds = @default_seconds output;
+            exec rowq.InternalHoldClaim @part_id, @claim_id, null, @held_until output;
+
+            if @is_own = 0
+            begin
+                save transaction rowq_call;
+                set @is_saved = 1;
+            end;
+            set @lease_until = dateadd(
+                second, coalesce(@lease_seconds, @default_seconds), sysutcdatetime()
+            );
+            if @lease_until < @held_until
+                set @lease_until = @held_until;
+            update c
+            set lease_until = @lease_until
+            from rowq.claim c with (rowlock, forceseek)
+            where c.part_id = @part_id
+              and c.claim_id = @claim_id;
+
+            if @is_own = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            if @is_own = 1 and @@trancount > 0
+                rollback transaction;
+            else if @is_saved = 1 and xact_state() = 1
+                rollback transaction rowq_call;
+
+            -- The victim of a deadlock, with nothing else to lose, begins again.
+            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+
+    select @claim_id as claim_id, @lease_until as lease_until;
+end
+go

@@ -1,0 +1,97 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.Maintain
+    @queue_name nvarchar(max) = null,
+    @batch_size int = 1000
+as
+begin
+-- routine   Maintain
+-- version   1
+-- purpose   All housekeeping of one queue, or of every queue: promote, reap, floors, archive. Call it about once a second.
+-- promise   P09 P11 P13 P14 P19
+-- locks     an application lock of each queue in turn, tried; as promote, reap and archive
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   a call without a name takes 1000 queues, at random if there are more; in an open
+--           transaction the archive keeps its partitions
+    set nocount on;
+    set rowcount 0;
+    set xact_abort off;
+    declare @joined nvarchar(100);
+    declare @part_id int;
+    declare @elected bit;
+    declare @promoted int;
+    declare @reaped int;
+    declare @died int;
+    declare @archived int;
+    declare @purged int;
+    declare @dropped int;
+    declare @parts table (part_id int not null primary key);
+    declare @rows table (
+        part_id            int not null primary key,
+        elected            bit not null,
+        promoted           int not null,
+        reaped             int not null,
+        died               int not null,
+        archived           int not null,
+        purged             int not null,
+        partitions_dropped int not null
+    );
+
+    begin try
+        exec rowq.InternalCheckBatchSize @batch_size;
+        -- Under implicit transactions this begins the caller's, at the caller's isolation level.
+        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        set transaction isolation level read committed;
+        if @queue_name is null
+            insert into @parts (part_id)
+            select top (1000) q.part_id from rowq.queue q order by newid();
+        else
+        begin
+            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            insert into @parts (part_id) values (@part_id);
+        end;
+
+        while 1 = 1
+        begin
+            set @part_id = null;
+            select top (1) @part_id = p.part_id from @parts p order by p.part_id;
+            if @part_id is null
+                break;
+            delete from @parts where part_id = @part_id;
+            begin try
+                exec rowq.InternalKeepHouse
+                    @part_id, @batch_size, @elected output, @promoted output, @reaped output,
+                    @died output;
+                set @archived = 0;
+                set @purged = 0;
+                set @dropped = 0;
+                if @elected = 1
+                    exec rowq.InternalKeepArchive
+                        @part_id, @batch_size, @archived output, @purged output, @dropped output;
+                insert into @rows (
+                    part_id, elected, promoted, reaped, died, archived, purged, partitions_dropped
+                )
+                values (
+                    @part_id, @elected, @promoted, @reaped, @died, @archived, @purged, @dropped
+                );
+            end try
+            begin catch
+                -- Dropped meanwhile: an error only for who has named it.
+                if @queue_name is not null or error_number() <> 52701
+                    throw;
+            end catch;
+        end;
+    end try
+    begin catch
+        throw;
+    end catch;
+
+    select q.queue_name, j.elected, j.promoted, j.reaped, j.died, j.archived, j.purged,
+           j.partitions_dropped
+    from @rows j
+    inner join rowq.queue q on q.part_id = j.part_id
+    order by j.part_id;
+end
+go

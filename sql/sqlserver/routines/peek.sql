@@ -1,0 +1,80 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.Peek
+    @queue_name nvarchar(max),
+    @batch_size int = 1
+as
+begin
+-- routine   Peek
+-- version   1
+-- purpose   Show the next ready messages without leasing them.
+-- promise   P05
+-- locks     ready and message rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set textsize 2147483647;
+    set xact_abort off;
+    declare @joined nvarchar(100);
+    declare @part_id int;
+    declare @left int = @batch_size;
+    declare @lane smallint = -1;
+    declare @next smallint;
+    declare @floor bigint;
+    declare @found table (
+        lane       smallint not null,
+        seq        bigint not null,
+        message_id bigint not null,
+        attempt    smallint not null,
+        primary key (lane, seq, message_id)
+    );
+
+    begin try
+        exec rowq.InternalCheckRange N'batch_size', @batch_size, 1, 1000, @is_required = 1;
+        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        set transaction isolation level read committed;
+        exec rowq.InternalRequireQueue @queue_name, @part_id output;
+
+        while @left > 0
+        begin
+            set @next = null;
+            select top (1) @next = l.lane, @floor = l.floor
+            from rowq.lane l with (readuncommitted, forceseek)
+            where l.part_id = @part_id
+              and l.lane > @lane
+              and l.is_open = 1
+            order by l.lane
+            option (maxdop 1, keepfixed plan);
+            if @next is null
+                break;
+            set @lane = @next;
+
+            insert into @found (lane, seq, message_id, attempt)
+            select top (@left) r.lane, r.seq, r.message_id, r.attempt
+            from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+            where r.part_id = @part_id
+              and r.lane = @lane
+              and r.seq >= @floor
+            order by r.seq, r.message_id
+            option (maxdop 1, keepfixed plan);
+            set @left -= @@rowcount;
+        end;
+    end try
+    begin catch
+        throw;
+    end catch;
+
+    select m.message_id, j.lane / 2 as priority, cast(j.attempt as int) as attempt,
+           m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at, m.last_error
+    from @found j
+    inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+        on m.part_id = @part_id
+       and m.message_id = j.message_id
+    order by j.lane, j.seq, j.message_id
+    option (loop join, force order, maxdop 1);
+end
+go

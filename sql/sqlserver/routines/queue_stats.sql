@@ -1,0 +1,97 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.QueueStats
+    @queue_name nvarchar(max) = null,
+    @max_count int = 100000
+as
+begin
+-- routine   QueueStats
+-- version   1
+-- purpose   Counts, age and settings of one queue or all.
+-- promise   none
+-- locks     rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   messages that another session has locked at this moment are not counted
+    set nocount on;
+    set rowcount 0;
+    set xact_abort off;
+    declare @joined nvarchar(100);
+    declare @part_id int;
+
+    begin try
+        exec rowq.InternalCheckRange N'max_count', @max_count, 1, 100000000, @is_required = 1;
+        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        set transaction isolation level read committed;
+        if @queue_name is not null
+            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+
+        -- Counted from the first row on and not from the floor: what was committed late counts.
+        select q.queue_name, cast(iif(q.paused_at is null, 0, 1) as bit) as is_paused,
+               (
+                   select count_big(*)
+                   from (
+                       select top (@max_count) 1 as one
+                       from rowq.ready t with (rowlock, readpast, readcommittedlock, forceseek)
+                       where t.part_id = q.part_id
+                   ) h
+               ) as ready,
+               (
+                   select count_big(*)
+                   from (
+                       select top (@max_count) 1 as one
+                       from rowq.delayed t with (rowlock, readpast, readcommittedlock, forceseek)
+                       where t.part_id = q.part_id
+                   ) h
+               ) as delayed,
+               (
+                   select count_big(*)
+                   from (
+                       select top (@max_count) 1 as one
+                       from rowq.leased t with (rowlock, readpast, readcommittedlock, forceseek)
+                       where t.part_id = q.part_id
+                   ) h
+               ) as leased,
+               (
+                   select count_big(*)
+                   from (
+                       select top (@max_count) 1 as one
+                       from rowq.dead t with (rowlock, readpast, readcommittedlock, forceseek)
+                       where t.part_id = q.part_id
+                   ) h
+               ) as dead,
+               datediff_big(microsecond, o.enqueued_at, sysutcdatetime()) / 1e6
+                   as oldest_ready_seconds,
+               q.lease_seconds, cast(q.max_attempts as int) as max_attempts, q.backoff_base_seconds,
+               q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days
+        from rowq.queue q
+        outer apply (
+            select min(m.enqueued_at) as enqueued_at
+            from rowq.lane l with (readuncommitted, forceseek)
+            cross apply (
+                select top (1) r.message_id
+                from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+                where r.part_id = l.part_id
+                  and r.lane = l.lane
+                  and r.seq >= l.floor
+                order by r.seq, r.message_id
+            ) h
+            inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                on m.part_id = l.part_id
+               and m.message_id = h.message_id
+            where l.part_id = q.part_id
+              and l.lane >= 0
+              and l.is_open = 1
+        ) o
+        where @part_id is null
+           or q.part_id = @part_id
+        order by q.queue_name
+        option (loop join, maxdop 1, recompile);
+    end try
+    begin catch
+        throw;
+    end catch;
+end
+go

@@ -1,0 +1,159 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.RetryLater
+    @queue_name nvarchar(max),
+    @claim_id bigint,
+    @message_ids nvarchar(max) = null,
+    @delay_seconds float = null,
+    @error nvarchar(max) = null
+as
+begin
+-- routine   RetryLater
+-- version   1
+-- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
+-- promise   P08 P10
+-- locks     the part, shared; the claim row; then message, delayed, ready or dead rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @is_saved bit = 0;
+    declare @tries_left int = 5;
+    declare @joined nvarchar(100);
+    declare @part_id int;
+    declare @max_attempts int;
+    declare @now datetime2(6);
+    declare @asked table (
+        message_id bigint not null,
+        place      int not null,
+        primary key (message_id, place)
+    );
+    declare @taken rowq.message_list;
+    declare @alive rowq.message_list;
+    declare @worn rowq.message_list;
+
+    -- A refusal must not doom the caller's transaction.
+    if @is_own = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @is_own = 0
+                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            delete from @asked;
+            delete from @taken;
+            delete from @alive;
+            delete from @worn;
+            exec rowq.InternalCheckIds @message_ids;
+            if @claim_id is null
+                exec rowq.InternalRefuse N'claim_id is missing';
+            exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
+            if @message_ids is not null
+                insert into @asked (place, message_id)
+                select cast(j.[key] as int), cast(j.value as bigint)
+                from openjson(@message_ids) j;
+
+            if @is_own = 1
+                begin transaction;
+            exec rowq.InternalRequireQueue
+                @queue_name, @part_id output, @max_attempts = @max_attempts output;
+            exec rowq.InternalEnter @part_id, @queue_name;
+            exec rowq.InternalHoldClaim @part_id, @claim_id, @message_ids;
+
+            if @is_own = 0
+            begin
+                save transaction rowq_call;
+                set @is_saved = 1;
+            end;
+            delete l
+            output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
+            into @taken (message_id, lane, place, attempt)
+            from rowq.leased l with (rowlock, forceseek)
+            where l.part_id = @part_id
+              and l.claim_id = @claim_id
+              and (
+                  @message_ids is null
+                  or exists (select 1 from @asked a where a.message_id = l.message_id)
+              )
+            option (loop join, maxdop 1, keepfixed plan);
+            exec rowq.InternalEndClaim @part_id, @claim_id;
+
+            -- A random share for each message: rand() would be the same in all rows of a statement.
+            set @now = sysutcdatetime();
+            insert into @alive (message_id, lane, place, attempt, due_at)
+            select j.message_id, j.lane / 2 * 2 + 1, j.place, j.attempt,
+                   dateadd(
+                       microsecond, cast(round((h.delay - floor(h.delay)) * 1e6, 0) as int),
+                       dateadd(second, cast(floor(h.delay) as int), @now)
+                   )
+            from @taken j
+            inner join rowq.message m with (forceseek)
+                on m.part_id = @part_id
+               and m.message_id = j.message_id
+               and j.attempt < coalesce(m.max_attempts, @max_attempts)
+            inner join rowq.queue q on q.part_id = @part_id
+            cross apply (
+                select q.backoff_base_seconds
+                       * power(q.backoff_factor, iif(j.attempt > 60, 60, j.attempt - 1))
+            ) b (delay)
+            cross apply (
+                select coalesce(
+                    @delay_seconds,
+                    iif(b.delay > q.backoff_cap_seconds, q.backoff_cap_seconds, b.delay)
+                    * (1 - q.backoff_jitter * (checksum(newid()) & 0x7fffffff) / 2147483648e0)
+                )
+            ) h (delay)
+            option (loop join, force order, maxdop 1);
+            insert into @worn (message_id, lane, place, attempt)
+            select j.message_id, j.lane, j.place, j.attempt
+            from @taken j
+            where not exists (select 1 from @alive a where a.message_id = j.message_id);
+            if exists (select 1 from @alive)
+                exec rowq.InternalToDelayed @part_id, @alive, @error;
+            if exists (select 1 from @worn)
+                exec rowq.InternalToDead @part_id, @worn, @error;
+
+            if @is_own = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            if @is_own = 1 and @@trancount > 0
+                rollback transaction;
+            else if @is_saved = 1 and xact_state() = 1
+                rollback transaction rowq_call;
+
+            -- The victim of a deadlock, with nothing else to lose, begins again.
+            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+
+    -- All that the claim held, in the order of delivery; or what was asked for, in that order.
+    if @message_ids is null
+        select j.message_id, iif(r.message_id is null, N'dead', N'retrying') as outcome, r.due_at
+        from @taken j
+        left join @alive r on r.message_id = j.message_id
+        order by j.lane, j.place, j.message_id;
+    else
+        select a.message_id,
+               case
+                   when r.message_id is not null then N'retrying'
+                   when j.message_id is not null then N'dead'
+                   else N'stale'
+               end as outcome,
+               r.due_at
+        from @asked a
+        left join @taken j on j.message_id = a.message_id
+        left join @alive r on r.message_id = a.message_id
+        order by a.place;
+end
+go

@@ -1,0 +1,24 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.Version
+as
+begin
+-- routine   Version
+-- version   1
+-- purpose   What is installed.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    set nocount on;
+    set rowcount 0;
+    select
+        (select m.value from rowq.meta m where m.name = N'rowq_version') as rowq_version,
+        (select cast(m.value as int) from rowq.meta m where m.name = N'schema_version')
+            as schema_version,
+        -- The first line: product, version and build.
+        rtrim(left(@@version, charindex(nchar(10), @@version + nchar(10)) - 1)) as engine;
+end
+go

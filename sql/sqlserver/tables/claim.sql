@@ -1,0 +1,17 @@
+-- One row per successful dequeue: the lease of a whole batch, whose messages are in leased. A
+-- heartbeat changes lease_until, which is in no index, so that it is one row in place.
+set quoted_identifier on;
+set ansi_nulls on;
+go
+if object_id(N'rowq.claim') is null
+create table rowq.claim (
+    part_id     int not null,
+    claim_id    bigint not null,
+    lease_until datetime2(6) not null,
+    worker_name nvarchar(400) collate Latin1_General_100_BIN2 null,
+    constraint claim_pk primary key clustered (part_id, claim_id)
+        with (allow_page_locks = off, statistics_norecompute = on)
+);
+go
+alter table rowq.claim set (lock_escalation = disable);
+go

@@ -1,0 +1,26 @@
+-- What internal procedures hand to each other; no table stores them, and callers never see them.
+-- In message_list, place is the order of delivery. given_list is what the objects of a batch say, a
+-- row for each key; value is cut, size counts characters.
+set quoted_identifier on;
+set ansi_nulls on;
+go
+if type_id(N'rowq.message_list') is null
+create type rowq.message_list as table (
+    message_id bigint not null primary key clustered,
+    lane       smallint not null,
+    place      bigint not null,
+    attempt    smallint not null,
+    due_at     datetime2(6) null
+);
+go
+if type_id(N'rowq.given_list') is null
+create type rowq.given_list as table (
+    position  int not null,
+    name      nvarchar(60) collate Latin1_General_100_BIN2 null,
+    kind      tinyint not null,
+    value     nvarchar(402) collate Latin1_General_100_BIN2 null,
+    size      bigint null,
+    is_base64 bit not null,
+    moment    datetime2(6) null
+);
+go

@@ -1,0 +1,155 @@
+"""Listens where a SQL Server would, takes apart what a driver sends, and answers as it is told.
+
+The packets are those of the protocol's public description, [MS-TDS].
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import threading
+from typing import Protocol
+from urllib.parse import quote
+
+import pytest
+
+from rowq.engines.sqlserver_url import is_freetds
+
+_LOGIN, _GREETING = 0x10, 0x12
+_FIELDS = {"user": 40, "password": 44, "application": 48, "database": 68}
+# Version 16, and no encryption here.
+_HELLO = bytes.fromhex("00000b000601001100 01ff 100000000000 02")
+
+# The words of an answer; each but DONE_MORE is the last.
+DONE = b"\xfd" + bytes(12)
+DONE_MORE = b"\xfd\x01" + bytes(11)
+FAILED = b"\xfd\x02" + bytes(11)
+FAILED_MORE = b"\xfd\x03" + bytes(11)
+
+
+class TdsListener:
+    """One address to connect to.
+
+    port: of 127.0.0.1. logins: what each login said: user, password, application and database.
+    requests: what was sent after that, the headers of its packets taken off.
+    answers: what to say to the next requests, made of words below; after that "done". Nothing at
+    all hangs up.
+    """
+
+    def __init__(self) -> None:
+        self.answers: list[bytes] = []
+        self.logins: list[dict[str, str]] = []
+        self.requests: list[bytes] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def url(self, driver: str, who: tuple[str, str] = ("u", "p"), database: str = "db") -> str:
+        """Return the URL of this listener; `who` are user and password."""
+        user, password = (quote(word, safe="") for word in who)
+        return (
+            f"sqlserver://{user}:{password}@127.0.0.1:{self.port}/{quote(database, safe='')}"
+            f"?driver={quote(driver)}&encrypt=no&connect_timeout=5"
+        )
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self._socket.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._socket.accept()
+                threading.Thread(target=self._talk, args=(client,), daemon=True).start()
+
+    def _talk(self, client: socket.socket) -> None:
+        with client, client.makefile("rwb") as stream, contextlib.suppress(OSError):
+            while message := _message(stream):
+                kind, body = message
+                answer = DONE
+                if kind == _GREETING:
+                    answer = _HELLO
+                elif kind == _LOGIN:
+                    self.logins.append({name: _field(body, at) for name, at in _FIELDS.items()})
+                    answer = _welcome()
+                else:
+                    self.requests.append(body)
+                    answer = self.answers.pop(0) if self.answers else DONE
+                if not answer:
+                    return
+                stream.write(struct.pack(">BBHI", 4, 1, len(answer) + 8, 0) + answer)
+                stream.flush()
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def error(number: int, text: str, severity: int = 16) -> bytes:
+    """Return the words of an error; of severity 0, of something said beside."""
+    words = text.encode("utf-16-le")
+    said = struct.pack("<H", len(words) // 2) + words
+    where = _text("server") + _text("") + struct.pack("<i", 1)
+    kind = 0xAA if severity else 0xAB
+    return _token(kind, struct.pack("<iBB", number, 1, severity) + said + where)
+
+
+def row(value: int) -> bytes:
+    """Return the words of a result of one row with one integer."""
+    column = b"\x81\x01\x00" + bytes(4) + b"\x01\x00\x38" + _text("a")
+    return column + b"\xd1" + struct.pack("<i", value)
+
+
+def _message(stream: _Readable) -> tuple[int, bytes] | None:
+    """Return kind and body of the next message, whose packets are put together."""
+    whole = b""
+    while header := stream.read(8):
+        kind, status, length = struct.unpack(">BBH", header[:4])
+        whole += stream.read(length - 8)
+        if status & 1:
+            return kind, whole
+    return None
+
+
+def _welcome() -> bytes:
+    """Return what follows a login: the database's name, a collation, a size, and who this is."""
+    database = _token(0xE3, b"\x01" + _text("db") + _text(""))
+    collation = _token(0xE3, b"\x07\x05" + bytes.fromhex("0904d00034") + b"\x00")
+    size = _token(0xE3, b"\x04" + _text("4096") + _text("4096"))
+    version = bytes.fromhex("74000004")
+    who = _token(0xAD, b"\x01" + version + _text("Microsoft SQL Server") + bytes([16, 0, 15, 160]))
+    return database + collation + size + who + DONE
+
+
+def _token(kind: int, body: bytes) -> bytes:
+    return bytes([kind]) + struct.pack("<H", len(body)) + body
+
+
+def _text(text: str) -> bytes:
+    return bytes([len(text)]) + text.encode("utf-16-le")
+
+
+def _field(body: bytes, at: int) -> str:
+    start, length = struct.unpack("<HH", body[at : at + 4])
+    text = body[start : start + 2 * length]
+    if at == _FIELDS["password"]:
+        text = bytes(((byte ^ 0xA5) << 4 | (byte ^ 0xA5) >> 4) & 0xFF for byte in text)
+    return text.decode("utf-16-le")
+
+
+def _drivers() -> list[str]:
+    try:
+        import pyodbc
+    except ImportError:
+        return []
+    named = os.environ.get("ROWQ_TEST_ODBC_DRIVER")
+    names = [name for name in pyodbc.drivers() if is_freetds(name) or "SQL Server" in name]
+    return [*names, *([named] if named else [])]
+
+
+# The drivers for SQL Server that are installed, and one that a tester names, by its path perhaps.
+DRIVERS = [pytest.param(name, id=name.rpartition("/")[2]) for name in _drivers()] or [
+    pytest.param("", marks=pytest.mark.skip(reason="no driver: apt-get install unixodbc tdsodbc"))
+]

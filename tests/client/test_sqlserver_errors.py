@@ -1,0 +1,272 @@
+"""What pyodbc's errors mean, in the words that both drivers give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.engines.sqlserver import ENGINE
+from rowq.engines.sqlserver_calls import call_of
+from rowq.engines.sqlserver_driver import value_of
+from rowq.engines.sqlserver_errors import fault_of, numbers_of, states_of, words_of
+from tests.client import tds_listener as tds
+from tests.client.tds_listener import DRIVERS, TdsListener
+
+pyodbc = pytest.importorskip(
+    "pyodbc",
+    reason="pyodbc does not load: apt-get install unixodbc, pip install 'rowq[sqlserver]'",
+    exc_type=ImportError,
+)
+
+MICROSOFTS = "[Microsoft][ODBC Driver 18 for SQL Server]"
+ORIGINS = [f"{MICROSOFTS}[SQL Server]", "[FreeTDS][SQL Server]"]
+REFUSED = "RQ701 queue_not_found: no queue is named 'x'"
+
+
+def error(text: str, kind: str = "ProgrammingError") -> Exception:
+    """Return an error as pyodbc raises it: SQLSTATE, and all that was said."""
+    made: Exception = getattr(pyodbc, kind)(text[1:6], text)
+    return made
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+@pytest.mark.parametrize(
+    "function", ["(SQLExecDirectW)", "(SQLMoreResults)", "(SQLExecute)", "(SQLParamData)"]
+)
+def test_a_refusal_is_known_whichever_call_of_odbc_met_it(origin: str, function: str) -> None:
+    refusal = ENGINE.refusal(error(f"[42000] {origin}{REFUSED} (52701) {function}"))
+    assert isinstance(refusal, rowq.QueueNotFound)
+    assert str(refusal) == REFUSED
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_a_refusal_is_known_before_and_after_other_words(origin: str) -> None:
+    more = f"[01000] {origin}The statement has been terminated. (3621)"
+    for text in (
+        f"[42000] {origin}{REFUSED} (52701) (SQLExecDirectW); {more}",
+        f"[01000] {origin}A null value (8153) (SQLExecute); [42000] {origin}{REFUSED} (52701)",
+    ):
+        assert str(ENGINE.refusal(error(text))) == REFUSED
+
+
+@pytest.mark.parametrize(
+    "name", ["a (52701)", "a (52701) b", "x\ny", "]", "[42000] ", "'; drop", "RQ711 x: "]
+)
+def test_a_refusals_words_are_whole_whatever_was_quoted_in_them(name: str) -> None:
+    said = f"RQ701 queue_not_found: no queue is named '{name}'"
+    refusal = ENGINE.refusal(error(f"[42000] {ORIGINS[0]}{said} (52701) (SQLExecute)"))
+    assert isinstance(refusal, rowq.QueueNotFound)
+    assert str(refusal) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # The number is not the one of these words.
+        f"[42000] {ORIGINS[0]}{REFUSED} (50000) (SQLExecute)",
+        # The words are quoted in another error, not sent under their number.
+        f"[22018] {ORIGINS[0]}Conversion failed when converting '{REFUSED}' (245) (SQLExecute)",
+        f"[42000] {ORIGINS[0]}Could not find stored procedure 'rowq.Peek'. (2812) (SQLExecute)",
+        # Ours, but of the migrations.
+        f"[42000] {ORIGINS[0]}RQ802 foreign_schema: x (52802) (SQLExecDirectW)",
+    ],
+)
+def test_what_is_no_refusal_passes_through(text: str) -> None:
+    assert ENGINE.refusal(error(text)) is None
+
+
+def test_an_error_that_is_not_pyodbcs_is_nothing_here() -> None:
+    for other in (ValueError(REFUSED), OSError(5, "x"), KeyError("596")):
+        assert ENGINE.refusal(other) is None
+        assert not ENGINE.is_connection_lost(other)
+        assert not ENGINE.is_passing(other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[08S01] {MICROSOFTS}TCP Provider: Error code 0x68 (104) (SQLExecDirectW)",
+        f"[08S01] {MICROSOFTS}Communication link failure (0) (SQLExecDirectW)",
+        f"[HYT01] {MICROSOFTS}Connection timeout expired (0) (SQLExecute)",
+        f"[IMC06] {MICROSOFTS}The connection is broken. (0) (SQLExecute)",
+        "[08S01] [FreeTDS][SQL Server]Read from the server failed (20004) (SQLExecDirectW)",
+        "[08S01] [FreeTDS][SQL Server]Write to the server failed (20006) (SQLExecute)",
+        "[HY000] [FreeTDS][SQL Server]Unexpected EOF from the server (20017) (SQLExecute)",
+        f"[HY000] {ORIGINS[0]}Cannot continue the execution because the session is in the kill"
+        " state. (596) (SQLExecDirectW)",
+        f"[42000] {ORIGINS[0]}SHUTDOWN is in progress. (6005) (SQLExecDirectW)",
+    ],
+)
+def test_the_end_of_a_connection_is_known(text: str) -> None:
+    assert ENGINE.is_connection_lost(error(text, "OperationalError"))
+    assert ENGINE.is_passing(error(text, "OperationalError"))
+
+
+@pytest.mark.parametrize(
+    "said", ["Attempt to use a closed connection.", "The cursor's connection has been closed."]
+)
+def test_a_connection_that_was_closed_before_is_lost(said: str) -> None:
+    assert ENGINE.is_connection_lost(pyodbc.ProgrammingError(said))
+
+
+@pytest.mark.parametrize(
+    ("number", "state"),
+    [
+        *((1205, "40001"), (1222, "HYT00"), (3960, "42000"), (1204, "42000"), (701, "42000")),
+        *((1105, "42000"), (9002, "42000"), (3906, "42000"), (983, "08004"), (40501, "42000")),
+        *((0, "HYT00"), (10928, "42000"), (49918, "42000")),
+    ],
+)
+def test_what_may_pass_is_known_and_is_no_lost_connection(number: int, state: str) -> None:
+    for origin in ORIGINS:
+        met = error(f"[{state}] {origin}Something ({number}) (SQLExecute)")
+        assert ENGINE.is_passing(met)
+        assert not ENGINE.is_connection_lost(met)
+
+
+@pytest.mark.parametrize("number", [650, 3951, 3952, 245, 102, 208, 229, 2627, 8134, 18456, 266])
+def test_what_stays_wrong_is_not_tried_again(number: int) -> None:
+    met = error(f"[42000] {ORIGINS[0]}Something about 1205 and (596) (x) ({number}) (SQLExecute)")
+    assert not ENGINE.is_passing(met)
+
+
+def test_numbers_and_states_of_all_that_was_said_are_found() -> None:
+    met = error(
+        f"[23000] {ORIGINS[0]}Violation (2627) (SQLExecute);"
+        f" [01000] {ORIGINS[0]}The statement has been terminated. (3621)"
+    )
+    assert numbers_of(met) == {2627, 3621}
+    assert states_of(met) == {"23000", "01000"}
+
+
+def test_a_remedy_comes_after_the_first_line() -> None:
+    said = "RQ803 missing_privilege: x is no owner\nA DBA must run: alter role"
+    assert fault_of(error(f"[42000] {ORIGINS[1]}{said} (52803) (SQLExecDirectW)")) == said
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_the_servers_own_words_are_left_when_the_rest_is_taken_off(origin: str) -> None:
+    assert words_of(f"[01000] {origin}role rowq_admin (of 4) is missing (0)") == (
+        "role rowq_admin (of 4) is missing"
+    )
+    assert words_of(f"{origin}two\nlines") == "two\nlines"
+    assert words_of(f"[42000] {origin}first (3729) (SQLExecute); [01000] {origin}second (1)") == (
+        "first"
+    )
+    assert words_of("nobody's") == "nobody's"
+
+
+@pytest.fixture
+def listener() -> Iterator[TdsListener]:
+    one = TdsListener()
+    yield one
+    one.close()
+
+
+@pytest.fixture(params=DRIVERS)
+def connection(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[Any]:
+    """Return a connection by each driver, to what answers as a test says."""
+    one = ENGINE.connect(listener.url(request.param))
+    # pyodbc asks for the types at the first argument of all.
+    _call(one)
+    yield one
+    ENGINE.close(one)
+
+
+def _call(connection: Any) -> list[Any]:
+    arguments = dict.fromkeys(name for name, _ in call_of("pause_queue").parameters)
+    return ENGINE.call(connection, "pause_queue", arguments | {"queue_name": "orders"})
+
+
+AWKWARD = "RQ701 queue_not_found: no queue is named 'a (52701) [42000]; \u00e9\U0001f4a5\n'"
+SAID = tds.error(0, "something else", severity=0)
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"",
+        tds.DONE_MORE,
+        SAID + tds.DONE_MORE,
+        tds.row(1) + tds.DONE_MORE,
+        tds.row(1) + tds.DONE_MORE + tds.row(2) + tds.DONE_MORE,
+    ],
+    ids=["at once", "after a count", "after a word", "after a row", "after two results"],
+)
+def test_a_refusal_is_met_wherever_it_comes(
+    connection: Any, listener: TdsListener, before: bytes
+) -> None:
+    for text in (REFUSED, AWKWARD):
+        listener.answers.append(before + tds.error(52701, text) + tds.FAILED)
+        with pytest.raises(rowq.QueueNotFound) as refused:
+            _call(connection)
+        assert str(refused.value) == text
+        listener.answers.append(tds.row(7) + tds.DONE)
+        assert value_of(connection, "select 7") == 7
+
+
+def test_a_refusal_is_met_beside_other_errors(connection: Any, listener: TdsListener) -> None:
+    more = tds.error(3621, "The statement has been terminated.", severity=0)
+    listener.answers.append(tds.error(52701, REFUSED) + more + tds.FAILED)
+    with pytest.raises(rowq.QueueNotFound) as refused:
+        _call(connection)
+    assert str(refused.value) == REFUSED
+
+
+@pytest.mark.parametrize("number", [1205, 1222, 3960, 40501, 701])
+def test_what_may_pass_is_known_as_the_driver_raises_it(
+    connection: Any, listener: TdsListener, number: int
+) -> None:
+    listener.answers.append(tds.error(number, "Something (5)", severity=13) + tds.FAILED)
+    with pytest.raises(pyodbc.Error) as met:
+        _call(connection)
+    assert number in numbers_of(met.value)
+    assert ENGINE.is_passing(met.value)
+    assert not ENGINE.is_connection_lost(met.value)
+
+
+def test_a_connection_that_ends_in_a_call_is_lost_and_not_usable(
+    connection: Any, listener: TdsListener
+) -> None:
+    listener.answers.append(b"")
+    with pytest.raises(pyodbc.Error) as met:
+        _call(connection)
+    assert ENGINE.is_connection_lost(met.value)
+    ENGINE.close(connection)
+    assert not ENGINE.is_usable(connection)
+    assert not ENGINE.in_transaction(connection)
+    ENGINE.close(connection)
+    with pytest.raises(pyodbc.Error) as met:
+        _call(connection)
+    assert ENGINE.is_connection_lost(met.value)
+
+
+def test_a_session_that_is_killed_in_a_call_is_lost(connection: Any, listener: TdsListener) -> None:
+    killed = "Cannot continue the execution because the session is in the kill state."
+    listener.answers.append(tds.error(596, killed, severity=21) + tds.FAILED)
+    with pytest.raises(pyodbc.Error) as met:
+        _call(connection)
+    assert ENGINE.is_connection_lost(met.value)
+
+
+def test_what_was_said_beside_is_kept_in_the_servers_words(
+    connection: Any, listener: TdsListener
+) -> None:
+    word = "role rowq_admin is missing (of 4)"
+    listener.answers.append(tds.error(0, word, severity=0) + tds.DONE)
+    with closing(connection.cursor()) as cursor:
+        cursor.execute("print")
+        assert [words_of(text) for _, text in cursor.messages] == [word]
+
+
+def test_a_remedy_of_a_migration_comes_whole(connection: Any, listener: TdsListener) -> None:
+    text = "RQ803 missing_privilege: x is no owner of y\nA DBA must run: alter role [x];"
+    listener.answers.append(tds.error(52803, text) + tds.FAILED)
+    with pytest.raises(pyodbc.Error) as met:
+        value_of(connection, "select 1")
+    assert fault_of(met.value) == text

@@ -1,0 +1,202 @@
+"""sqlserver:// URLs, as an ODBC driver is told them, and as the driver tells the server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import rowq
+from rowq.engines.sqlserver import ENGINE
+from rowq.engines.sqlserver_calls import call_of
+from rowq.engines.sqlserver_url import (
+    connection_string,
+    default_driver,
+    is_freetds,
+    parse_url,
+    quoted,
+)
+from tests.client.tds_listener import DRIVERS, TdsListener
+
+MICROSOFTS = "ODBC Driver 18 for SQL Server"
+HOSTILE = [
+    *("a;b", "a}b", "{a", "{", "a;", "a}", "}", "p=w", " lead", "trail ", "a{b}c", '"q"', "'"),
+    *("[x]", "%41", "#?/@:", "\\", "$(x)", "a\nb", "\u00fc\u20ac\U0001f4a5", ";ENCRYPT=no"),
+]
+# FreeTDS before 1.4 takes these for others.
+BRACES = ["a;b}c", "{a}b", "};", "a;}", "};PWD=x;UID=y"]
+
+
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        (
+            "sqlserver://me:p%40ss@host/d%20b",
+            "SERVER=host,1433;DATABASE=d b;UID=me;PWD=p@ss;APP=rowq;",
+        ),
+        ("mssql://host:1434", "SERVER=host,1434;Trusted_Connection=yes;APP=rowq;"),
+        (
+            "sqlserver://me@host/db?instance=X",
+            "SERVER=host\\X;DATABASE=db;UID=me;APP=rowq;",
+        ),
+        (
+            "sqlserver://me@host:9/?instance=X",
+            "SERVER=host\\X,9;UID=me;APP=rowq;",
+        ),
+        (
+            "sqlserver://me@host/?encrypt=Optional&trust-server-certificate=TRUE",
+            "SERVER=host,1433;Encrypt=no;TrustServerCertificate=yes;UID=me;APP=rowq;",
+        ),
+        (
+            "sqlserver://host/db?authentication=ActiveDirectoryMsi&encrypt=strict"
+            "&host_name_in_certificate=x&multi_subnet_failover=yes",
+            "SERVER=host,1433;Encrypt=strict;HostNameInCertificate=x;"
+            "Authentication=ActiveDirectoryMsi;MultiSubnetFailover=yes;DATABASE=db;APP=rowq;",
+        ),
+        ("sqlserver:///db", "SERVER=localhost,1433;Trusted_Connection=yes;DATABASE=db;APP=rowq;"),
+    ],
+)
+def test_a_url_says_where_and_as_whom(url: str, meant: str) -> None:
+    told = connection_string(parse_url(url), MICROSOFTS)
+    assert told == f"DRIVER={MICROSOFTS};{meant}"
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("", ""),
+        ("?encrypt=no", "Encryption=request;"),
+        ("?encrypt=yes&trust_server_certificate=yes", "Encryption=require;"),
+    ],
+)
+def test_freetds_is_told_in_its_own_words(query: str, meant: str) -> None:
+    told = connection_string(parse_url(f"sqlserver://me:x@host/db{query}"), "FreeTDS")
+    assert told == (
+        "DRIVER=FreeTDS;SERVER=host;PORT=1433;TDS_Version=7.4;ClientCharset=UTF-8;"
+        f"{meant}DATABASE=db;UID=me;PWD=x;APP=rowq;"
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ("encrypt=yes", "FreeTDS checks no certificate"),
+        ("encrypt=strict", "FreeTDS has no encrypt=strict"),
+        ("authentication=ActiveDirectoryMsi", "FreeTDS has no authentication"),
+        ("host_name_in_certificate=x", "FreeTDS has no host_name_in_certificate"),
+    ],
+)
+def test_what_freetds_would_leave_out_is_refused(query: str, fault: str) -> None:
+    with pytest.raises(rowq.CannotConnect, match=fault):
+        connection_string(parse_url(f"sqlserver://me@host?{query}"), "FreeTDS")
+
+
+@pytest.mark.parametrize("word", ["encrypt", "trust_server_certificate", "multi_subnet_failover"])
+def test_a_word_that_means_nothing_is_refused_without_being_shown(word: str) -> None:
+    with pytest.raises(rowq.CannotConnect, match=rf"{word} is one of no, (strict, )?yes") as met:
+        parse_url(f"sqlserver://me:secret@host?{word}=secret")
+    assert "secret" not in str(met.value)
+
+
+@pytest.mark.parametrize(
+    ("installed", "chosen"),
+    [
+        (["FreeTDS", MICROSOFTS, "ODBC Driver 17 for SQL Server"], MICROSOFTS),
+        (["SQL Server", "ODBC Driver 9 for SQL Server", MICROSOFTS], MICROSOFTS),
+        (["PostgreSQL Unicode", "FreeTDS"], "FreeTDS"),
+    ],
+)
+def test_the_newest_of_microsofts_drivers_goes_before_freetds(
+    installed: list[str], chosen: str
+) -> None:
+    assert default_driver(installed) == chosen
+
+
+def test_no_driver_at_all_is_told_with_what_to_install() -> None:
+    with pytest.raises(rowq.CannotConnect, match=r"msodbcsql18.*apt-get install tdsodbc"):
+        default_driver(["PostgreSQL Unicode", "SQLite3"])
+
+
+def read_back(text: str) -> dict[str, str]:
+    """Read a connection string as ODBC says: braces end where one stands alone."""
+    pairs = re.findall(r"(\w+)=(\{(?:[^}]|\}\})*\}|[^;]*);", text)
+    return {
+        name: value[1:-1].replace("}}", "}") if value.startswith("{") else value
+        for name, value in pairs
+    }
+
+
+@given(st.text(min_size=1).filter(lambda text: "\0" not in text))
+@example("};PWD=x")
+@example("}}")
+@example("{{}}")
+def test_nothing_in_a_password_becomes_another_attribute(password: str) -> None:
+    url = f"sqlserver://me:{quote(password, safe='', errors='surrogatepass')}@host/db"
+    told = read_back(connection_string(parse_url(url), MICROSOFTS))
+    assert told.keys() == {"DRIVER", "SERVER", "DATABASE", "UID", "PWD", "APP"}
+    assert told["PWD"] == password
+    assert told["UID"] == "me"
+
+
+def test_a_nul_is_refused_without_the_value_around_it() -> None:
+    with pytest.raises(rowq.CannotConnect, match="NUL") as refused:
+        connection_string(parse_url("sqlserver://me:secret%00@host"), MICROSOFTS)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("password", BRACES)
+def test_a_brace_that_older_freetds_takes_for_another_is_refused(password: str) -> None:
+    target = parse_url(f"sqlserver://me:{quote(password, safe='')}@host")
+    with pytest.raises(rowq.CannotConnect, match=r"FreeTDS before 1\.4"):
+        connection_string(target, "FreeTDS")
+
+
+@pytest.mark.parametrize("value", ["plain", "a}b", "a{b", "p=w"])
+def test_braces_are_left_out_where_they_are_not_needed(value: str) -> None:
+    assert quoted(value) == value
+
+
+@pytest.fixture
+def listener() -> Iterator[TdsListener]:
+    one = TdsListener()
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize("password", [*HOSTILE, *BRACES])
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_the_driver_sends_the_password_as_it_was_meant(
+    listener: TdsListener, driver: str, password: str
+) -> None:
+    url = listener.url(driver, ("u;ser", password), "d]b")
+    if is_freetds(driver) and password in BRACES:
+        with pytest.raises(rowq.CannotConnect, match="FreeTDS before"):
+            rowq.connect(url)
+        return
+    rowq.connect(url).close()
+    assert listener.logins == [
+        {"user": "u;ser", "password": password, "application": "rowq", "database": "d]b"}
+    ]
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("length", [1, 9, 3999, 4000, 4001, 7999, 8000, 8001, 20_000])
+def test_a_driver_cuts_no_argument_and_asks_nothing_before_it_calls(
+    listener: TdsListener, driver: str, length: int
+) -> None:
+    text = ("\U0001f4a5xyz" * length)[:length]
+    data = (bytes(range(1, 256)) * length)[:length]
+    connection = ENGINE.connect(listener.url(driver))
+    before = len(listener.requests)
+    nothing = dict.fromkeys(name for name, _ in call_of("enqueue").parameters)
+    for more in ({"body": text}, {"body_binary": data}):
+        assert ENGINE.call(connection, "enqueue", nothing | {"queue_name": "orders"} | more) == []
+    ENGINE.close(connection)
+    sent = listener.requests[before : before + 2]
+    assert ["rowq.Enqueue".encode("utf-16-le") in one for one in sent] == [True, True]
+    assert [text.encode("utf-16-le") in sent[0], data in sent[1]] == [True, True]

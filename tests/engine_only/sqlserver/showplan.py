@@ -1,0 +1,150 @@
+"""The plans that SQL Server really ran, as SET STATISTICS XML returns them.
+
+A statement inside a procedure reports its plan too, as a result set of one row and one column after
+its own results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from tests.engines.base import Connection
+
+_SPACE = "{http://schemas.microsoft.com/sqlserver/2004/07/showplan}"
+_COLUMN = "Microsoft SQL Server 2005 XML Showplan"
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Access:
+    """One operator that reads or writes a table of rowq's.
+
+    seek: columns that the seek compares, the equal ones first. rows_read: rows looked at, None
+    where the operator only writes.
+    """
+
+    operator: str
+    table: str
+    seek: tuple[str, ...]
+    rows_read: int | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One statement: its text, operators, accesses to rowq's tables, memory that it was given."""
+
+    text: str
+    operators: frozenset[str]
+    accesses: tuple[Access, ...]
+    granted_kb: int
+    is_parallel: bool
+
+
+def run(connection: Connection, statement: str, *values: Any) -> tuple[list[Row], list[Plan]]:
+    """Run a call and return its rows and the plan of every statement that ran in it."""
+    rows: list[Row] = []
+    plans: list[Plan] = []
+    with closing(connection.cursor()) as cursor:
+        cursor.execute("set statistics xml on")
+        try:
+            cursor.execute(statement, *values)
+            while True:
+                if cursor.description and cursor.description[0][0] == _COLUMN:
+                    plans.extend(_plans(cursor.fetchone()[0]))
+                elif cursor.description:
+                    rows.extend(map(tuple, cursor.fetchall()))
+                if not cursor.nextset():
+                    break
+        finally:
+            cursor.execute("set statistics xml off")
+    return rows, plans
+
+
+def logical_reads(connection: Connection) -> int:
+    """Return the pages that a session has read since it began, LOBs among them."""
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(
+            "select s.logical_reads from sys.dm_exec_sessions s where s.session_id = @@spid"
+        )
+        return int(cursor.fetchval())
+
+
+def faults(plans: list[Plan], *, small: frozenset[str] = frozenset()) -> list[str]:
+    """Return what must not be in a plan of a hot routine.
+
+    Rows of a stored table are found by a seek, never by a scan; nothing is sorted, hashed or done
+    in parallel, so that no memory is asked for. small: tables of a handful of rows, read anyhow.
+    """
+    found = []
+    for plan in plans:
+        bad = [one for one in plan.operators if one in {"Hash Match", "Sort", "Key Lookup"}]
+        bad += [
+            f"{one.operator} on {one.table}"
+            for one in plan.accesses
+            if "Scan" in one.operator and one.table not in small
+        ]
+        if plan.is_parallel:
+            bad.append("parallel")
+        if plan.granted_kb:
+            bad.append(f"{plan.granted_kb} kB of memory")
+        found += [f"{one}: {' '.join(plan.text.split())[:200]}" for one in bad]
+    return found
+
+
+def _plans(xml: str) -> Iterator[Plan]:
+    root = ET.fromstring(xml)  # noqa: S314 - from a server of the tests
+    for statement in root.iter(f"{_SPACE}StmtSimple"):
+        operators = list(statement.iter(f"{_SPACE}RelOp"))
+        grants = statement.iter(f"{_SPACE}MemoryGrantInfo")
+        yield Plan(
+            text=statement.get("StatementText", ""),
+            operators=frozenset(one.get("PhysicalOp", "") for one in operators),
+            accesses=tuple(access for one in operators for access in _accesses(one)),
+            granted_kb=sum(int(one.get("GrantedMemory", "0")) for one in grants),
+            is_parallel=any(one.get("Parallel") == "1" for one in operators),
+        )
+
+
+def _accesses(operator: ET.Element) -> Iterator[Access]:
+    for body in operator:
+        for table in body.findall(f"{_SPACE}Object"):
+            if table.get("Schema") == "[rowq]":
+                yield Access(
+                    operator=operator.get("PhysicalOp", ""),
+                    table=table.get("Table", "").strip("[]"),
+                    seek=tuple(_seek_columns(body)),
+                    rows_read=_rows_read(operator),
+                )
+
+
+def _seek_columns(body: ET.Element) -> Iterator[str]:
+    predicates = body.find(f"{_SPACE}SeekPredicates")
+    if predicates is None:
+        return
+    for part in ("Prefix", "StartRange", "EndRange"):
+        for ranges in predicates.iter(f"{_SPACE}{part}"):
+            columns = ranges.find(f"{_SPACE}RangeColumns")
+            if columns is not None:
+                for column in columns.iter(f"{_SPACE}ColumnReference"):
+                    yield column.get("Column", "")
+
+
+def _rows_read(operator: ET.Element) -> int | None:
+    counters = operator.find(f"{_SPACE}RunTimeInformation")
+    if counters is None:
+        return None
+    read = [
+        _attribute(one, "ActualRowsRead", "ActualRows")
+        for one in counters.iter(f"{_SPACE}RunTimeCountersPerThread")
+    ]
+    return sum(read)
+
+
+def _attribute(element: ET.Element, *names: str) -> int:
+    values: Mapping[str, str] = element.attrib
+    return int(next((values[name] for name in names if name in values), "0"))

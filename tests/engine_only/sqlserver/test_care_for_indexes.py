@@ -1,0 +1,80 @@
+"""CareForIndexes: what is worn is rebuilt, what is hot keeps its settings, small ones are left."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from rowq.engines.sqlserver_driver import load_driver
+from tests.engines.base import Connection
+from tests.helpers.calls import call, one
+from tests.helpers.dialects import dialect_of
+
+KEPT = """
+    select o.name, i.name, i.allow_row_locks, i.allow_page_locks, s.no_recompute, i.fill_factor
+    from sys.objects o
+    join sys.indexes i on i.object_id = o.object_id
+    join sys.stats s on s.object_id = i.object_id and s.stats_id = i.index_id
+    where o.schema_id = schema_id(N'rowq') and o.type = 'U'
+    order by o.name, i.name
+    """
+COLUMNS = (
+    "table_name", "index_name", "partition_number", "pages", "density", "fragmentation", "outcome",
+    "detail",
+)  # fmt: skip
+
+
+def care(connection: Connection, **arguments: int) -> list[dict[str, Any]]:
+    """Call it and return its rows."""
+    given = ", ".join(f"@{name} = {value}" for name, value in arguments.items())
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(f"exec rowq.CareForIndexes {given}")
+        assert tuple(column[0] for column in cursor.description) == COLUMNS
+        rows = [dict(zip(COLUMNS, row, strict=True)) for row in cursor.fetchall()]
+        while cursor.nextset():
+            assert not cursor.description
+    return rows
+
+
+def refused(connection: Connection, **arguments: int) -> str:
+    with pytest.raises(load_driver().Error) as caught:
+        care(connection, **arguments)
+    return dialect_of(connection).error(caught.value)[0]
+
+
+@pytest.mark.requires("genuine")
+def test_a_worn_index_is_rebuilt_and_keeps_its_settings(connection: Connection, queue: str) -> None:
+    # Keys in no order split the pages that they fall on.
+    keys = [str(one * 7919 % 10007) for one in range(5000)]
+    for start in range(0, len(keys), 100):
+        messages = [{"dedup_key": key} for key in keys[start : start + 100]]
+        call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    before = [tuple(row) for row in connection.execute(KEPT).fetchall()]
+    worn = {row["table_name"]: row for row in care(connection, min_pages=1)}
+    assert worn["dedup"]["fragmentation"] >= 30
+    assert worn["dedup"]["outcome"] in {"rebuilt_online", "rebuilt"}
+    assert worn["dedup"]["detail"] is None
+    assert [tuple(row) for row in connection.execute(KEPT).fetchall()] == before
+    again = {row["table_name"]: row for row in care(connection, min_pages=1)}
+    if "dedup" in again:
+        assert again["dedup"]["fragmentation"] < worn["dedup"]["fragmentation"]
+
+
+@pytest.mark.requires("genuine")
+def test_small_indexes_are_left_alone(connection: Connection) -> None:
+    assert care(connection, min_pages=1_000_000_000) == []
+
+
+@pytest.mark.promise("P17")
+@pytest.mark.requires("genuine")
+def test_it_refuses_to_work_inside_a_transaction_and_leaves_that_usable(
+    connection: Connection, queue: str
+) -> None:
+    dialect_of(connection).begin(connection)
+    one(connection, "enqueue", queue_name=queue, body="kept")
+    assert refused(connection) == "RQ713"
+    assert refused(connection, min_pages=0) == "RQ711"
+    dialect_of(connection).commit(connection)
+    assert one(connection, "queue_stats", queue_name=queue).ready == 1

@@ -1,0 +1,86 @@
+"""The script for sqlcmd, as far as it can be read without a server."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rowq import migrate
+from rowq.migrate.engines import release_for
+from rowq.migrate.frozen import GRANTS, created
+from rowq.migrate.sqlserver.look import shipped_routines
+from rowq.migrate.sqlserver.sql import batches
+
+MADE = re.compile(r"^create or alter (?:procedure|function) rowq\.(\w+)", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def script() -> str:
+    return migrate.script("sqlserver")
+
+
+def test_sqlcmd_is_told_to_stop_at_the_first_error(script: str) -> None:
+    assert script.startswith(":on error exit\n")
+    commands = [line for line in script.splitlines() if line.startswith((":", "!!"))]
+    assert commands == [":on error exit", ":setvar rowq_runs_in sqlcmd"]
+
+
+def test_nothing_but_the_check_of_the_mode_is_a_variable_of_sqlcmds(script: str) -> None:
+    assert re.findall(r"\$\(\w*\)?", script) == ["$(rowq_runs_in)"]
+
+
+def test_without_sqlcmd_mode_nothing_is_executed(script: str) -> None:
+    body = script.partition("\ngo\n")[2]
+    first = next(batches(body))
+    assert "set noexec on" in first
+    assert script.index("set noexec on") < script.index("begin transaction")
+
+
+def test_it_is_one_transaction_that_an_error_ends(script: str) -> None:
+    parts = list(batches(script.partition("\ngo\n")[2]))
+    begin = parts.index("begin transaction;")
+    assert parts[-2].startswith("commit transaction;")
+    assert parts[-1] == "set noexec off;"
+    options = next(part for part in parts[:begin] if "xact_abort on" in part)
+    for option in ("quoted_identifier", "ansi_nulls", "arithabort", "concat_null_yields_null"):
+        assert option in options
+    outside = re.compile(r"^\s*(begin|commit|rollback) transaction", re.MULTILINE)
+    for part in parts[begin + 1 : -2]:
+        if not MADE.search(part):
+            assert not outside.search(part)
+
+
+def test_every_routine_is_in_it_once_and_alone_in_its_batch(script: str) -> None:
+    found: list[str] = []
+    for part in batches(script.partition("\ngo\n")[2]):
+        if made := list(MADE.finditer(part)):
+            assert len(made) == 1
+            before = part[: made[0].start()].splitlines()
+            assert not [line for line in before if line and not line.startswith("--")]
+            found.append(made[0][1])
+    release = release_for("sqlserver")
+    assert sorted(found) == sorted(shipped_routines(release, release.newest))
+    assert found
+
+
+def test_it_holds_what_every_frozen_copy_creates_and_the_rights_at_its_end(script: str) -> None:
+    copies = release_for("sqlserver").copies(release_for("sqlserver").newest)
+    for relative, text in copies.items():
+        for kind, name in created(text):
+            assert re.search(rf"{kind} rowq\.{name}\b", script), relative
+    rights = list(batches(copies[GRANTS]))
+    assert script.rindex(rights[-1]) > script.index("insert into rowq.migration_log")
+
+
+def test_it_is_ascii_whatever_the_code_page_of_the_reader(script: str) -> None:
+    assert script.isascii()
+
+
+def test_no_line_is_longer_than_a_code_page_of_sqlcmd_takes(script: str) -> None:
+    assert max(map(len, script.splitlines())) <= 1000
+
+
+def test_an_upgrade_says_where_it_begins() -> None:
+    with pytest.raises(migrate.UnknownMigration, match="RQ807"):
+        migrate.script("sqlserver", 99)

@@ -1,0 +1,254 @@
+"""Whose transaction a call is in on SQL Server, and what is left of it afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.helpers.calls import (
+    Row,
+    bodies,
+    call,
+    counts,
+    one,
+    refused,
+    rolled_back,
+    send,
+    take,
+    take_one,
+    transaction,
+)
+from tests.helpers.dialects import dialect_of
+
+Open = Callable[..., Connection]
+
+genuine = pytest.mark.requires("genuine")
+
+
+def value(connection: Connection, query: str, *values: Any) -> Any:
+    """Return the one value of a query."""
+    with connection.cursor() as cursor:
+        return cursor.execute(query, *values).fetchval()
+
+
+def run(connection: Connection, *statements: str) -> None:
+    """Run statements of a caller's own."""
+    for statement in statements:
+        dialect_of(connection).execute(connection, statement)
+
+
+def part(connection: Connection, queue: str) -> int:
+    """Return the part of a queue."""
+    return int(value(connection, "select part_id from rowq.queue where queue_name = ?", queue))
+
+
+@contextmanager
+def at(connection: Connection, isolation: str) -> Iterator[None]:
+    """Run a block in a transaction of this isolation level."""
+    run(connection, f"set transaction isolation level {isolation}", "begin transaction")
+    try:
+        yield
+        run(connection, "commit transaction")
+    finally:
+        run(
+            connection,
+            "if @@trancount > 0 rollback transaction",
+            "set transaction isolation level read committed",
+        )
+
+
+@pytest.mark.promise("P15", "P17")
+def test_a_refused_call_leaves_its_caller_s_transaction_as_it_was(
+    connection: Connection, queue: str
+) -> None:
+    with transaction(connection):
+        send(connection, queue, "before")
+        refused(connection, "RQ711", "enqueue", queue_name=queue, priority=10)
+        refused(connection, "RQ701", "enqueue", queue_name=f"{queue} ")
+        refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=[{"no": 1}])
+        refused(connection, "RQ701", "dequeue_fast", queue_name=f"{queue} ")
+        refused(connection, "RQ721", "complete", queue_name=queue, claim_id=-1)
+        refused(connection, "RQ721", "extend_lease", queue_name=queue, claim_id=-1)
+        refused(connection, "RQ711", "peek", queue_name=queue, batch_size=0)
+        assert value(connection, "select xact_state()") == 1
+        assert value(connection, "select @@trancount") == 1
+        send(connection, queue, "after")
+    assert bodies(take(connection, queue, 10)) == ["before", "after"]
+
+
+@pytest.mark.promise("P17")
+def test_a_call_with_implicit_transactions_is_in_its_caller_s(
+    connection: Connection, queue: str
+) -> None:
+    run(connection, "set implicit_transactions on")
+    try:
+        send(connection, queue, "gone")
+        assert value(connection, "select @@trancount") == 1
+        run(connection, "rollback transaction")
+        refused(connection, "RQ713", "dequeue_wait", queue_name=queue, wait_seconds=0)
+    finally:
+        run(
+            connection,
+            "if @@trancount > 0 rollback transaction",
+            "set implicit_transactions off",
+        )
+    assert counts(connection, queue)[0] == 0
+
+
+@genuine
+@pytest.mark.promise("P17")
+@pytest.mark.parametrize("isolation", ["snapshot", "serializable", "repeatable read"])
+def test_a_transaction_that_begins_with_a_call_goes_on_at_its_own_level(
+    connection: Connection, queue: str, isolation: str
+) -> None:
+    send(connection, queue, "a")
+    with at(connection, isolation):
+        claim = take_one(connection, queue).claim_id
+        run(connection, "select count(*) from rowq.meta")
+        call(connection, "complete", queue_name=queue, claim_id=claim)
+        send(connection, queue, "b")
+        run(connection, "select count(*) from rowq.meta")
+        assert (
+            value(
+                connection,
+                "select s.transaction_isolation_level from sys.dm_exec_sessions s"
+                " where s.session_id = @@spid",
+            )
+            == {"repeatable read": 3, "serializable": 4, "snapshot": 5}[isolation]
+        )
+    assert bodies(take(connection, queue, 10)) == ["b"]
+
+
+@genuine
+@pytest.mark.promise("P06")
+@pytest.mark.parametrize("isolation", ["snapshot", "serializable", "repeatable read"])
+def test_rows_of_others_are_passed_over_at_every_level(
+    connection: Connection, connect: Open, queue: str, isolation: str
+) -> None:
+    other = connect()
+    send(connection, queue, *"abc")
+    with rolled_back(other):
+        assert bodies(take(other, queue, 2)) == ["a", "b"]
+        with at(connection, isolation):
+            assert bodies(take(connection, queue, 2)) == ["c"]
+            send(connection, queue, "d")
+    assert bodies(take(connection, queue, 9)) == ["a", "b", "d"]
+
+
+@genuine
+@pytest.mark.promise("P07")
+def test_no_floor_passes_what_a_guest_has_taken(
+    connection: Connection, connect: Open, queue: str
+) -> None:
+    guest = connect()
+    old = send(connection, queue, "old")
+    dialect_of(connection).pass_seconds(connection, queue, 60)
+    send(connection, queue, *(str(number) for number in range(150)))
+    with rolled_back(guest):
+        assert bodies(take(guest, queue)) == ["old"]
+        dialect_of(connection).pass_seconds(connection, queue, 60)
+        for _ in range(100):
+            take_one(connection, queue)
+        one(connection, "maintain", queue_name=queue)
+    assert [row.message_id for row in take(connection, queue)] == old
+
+
+@genuine
+@pytest.mark.promise("P17")
+def test_a_call_that_its_client_gives_up_leaves_no_transaction_open(
+    connection: Connection, connect: Open, queue: str
+) -> None:
+    second = connect()
+    with rolled_back(connection):
+        send(connection, queue, "first", dedup_key="key")
+        second.timeout = 1
+        with pytest.raises(dialect_of(second).database_error):
+            send(second, queue, "second", dedup_key="key")
+        second.timeout = 0
+        assert value(second, "select @@trancount") == 0
+    assert counts(connection, queue)[0] == 0
+    send(second, queue, "third", dedup_key="key")
+
+
+@genuine
+@pytest.mark.promise("P04", "P17")
+def test_the_victim_of_a_deadlock_is_tried_again(
+    server: Server, connection: Connection, connect: Open, queue: str
+) -> None:
+    [message] = send(connection, queue, "a")
+    claim = take_one(connection, queue).claim_id
+    victim, answers = connect(), list[Row]()
+    run(victim, "set deadlock_priority low")
+    finish = threading.Thread(
+        target=lambda: answers.extend(call(victim, "complete", queue_name=queue, claim_id=claim))
+    )
+    with rolled_back(connection):
+        run(
+            connection,
+            f"update rowq.message with (rowlock) set due_at = due_at where message_id = {message}",
+        )
+        finish.start()
+        wait_until_blocked(server, server.session_id(victim), by=server.session_id(connection))
+        # It holds the claim, and waits for the message: now the other way round.
+        run(
+            connection,
+            f"select 1 from rowq.claim with (rowlock, updlock) where claim_id = {claim}",
+        )
+    finish.join()
+    assert [row.outcome for row in answers] == ["completed"]
+
+
+@genuine
+@pytest.mark.promise("P07")
+def test_insert_exec_is_a_transaction_of_the_caller_s(connection: Connection, queue: str) -> None:
+    send(connection, queue, *"ab")
+    run(
+        connection,
+        "create table #taken (claim_id bigint, message_id bigint, attempt int,"
+        " message_type nvarchar(400), headers nvarchar(max), body nvarchar(max),"
+        " body_binary varbinary(max), enqueued_at datetime2(6), lease_until datetime2(6),"
+        " last_error nvarchar(4000))",
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("insert into #taken exec rowq.DequeueFast ?, 10", queue)
+    assert value(connection, "select count(*) from #taken") == 2
+    assert counts(connection, queue)[2] == 2
+
+
+@genuine
+@pytest.mark.promise("P03")
+def test_a_waiter_s_lock_that_was_left_behind_is_given_back_by_the_next_wait(
+    connection: Connection, queue: str
+) -> None:
+    lock = f"rowq.wait.{part(connection, queue)}"
+    for _ in range(2):
+        run(connection, f"exec sys.sp_getapplock N'{lock}', N'Exclusive', N'Session', 0")
+    assert one(connection, "dequeue_wait", queue_name=queue, wait_seconds=0.2).messages is None
+    mode = value(connection, f"select applock_mode(N'public', N'{lock}', N'Session')")
+    assert mode == "NoLock"
+
+
+@genuine
+@pytest.mark.promise("P03")
+def test_waiters_get_their_message_although_another_session_keeps_their_lock(
+    server: Server, connection: Connection, connect: Open, queue: str
+) -> None:
+    waiter, answers = connect(), list[Row]()
+    lock = f"rowq.wait.{part(connection, queue)}"
+    run(connection, f"exec sys.sp_getapplock N'{lock}', N'Exclusive', N'Session', 0")
+    waiting = threading.Thread(
+        target=lambda: answers.append(
+            one(waiter, "dequeue_wait", queue_name=queue, wait_seconds=60.0)
+        )
+    )
+    waiting.start()
+    wait_until_blocked(server, server.session_id(waiter), by=server.session_id(connection))
+    send(connection, queue, "here")
+    waiting.join(timeout=30)
+    assert [message["body"] for row in answers for message in row.messages] == ["here"]
+    run(connection, f"exec sys.sp_releaseapplock N'{lock}', N'Session'")

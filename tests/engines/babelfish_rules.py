@@ -1,0 +1,147 @@
+"""What Babelfish, a PostgreSQL that speaks T-SQL, cannot execute as it is written for SQL Server.
+
+The product is written for SQL Server and never bent for Babelfish. Here a batch becomes one that
+Babelfish executes with the same outcome for one session after the other. Locks are not kept:
+Babelfish ignores every hint, so that nothing which runs there shows how sessions meet on SQL
+Server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_PROCEDURE = re.compile(r"^create (?:or alter )?procedure rowq\.(\w+)", re.MULTILINE)
+_CTE = re.compile(
+    r"with head as \(\s*select top \((?P<limit>@\w+)\) (?P<columns>[\w., ]+)\s+"
+    r"from (?P<table>rowq\.\w+) (?P<alias>\w+) (?P<rest>.*?)\n\s*\)\n"
+    r"\s*delete from head(?P<output>\n\s*output .*?)?(?:\n\s*option \([^;]*\))?;",
+    re.DOTALL,
+)
+
+_DAYS = re.compile(
+    r"alter partition scheme rowq_day next used \[PRIMARY\];\s*"
+    r"alter partition function rowq_day\(\) split range \(@day\);"
+    r"|truncate table rowq\.archived with \(partitions [^;]*;\s*"
+    r"alter partition function rowq_day\(\) merge range \(@first\);"
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that Babelfish does not execute: what it is, where it stands, what is put there.
+
+    is_left_out: whether what was there has no counterpart, so that it does not run at all.
+    """
+
+    what: str
+    pattern: re.Pattern[str]
+    replacement: str | Callable[[re.Match[str]], str]
+    is_left_out: bool = False
+
+
+def _joined(found: re.Match[str]) -> str:
+    """Return a delete from an ordered CTE as a delete from the table, joined with that query."""
+    alias = found["alias"]
+    names = [one.strip().removeprefix(f"{alias}.") for one in found["columns"].split(",")]
+    keys = [name for name in names if name != "attempt"]
+    same = " and ".join(f"head.{name} = gone.{name}" for name in keys)
+    return (
+        f"delete gone{found['output'] or ''}\nfrom {found['table']} gone\ninner join (\n"
+        f"select top ({found['limit']}) {found['columns']}\n"
+        f"from {found['table']} {alias} {found['rest']}\n) as head on {same};"
+    )
+
+
+RULES = (
+    Rule("delete from a CTE", _CTE, _joined),
+    Rule(
+        "WAITFOR",
+        re.compile(r"waitfor delay @(\w+);"),
+        r"select @\1 = @\1 from (select pg_sleep("
+        r"cast(right(@\1, 6) as float)) as slept) s where s.slept is null;",
+    ),
+    Rule("EXECUTE AS OWNER", re.compile(r"\nwith execute as owner(?=\nas\n)"), ""),
+    Rule("AUTHORIZATION", re.compile(r"(?<=create role )(\w+) authorization dbo"), r"\1"),
+    Rule("GRANT ON TYPE", re.compile(r"grant execute on type::[^;]*;\s*"), ""),
+    Rule("days of the archive", _DAYS, "break;", is_left_out=True),
+    Rule(
+        "a collation that counts a pair of surrogates once, as all collations there do",
+        re.compile(r"Latin1_General_100_CI_AS_SC"),
+        "Latin1_General_CI_AS",
+    ),
+    Rule(
+        "a number such as 1e6 is a float",
+        re.compile(r"(?<![\w.])(\d+e\d+)(?!\w)"),
+        r"cast(\1 as float)",
+    ),
+    Rule(
+        "CONVERT of a float",
+        re.compile(r"convert\(nvarchar\(40\), @value\)"),
+        "cast(@value as nvarchar(40))",
+    ),
+    Rule(
+        "DATALENGTH counts two bytes a character",
+        re.compile(r"datalength\((@\w+)\) / 2"),
+        r"len(\1 + N'.') - 1",
+    ),
+    Rule(
+        "FOR JSON of binary values",
+        re.compile(r"(?<= )m\.body_binary(?=,\n(?:.*\n){1,16}?\s*for json path)"),
+        "replace(cast(encode(cast(m.body_binary as bytea), 'base64') as nvarchar(max)),"
+        " nchar(10), N'') as body_binary",
+    ),
+    Rule(
+        "OPENJSON of binary values",
+        re.compile(
+            r"openjson\(e\.value\) with \(body_binary varbinary\(max\) '\$\.body_base64'\) b"
+        ),
+        "(select cast(decode(cast(given.text as varchar(max)), 'base64') as varbinary(max))"
+        " as body_binary from openjson(e.value) with (text nvarchar(max) '$.body_base64') given) b",
+    ),
+    Rule(
+        "views of open transactions",
+        re.compile(r"if @may_look = 0\s+return;.*?(?=\nend\s*(?:go\s*)?$)", re.DOTALL),
+        "return;",
+        is_left_out=True,
+    ),
+    Rule(
+        "locks of a partitioned table",
+        re.compile(r"alter table rowq\.archived set \(lock_escalation = auto\);"),
+        "",
+    ),
+    Rule(
+        "the version it says it is",
+        re.compile(
+            r"(?:d\.compatibility_level|cast\(serverproperty\('ProductMajorVersion'\) as int\))"
+            r" < 1\d+"
+        ),
+        "1 = 0",
+    ),
+    Rule(
+        "the compatibility level",
+        re.compile(r"if \(select d\.compatibility_level.*?\) < 140\s+throw [^;]*;", re.DOTALL),
+        "",
+    ),
+)
+
+
+def rewrite(batch: str) -> str:
+    """Return a batch, or several with `go` between them, that Babelfish executes."""
+    for rule in RULES:
+        batch = rule.pattern.sub(rule.replacement, batch)
+    if created := _PROCEDURE.search(batch):
+        batch = batch.replace("create or alter procedure", "create procedure", 1)
+        return f"drop procedure if exists rowq.{created[1]}\ngo\n{batch}"
+    return batch
+
+
+def rules_for(text: str) -> list[Rule]:
+    """Return the rules that change a text."""
+    found = []
+    for rule in RULES:
+        text, count = rule.pattern.subn(rule.replacement, text)
+        if count:
+            found.append(rule)
+    return found

@@ -1,0 +1,62 @@
+"""T-SQL passes Microsoft's own parser and model, which do find what is wrong in a text."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rowq import migrate
+from tests.static.sources import MIGRATIONS
+from tests.static.tsql import faults, gate, tools
+
+SAMPLE = gate.script(Path(gate.__file__).with_name("sample.sql"))
+PLANTED = [*faults.SYNTAX, *faults.NAMES, *faults.COUNTS_AND_ARGUMENTS, *faults.HINTS_AND_NUMBERS]
+REQUIRED = "ROWQ_REQUIRE_TSQL"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _gate() -> None:
+    if reason := tools.missing():
+        if os.environ.get(REQUIRED):
+            pytest.fail(f"{REQUIRED} is set, but {reason}")
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def found() -> list[list[gate.Problem]]:
+    """Return what the gate finds in each text with one fault."""
+    texts = [SAMPLE.text.replace(right, wrong, 1) for right, wrong in PLANTED]
+    return gate.check_each([[gate.Script(SAMPLE.name, text)] for text in texts], [SAMPLE.name])
+
+
+def test_a_correct_text_passes() -> None:
+    assert gate.check([SAMPLE]) == []
+
+
+@pytest.mark.parametrize("place", range(len(PLANTED)), ids=lambda place: PLANTED[place][1][:40])
+def test_a_planted_fault_is_found_near_its_line(
+    place: int, found: list[list[gate.Problem]]
+) -> None:
+    right, _ = PLANTED[place]
+    assert right in SAMPLE.text
+    assert found[place], "not found"
+    line = SAMPLE.text[: SAMPLE.text.index(right)].count("\n") + 1
+    assert min(abs(one.line - line) for one in found[place]) <= 9, found[place]
+
+
+@pytest.mark.skipif(not gate.SOURCES.exists(), reason="there is no sql/sqlserver")
+def test_every_file_for_sql_server_passes() -> None:
+    problems = gate.check(gate.product())
+    assert not problems, "\n".join(map(str, problems))
+
+
+def test_the_script_for_sqlcmd_passes_by_itself() -> None:
+    problems = gate.check([gate.Script("rowq sql", migrate.script("sqlserver"))])
+    assert not problems, "\n".join(map(str, problems))
+
+
+def test_what_migrations_run_besides_passes() -> None:
+    paths = sorted((MIGRATIONS / "sqlserver").glob("*.sql"))
+    problems = gate.check([gate.script(path) for path in paths], gate.product())
+    assert paths
+    assert not problems, "\n".join(map(str, problems))

@@ -1,0 +1,149 @@
+"""The program behind the gate: scripts come in as JSON, findings go out; runs inside .NET.
+
+gate.py starts it with the environment that tools.py gives.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from tests.static.tsql import hints, rules
+from tests.static.tsql.catalog import Catalog
+from tests.static.tsql.dotnet import DOM, is_a, kind, parse, walk
+from tests.static.tsql.findings import Found
+from tests.static.tsql.model import Model
+
+_MODELLED = re.compile(
+    r"(Create(OrAlter)?(Procedure|Function|View|Trigger)|Create(Table|Index|Sequence|Schema|Role|"
+    r"Type\w*|PartitionFunction|PartitionScheme|User|Synonym)|AlterTableAddTableElement|AlterRole|"
+    r"Grant|Deny|Revoke)Statement"
+)
+"""Statements that describe the database, which the model takes as they are."""
+
+_UNMODELLED = ("PredicateSetStatement", "UseStatement", "PrintStatement")
+_OR_ALTER = re.compile(r"(?i)\bor\s+alter\b")
+
+
+class Checker:
+    """Takes scripts one by one into a common model, and at the end says what is wrong with them."""
+
+    def __init__(self, asked: set[str]) -> None:
+        self._asked = asked
+        self._found: set[Found] = set()
+        self._model = Model()
+        self._catalog = Catalog()
+        self._statements: list[tuple[str, list[Any]]] = []
+        self._schemas: set[str] = set()
+        self._loose = 0
+
+    def add(self, name: str, text: str) -> None:
+        """Check a script's grammar and put what it says into the model."""
+        tree, errors = parse(text)
+        self._report_syntax(name, errors, "")
+        if errors:
+            return
+        self._report_syntax(name, parse(text, level=140)[1], "not in SQL Server 2017: ")
+        for batch in tree.Batches:
+            self._add_batch(name, text, batch)
+
+    def findings(self) -> list[Found]:
+        """Resolve all names and return everything found in the scripts asked for, in order."""
+        found = self._found.union(self._model.findings())
+        for name, fragments in self._statements:
+            for where, words in (
+                *rules.complaints(fragments, self._catalog),
+                *hints.complaints(fragments, self._catalog),
+            ):
+                found.add(Found(name, where.StartLine, where.StartColumn, "rule", words))
+        return sorted(one for one in found if one.name in self._asked)
+
+    def _add_batch(self, name: str, text: str, batch: Any) -> None:
+        """Model a batch's definitions; what else it does is judged as if a procedure did it."""
+        end = batch.StartOffset + batch.FragmentLength
+        rest = re.sub(r"\S", " ", text[: batch.StartOffset]) + text[batch.StartOffset : end]
+        for statement in batch.Statements:
+            for one in definitions(statement):
+                self._add_definition(name, text, one)
+                rest = blanked(rest, one)
+            if kind(statement) in _UNMODELLED:
+                rest = blanked(rest, statement)
+            fragments = walk(statement)
+            self._catalog.add(fragments)
+            if name in self._asked:
+                self._statements.append((name, fragments))
+            for literal in literals_run(fragments):
+                self._add_text(name, literal)
+        self._loose += 1
+        words = rest.lstrip()
+        lines = "\n" * rest[: len(rest) - len(words)].count("\n")
+        self._model.add(name, f"{lines}create procedure [batch{self._loose}] as {words}")
+
+    def _add_text(self, name: str, literal: Any) -> None:
+        """Check a statement that a batch has as text, such as `exec (N'create schema rowq')`."""
+        lines = "\n" * (literal.StartLine - 1)
+        self.add(name, lines + literal.Value)
+
+    def _add_definition(self, name: str, text: str, statement: Any) -> None:
+        """Model a definition, `create or alter` as the `create` that the model knows.
+
+        A schema may be made in several places, where it is not there yet.
+        """
+        if is_a(statement, DOM.CreateSchemaStatement):
+            if statement.Name.Value in self._schemas:
+                return
+            self._schemas.add(statement.Name.Value)
+        start = statement.StartOffset
+        words = text[start : start + statement.FragmentLength]
+        if kind(statement).startswith("CreateOrAlter"):
+            words = _OR_ALTER.sub(lambda found: re.sub(r"\S", " ", found.group()), words, count=1)
+        self._model.add(name, re.sub(r"\S", " ", text[:start]) + words)
+
+    def _report_syntax(self, name: str, errors: list[Any], why: str) -> None:
+        for error in errors:
+            code = f"syntax {error.Number}"
+            self._found.add(Found(name, error.Line, error.Column, code, why + error.Message))
+
+
+def blanked(text: str, fragment: Any, instead: str = "print 0") -> str:
+    """Return a text of the same length with a statement turned into one without meaning."""
+    start, end = fragment.StartOffset, fragment.StartOffset + fragment.FragmentLength
+    blanks = re.sub(r"\S", " ", text[start:end])
+    return text[:start] + instead + blanks[len(instead) :] + text[end:]
+
+
+def definitions(statement: Any) -> Iterator[Any]:
+    """Yield the definitions in a statement of a batch, those behind an `if` as well."""
+    if _MODELLED.fullmatch(kind(statement)):
+        yield statement
+    elif is_a(statement, DOM.IfStatement):
+        yield from definitions(statement.ThenStatement)
+        if statement.ElseStatement is not None:
+            yield from definitions(statement.ElseStatement)
+    elif is_a(statement, DOM.BeginEndBlockStatement):
+        for one in statement.StatementList.Statements:
+            yield from definitions(one)
+
+
+def literals_run(fragments: list[Any]) -> Iterator[Any]:
+    """Yield the literals that a statement, or one inside it, runs as a statement."""
+    for one in fragments:
+        if is_a(one, DOM.ExecutableStringList) and one.Strings.Count == 1:
+            yield from (each for each in one.Strings if is_a(each, DOM.StringLiteral))
+
+
+def main() -> None:
+    """Read the work from standard input, write the findings to standard output."""
+    work = json.load(sys.stdin)
+    answers = []
+    for documents in work["databases"]:
+        checker = Checker(set(work["asked"]))
+        for document in documents:
+            checker.add(document["name"], document["text"])
+        answers.append([one._asdict() for one in checker.findings()])
+    json.dump(answers, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Checks T-SQL files with Microsoft's own parser and model, in a program of its own.
+
+The parser knows the grammar of SQL Server 2017 and 2019; the model resolves names over all files
+of sql/sqlserver together. What they do not see (counts of columns, arguments of procedures,
+unknown functions) the program looks for itself, see `rules.py`.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.static.tsql import tools
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+SOURCES = ROOT / "sql" / "sqlserver"
+
+_DIRECTIVE = re.compile(r"^(?::|!!).*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One finding: where, a code (syntax 46010, SQL71502 ...) and the checker's words."""
+
+    name: str
+    line: int
+    column: int
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}:{self.column}: {self.code}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Script:
+    """A text to check: its name in reports and what it says, batches ending with `go`."""
+
+    name: str
+    text: str
+
+
+def product() -> list[Script]:
+    """Return every file of sql/sqlserver that the server gets, in a fixed order."""
+    paths = [
+        path
+        for room in ("tables", "internal", "routines", "")
+        for path in sorted((SOURCES / room).glob("*.sql"))
+    ]
+    return [script(path) for path in paths]
+
+
+def script(path: Path) -> Script:
+    """Return a file as a script, named by its path from the repository's root."""
+    full = path.resolve()
+    name = full.relative_to(ROOT).as_posix() if full.is_relative_to(ROOT) else str(path)
+    return Script(name, path.read_text(encoding="utf-8"))
+
+
+def check(asked: Sequence[Script], context: Iterable[Script] = ()) -> list[Problem]:
+    """Return what is wrong with scripts whose names may be defined in other scripts.
+
+    Args:
+        asked: The scripts that are judged, in order.
+        context: More scripts that define names; one with the name of an asked one is left out.
+
+    Raises:
+        RuntimeError: The checking program itself failed.
+    """
+    names = {one.name for one in asked}
+    return check_each([[*(one for one in context if one.name not in names), *asked]], names)[0]
+
+
+def check_each(databases: Sequence[Sequence[Script]], names: Iterable[str]) -> list[list[Problem]]:
+    """Return what is wrong with the scripts of these names, in each of several databases."""
+    work = {"asked": sorted(names), "databases": [list(map(_document, one)) for one in databases]}
+    return [[Problem(**each) for each in found] for found in _run(work)]
+
+
+def _document(script: Script) -> dict[str, str]:
+    """Return a script without sqlcmd's own commands; blank lines keep the numbers of lines."""
+    return {"name": script.name, "text": _DIRECTIVE.sub("", script.text)}
+
+
+def _run(work: dict[str, object]) -> list[list[dict[str, Any]]]:
+    program = [sys.executable, "-m", "tests.static.tsql.checker"]
+    done = subprocess.run(
+        program,
+        input=json.dumps(work),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, **tools.environment()},
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the T-SQL checker failed:\n{done.stderr}")
+    result: list[list[dict[str, Any]]] = json.loads(done.stdout)
+    return result

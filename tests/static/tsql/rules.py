@@ -1,0 +1,201 @@
+"""What Microsoft's model does not look at: counts, arguments, functions, columns of variables."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tests.static.tsql import builtins
+from tests.static.tsql.catalog import Catalog, Table, object_name
+from tests.static.tsql.dotnet import DOM, is_a, kind
+from tests.static.tsql.scope import Scope, first_query
+
+Complaint = tuple[Any, str]
+"""A fragment and what is wrong with it."""
+
+_COLLATION = re.compile(
+    r"database_default|Latin1_General_(100_)?(BIN2|C[IS]_A[IS](_KS)?(_WS)?(_SC)?)(_UTF8)?"
+)
+
+
+def complaints(fragments: list[Any], catalog: Catalog) -> Iterator[Complaint]:
+    """Yield a fragment and what is wrong with it, for all of a statement's fragments."""
+    scope = Scope(catalog, fragments)
+    for fragment in fragments:
+        for class_of, check in _CHECKS.items():
+            if is_a(fragment, class_of):
+                yield from check(fragment, scope, catalog)
+    if is_a(fragments[0], DOM.ProcedureStatementBodyBase):
+        yield from _unknown_columns(fragments, scope)
+
+
+def _function(call: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
+    del scope
+    name, count = call.FunctionName.Value.lower(), call.Parameters.Count
+    if call.CallTarget is not None:
+        yield from _own_function(call, name, count, catalog)
+    elif name not in builtins.FUNCTIONS:
+        yield call, f"unknown function {name}: see builtins.py"
+    elif not builtins.FUNCTIONS[name][0] <= count <= builtins.FUNCTIONS[name][1]:
+        yield call, f"{name} does not take {count} arguments"
+    elif name in builtins.DATE_FUNCTIONS:
+        part = call.Parameters[0]
+        word = part.MultiPartIdentifier.Identifiers[0].Value
+        if word not in builtins.DATE_PARTS:
+            yield part, f"{word} is not one of the parts of a date in builtins.py"
+
+
+def _own_function(call: Any, name: str, count: int, catalog: Catalog) -> Iterator[Complaint]:
+    if is_a(call.CallTarget, DOM.MultiPartIdentifierCallTarget):
+        full = f"{object_name(call.CallTarget.MultiPartIdentifier)}.{name}"
+        known = catalog.routines.get(full)
+        if known is not None and count != len(known):
+            yield call, f"{full} takes {len(known)} arguments, not {count}"
+
+
+def _global(one: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
+    del scope, catalog
+    if one.Name.lower() not in builtins.GLOBALS:
+        yield one, f"unknown variable {one.Name}: see builtins.py"
+
+
+def _collation(one: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
+    del scope, catalog
+    named = getattr(one, "Collation", None)
+    if named is not None and not _COLLATION.fullmatch(named.Value):
+        yield named, f"unknown collation {named.Value}"
+
+
+def _insert(one: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
+    del catalog
+    table = _table(one.Target, scope)
+    given = [_last(each) for each in one.Columns]
+    yield from _written(one, table, given)
+    for count in _widths(one.InsertSource):
+        if given and count != len(given):
+            yield one, f"{len(given)} columns, but {count} values"
+
+
+def _output_into(one: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
+    del catalog
+    given = [_last(each) for each in one.IntoTableColumns]
+    yield from _written(one, _table(one.IntoTable, scope), given)
+    count = _width(one.SelectColumns)
+    if given and count is not None and count != len(given):
+        yield one, f"{len(given)} columns, but {count} values"
+
+
+def _execute(one: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
+    del scope
+    name = object_name(one.ProcedureReference.ProcedureReference.Name)
+    given = list(one.Parameters)
+    if (system := name.rpartition(".")[2]) in builtins.PROCEDURES:
+        known = builtins.PROCEDURES[system]
+        named = {each.Variable.Name.lower() for each in given if each.Variable is not None}
+        if known and (wrong := named - known):
+            yield one, f"{system} has no parameter {', '.join(sorted(wrong))}"
+    elif name in catalog.routines:
+        yield from _arguments(one, name, given, catalog)
+    elif system.startswith("sp_"):
+        yield one, f"unknown procedure {system}: see builtins.py"
+
+
+def _arguments(one: Any, name: str, given: list[Any], catalog: Catalog) -> Iterator[Complaint]:
+    parameters = catalog.routines[name]
+    if len(given) > len(parameters):
+        yield one, f"{name} has {len(parameters)} parameters, not {len(given)}"
+        return
+    by_name = {each.name: each for each in parameters}
+    missing = {each.name for each in parameters if not each.has_default}
+    for place, argument in enumerate(given):
+        said = argument.Variable.Name.lower() if argument.Variable is not None else None
+        parameter = by_name.get(said) if said else parameters[place]
+        if parameter is None:
+            yield argument, f"{name} has no parameter {said}"
+            continue
+        missing.discard(parameter.name)
+        if parameter.is_output != argument.IsOutput:
+            yield argument, f"{parameter.name} of {name} is output in one place only"
+    if missing:
+        yield one, f"{name} also needs {', '.join(sorted(missing))}"
+
+
+def _written(where: Any, table: Table | None, given: list[str]) -> Iterator[Complaint]:
+    """Complain of columns that an insert into a table cannot or must name."""
+    if table is None or not given:
+        return
+    for name in given:
+        if name not in table:
+            yield where, f"the table has no column {name}"
+        elif not table[name].is_writable:
+            yield where, f"column {name} is computed, or numbered by the server"
+    needed = {name for name, column in table.items() if column.is_needed} - set(given)
+    if needed:
+        yield where, f"no value for {', '.join(sorted(needed))}"
+
+
+def _unknown_columns(fragments: list[Any], scope: Scope) -> Iterator[Complaint]:
+    parts = [_part_of_date(one) for one in fragments]
+    for one in fragments:
+        is_column = is_a(one, DOM.ColumnReferenceExpression)
+        if is_column and one.MultiPartIdentifier is not None and one not in parts:
+            names = [each.Value.lower() for each in one.MultiPartIdentifier.Identifiers]
+            if fault := _fault_of_column(names, scope):
+                yield one, fault
+
+
+def _part_of_date(one: Any) -> Any:
+    """Return the word in a call that looks like a column and is a part of a date, or None."""
+    if not is_a(one, DOM.FunctionCall):
+        return None
+    is_dated = one.FunctionName.Value.lower() in builtins.DATE_FUNCTIONS
+    return one.Parameters[0] if is_dated and one.Parameters.Count else None
+
+
+def _fault_of_column(names: list[str], scope: Scope) -> str | None:
+    """Return what is wrong with a column, given with the name before it or without."""
+    source, column = ("", *names)[-2:]
+    if len(names) == 1:
+        is_known = column in scope.names or not scope.is_whole
+        return None if is_known else f"no source has a column {column}"
+    columns = scope.by_alias.get(source)
+    if len(names) > 2 or (columns and ("*" in columns or column in columns)):
+        return None
+    return f"{source} has no column {column}" if columns else f"nothing is called {source}"
+
+
+def _table(target: Any, scope: Scope) -> Table | None:
+    if is_a(target, DOM.NamedTableReference):
+        return scope.tables.get(object_name(target.SchemaObject))
+    if is_a(target, DOM.VariableTableReference):
+        return scope.tables.get(target.Variable.Name.lower())
+    return None
+
+
+def _last(column: Any) -> str:
+    return str(list(column.MultiPartIdentifier.Identifiers)[-1].Value).lower()
+
+
+def _widths(source: Any) -> Iterator[int]:
+    """Yield how many values each row of an insert's source has, where that can be said."""
+    if is_a(source, DOM.ValuesInsertSource):
+        yield from (row.ColumnValues.Count for row in source.RowValues)
+    elif is_a(source, DOM.SelectInsertSource):
+        width = _width(first_query(source.Select).SelectElements)
+        if width is not None:
+            yield width
+
+
+def _width(elements: Iterable[Any]) -> int | None:
+    is_plain = all(kind(one) == "SelectScalarExpression" for one in elements)
+    return len(list(elements)) if is_plain else None
+
+
+_CHECKS: dict[type, Callable[[Any, Scope, Catalog], Iterator[Complaint]]] = {
+    DOM.FunctionCall: _function,
+    DOM.GlobalVariableExpression: _global,
+    DOM.PrimaryExpression: _collation,
+    DOM.ColumnDefinition: _collation,
+    DOM.InsertSpecification: _insert,
+    DOM.OutputIntoClause: _output_into,
+    DOM.ExecutableProcedureReference: _execute,
+}
