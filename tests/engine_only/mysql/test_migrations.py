@@ -16,6 +16,7 @@ from rowq import migrate
 from rowq.engines.mysql_url import connection_parameters
 from rowq.migrate.mysql import backend
 from rowq.migrate.mysql.sql import statements
+from rowq.migrate.release import Release
 from rowq.resources import sql_directory
 from tests.engines.base import Connection, Server
 
@@ -250,17 +251,35 @@ def test_an_account_without_rights_is_told(empty_database: str, session: Connect
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("version", "is_refused"),
     [
-        ("do 1;\ndo 2;\n", ["do 1", "do 2"]),
-        ("-- a; b;\n\ndo 1\n-- c;\n+ 2;", ["do 1\n-- c;\n+ 2"]),
-        ("delimiter //\ndo 1;\nend//\ndelimiter ;\ndo 2;", ["do 1;\nend", "do 2"]),
+        ("10.5.29-MariaDB", True),
+        ("10.6.0-MariaDB-log", False),
+        ("11.8.3-MariaDB-ubu2404", False),
+        ("5.7.44", True),
+        ("8.0.20", True),
+        ("8.0.21-cluster", False),
+        ("8.4.6", False),
+        ("9.1.0-commercial", False),
     ],
 )
-def test_a_script_is_cut_as_the_stock_client_does(text: str, found: list[str]) -> None:
-    assert list(statements(text)) == found
-
-
-def test_a_statement_without_an_end_is_a_fault() -> None:
-    with pytest.raises(ValueError, match="no end: do 2"):
-        list(statements("do 1;\ndo 2\n"))
+def test_a_server_that_is_too_old_is_refused(
+    empty_database: str,
+    session: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    is_refused: bool,
+) -> None:
+    text = Release.text
+    monkeypatch.setattr(
+        Release, "text", lambda own, name: text(own, name).replace("version()", f"'{version}'")
+    )
+    if is_refused:
+        with pytest.raises(migrate.ServerTooOld, match=r"RQ801(.|\n)*MariaDB 10\.6 or MySQL 8"):
+            migrate.migrate(empty_database)
+        assert session.execute("show databases like 'rowq'").fetchone() is None
+    else:
+        with monkeypatch.context() as patched:
+            patched.setattr(backend, "statements", breaking_off(13))
+            with pytest.raises(ConnectionAbortedError):
+                migrate.migrate(empty_database)
