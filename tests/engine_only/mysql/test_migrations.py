@@ -22,6 +22,7 @@ from rowq.migrate.release import Release
 from rowq.resources import sql_directory
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
+from tests.engines.mysql import set_default_role
 
 VARIABLE = "ROWQ_EVERY_CRASH"
 """Set, migrate is broken off at every statement, and not at every tenth."""
@@ -286,7 +287,7 @@ def test_rights_that_come_by_a_role_or_by_a_pattern_are_enough(
     session.execute("create role rowq_test_rich")
     session.execute("grant all on rowq.* to rowq_test_rich")
     session.execute("grant rowq_test_rich to rowq_test_poor@'%'")
-    session.execute("set default role rowq_test_rich for rowq_test_poor@'%'")
+    set_default_role(session, "rowq_test_rich", "rowq_test_poor@'%'")
     assert migrate.migrate(poor).applied == (1,)
 
 
