@@ -83,10 +83,6 @@ def test_a_call_costs_as_many_pages_beside_dead_rows_as_without_them(
     look()
     before = fewest_pages(connection, look)
     make_dead(connection, queue, table, DEAD)
-    if table == "claim":
-        # The floor of claims is where the oldest one that is held stands.
-        send(connection, queue, "held")
-        take(connection, queue)
     rescan(connection, queue)
     assert fewest_pages(connection, look) < before + 60
     forget_floors(connection, queue)
