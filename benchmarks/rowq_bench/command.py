@@ -63,7 +63,7 @@ class _Choice:
 def _engine(name: str) -> _Choice:
     if name == "mariadb":
         # Only here: whoever measures PostgreSQL needs no driver and no server of another engine.
-        from benchmarks.rowq_bench.mariadb import engine, report
+        from benchmarks.rowq_bench.mariadb import engine, plots, report
 
         return _Choice(
             engine.MARIADB,
@@ -71,7 +71,7 @@ def _engine(name: str) -> _Choice:
             lambda _: [],
             "RESULTS-mariadb.md",
             report.render,
-            report.draw,
+            plots.draw,
         )
     return _Choice(POSTGRES, SCENARIOS, _peers, "RESULTS.md", render, draw_all)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,12 @@ def draw_all(data: dict[str, Any], to: Path) -> None:
     results = Results(data)
     work = [name for name, s in results.scenarios.items() if s["kind"] in {"drain", "one_by_one"}]
     if work:
-        _save(_draw_rates(results, work), to, "rates")
+        save(_draw_rates(results, work), to, "rates")
     for name, scenario in results.scenarios.items():
         if scenario["kind"] == "snapshot":
-            _save(_draw_snapshot(results, name), to, name)
+            save(_draw_snapshot(results, name), to, name)
         if scenario["kind"] == "depth":
-            _save(_draw_depth(results, name), to, name)
+            save(_draw_depth(results, name), to, name)
 
 
 def _draw_rates(results: Results, names: list[str]) -> Figure:
@@ -39,20 +40,20 @@ def _draw_rates(results: Results, names: list[str]) -> Figure:
     for row, (key, label) in zip(grid, _BARS.items(), strict=True):
         row[0].set_ylabel(label)
         for axes, name in zip(row, names, strict=True):
-            _draw_bars(axes, results, name, key)
+            draw_bars(axes, results, name, key, _COLORS)
     for axes, name in zip(grid[0], names, strict=True):
         axes.set_title(name.replace("_", " "), fontsize=10)
     return figure
 
 
-def _draw_bars(axes: Axes, results: Results, name: str, key: str) -> None:
+def draw_bars(axes: Axes, results: Results, name: str, key: str, colors: Mapping[str, str]) -> None:
     """Draw a bar for each system: the median, and a line from the least to the greatest."""
     for system in results.systems(name):
         found = results.figure(name, system, key)
         assert found is not None
         reach = [[found.median - found.least], [found.greatest - found.median]]
-        axes.bar([system], [found.median], yerr=reach, color=_COLORS[system], capsize=3)
-    _tidy(axes)
+        axes.bar([system], [found.median], yerr=reach, color=colors[system], capsize=3)
+    tidy(axes)
 
 
 def _draw_snapshot(results: Results, name: str) -> Figure:
@@ -74,7 +75,7 @@ def _draw_snapshot(results: Results, name: str) -> Figure:
     axes.set_ylabel("buffers / dequeue")
     axes.set_title(results.scenarios[name]["title"], fontsize=10)
     axes.legend(frameon=False)
-    _tidy(axes)
+    tidy(axes)
     return figure
 
 
@@ -94,15 +95,17 @@ def _draw_depth(results: Results, name: str) -> Figure:
         axes.set_yscale("log")
         axes.set_ylabel(f"ms / dequeue of {batch}")
         axes.tick_params(axis="x", labelsize=8)
-        _tidy(axes)
+        tidy(axes)
     return figure
 
 
-def _tidy(axes: Axes) -> None:
+def tidy(axes: Axes) -> None:
+    """Leave out what does not carry a figure."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", linewidth=0.3)
 
 
-def _save(figure: Figure, to: Path, name: str) -> None:
+def save(figure: Figure, to: Path, name: str) -> None:
+    """Write a plot in both formats; the same figures make the same file."""
     figure.savefig(to / f"{name}.svg", metadata={"Date": None})
     figure.savefig(to / f"{name}.png", dpi=120)

@@ -47,6 +47,7 @@ source internal/keep_house.sql
 source internal/maintain.sql
 source internal/message_fault.sql
 source internal/move_floor.sql
+source internal/next_number.sql
 source internal/note_error.sql
 source internal/oldest_ready.sql
 source internal/open_day.sql

@@ -48,6 +48,7 @@ def tiny(scenario: Scenario) -> Scenario:
     )
 
 
+@pytest.mark.timeout(300)
 def test_every_scenario_is_measured_with_every_system_and_reported(tmp_path: Path) -> None:
     scenarios = [tiny(scenario) for scenario in load_scenarios(path=SCENARIOS)]
     plan = Plan(

@@ -81,6 +81,7 @@ def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
     "url",
     [
         "postgresql://me:secret@host/db?secret",
+        "postgresql://me:secret@host/db?prepare_threshold=none&secret",
         "mysql://me:secret@host:secret/db",
         "mysql://me:secret@host/db?secret",
         "mysql://me:secret@host/db?connect_timeout=secret",

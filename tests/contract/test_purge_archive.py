@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.test_archive import DAY, finish, stored
 from tests.engines.base import Connection
-from tests.helpers.calls import call, one, state_of
+from tests.helpers.calls import call, one, state_of, transaction
 from tests.stored_times import pass_seconds
 
 
@@ -92,3 +92,13 @@ def test_a_day_whose_partition_was_dropped_can_be_archived_again(lone: Connectio
     assert gone(lone, "q") == (0, 1)
     archive_at_age(lone, "q", 10, "b")
     assert stored(lone, "q", "archive") == 1
+
+
+@pytest.mark.promise("P19")
+def test_in_the_callers_transactions_too_nothing_is_kept_for_longer(lone: Connection) -> None:
+    call(lone, "create_queue", queue_name="q", archive_days=1)
+    archive_at_age(lone, "q", 3, "a")
+    with transaction(lone):
+        row = one(lone, "maintain", queue_name="q")
+    assert row.purged + row.partitions_dropped == 1
+    assert stored(lone, "q", "archive") == 0

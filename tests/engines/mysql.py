@@ -46,6 +46,12 @@ class Session(pymysql.connections.Connection):
             super().close()
 
 
+def set_default_role(connection: Any, role: str, account: str) -> None:
+    """Let an account have a role from the beginning of each session."""
+    word = "for" if "mariadb" in connection.server_version.lower() else "to"
+    connection.execute(f"set default role {role} {word} {account}")
+
+
 class MysqlServer:
     """A MariaDB or MySQL server, however it runs.
 

@@ -20,9 +20,7 @@ HEADER_FIELDS = (
     "routine", "version", "purpose", "promise", "locks", "commits", "errors", "differs",
 )  # fmt: skip
 
-_CALLED = re.compile(
-    r"\browq\.(\w+)\(|(?<![\w.])(internal_\w+)|\bexec (?:@\w+ = )?rowq\.(\w+)"
-)
+_CALLED = re.compile(r"\browq\.(\w+)\(|(?<![\w.])(internal_\w+)|\bexec (?:@\w+ = )?rowq\.(\w+)")
 _NO_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _RAISED = re.compile(
     r"errcode = 'RQ(\d{3})'|signal sqlstate '45(\d{3})'|throw 52(\d{3}),"

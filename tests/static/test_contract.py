@@ -107,7 +107,7 @@ def test_install_sql_names_every_file_once(engine: str) -> None:
 def test_parameters_have_the_contract_s_order_types_and_defaults(engine: str, name: str) -> None:
     entry = CONTRACT["routine"][name]
     kind, parameters, _ = signature(engine, name)
-    # Elsewhere a procedure's results are a result set or a cursor, and one of MySQL has no defaults.
+    # Elsewhere a procedure's results are a result set or cursor, and one of MySQL has no defaults.
     is_postgres = engine == "postgres"
     wanted = [
         (

@@ -13,6 +13,7 @@ import pymysql
 
 from benchmarks.rowq_bench.load import Crew, Report, Task
 from benchmarks.rowq_bench.mariadb.client import Client
+from benchmarks.rowq_bench.mariadb.dead import dead
 from benchmarks.rowq_bench.mariadb.lab import Counters, read_counters
 from benchmarks.rowq_bench.mariadb.systems import System
 from benchmarks.rowq_bench.measure import Figures, Mark, work_figures
@@ -23,6 +24,8 @@ _NO_END = 3600.0
 _NO_LIMIT = 10**12
 # Start and end of a drain are this part of its messages.
 _PART = 20
+# Points of a plot.
+_PARTS = 50
 
 
 def drain(url: str, system: System, scenario: Scenario) -> Figures:
@@ -35,7 +38,7 @@ def drain(url: str, system: System, scenario: Scenario) -> Figures:
     return figures
 
 
-def flat(url: str, system: System, scenario: Scenario, *, viewed: bool) -> Figures:
+def flat(url: str, system: System, scenario: Scenario, *, viewed: bool) -> dict[str, Any]:
     """Empty a full queue; viewed: beside a read view that is older than all of its messages."""
     with system.client(url) as control, _view(url) if viewed else contextlib.nullcontext():
         control.create()
@@ -43,7 +46,7 @@ def flat(url: str, system: System, scenario: Scenario, *, viewed: bool) -> Figur
         control.settle()
         figures, reports = _work(control, url, system, scenario)
     passed = int(figures["messages"])
-    window = max(passed // _PART, 1)
+    window = max(passed // _PART, scenario.batch)
     start = _dequeue_ms(reports, 0, window)
     end = _dequeue_ms(reports, passed - window, passed)
     return figures | {
@@ -51,6 +54,7 @@ def flat(url: str, system: System, scenario: Scenario, *, viewed: bool) -> Figur
         "dequeue_ms_end": _median(end),
         "dequeue_ms_start_mean": round(statistics.mean(start), 4),
         "dequeue_ms_end_mean": round(statistics.mean(end), 4),
+        "samples": _samples(reports, passed),
     }
 
 
@@ -89,6 +93,7 @@ KINDS: dict[str, Callable[[str, System, Scenario], dict[str, Any]]] = {
     "flat_free": partial(flat, viewed=False),
     "enqueue": enqueue,
     "idle": idle,
+    "dead": dead,
 }
 
 
@@ -141,6 +146,13 @@ def _dequeue_ms(reports: Sequence[Report], after: int, until: int) -> list[float
         for at, seconds in report.dequeues
         if after < at <= until
     ]
+
+
+def _samples(reports: Sequence[Report], passed: int) -> list[tuple[int, float]]:
+    """Return the median milliseconds of a dequeue in each part of the messages, in their order."""
+    window = max(passed // _PARTS, 1)
+    parts = ((at, _dequeue_ms(reports, at, at + window)) for at in range(0, passed, window))
+    return [(at + window, _median(lengths)) for at, lengths in parts if lengths]
 
 
 def _median(lengths: Sequence[float]) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from benchmarks.rowq_bench.mariadb.plots import plots
 from benchmarks.rowq_bench.mariadb.targets import PEERS, better, check_targets
 from benchmarks.rowq_bench.report import facts, notes, setting, spread_text, table, target_row
 from benchmarks.rowq_bench.results import Results
@@ -35,12 +35,18 @@ _IDLE = {
     "server_cpu_us": "server CPU µs",
     "redo_bytes": "redo bytes",
 }
+_DEAD = {
+    f"{call}_ms{when}": f"ms / {call}{words}"
+    for call in ("dequeue", "promote", "reap", "maintain")
+    for when, words in (("_free", ", no dead rows"), ("", ", beside them"))
+} | {"rescan_ms": "ms / the maintain that walks them all"}
 _COLUMNS = {
     "drain": _WORK | _LOCKS,
     "flat": _WORK | _FLAT | _LOCKS,
     "flat_free": _WORK | _FLAT | _LOCKS,
     "enqueue": _WORK,
     "idle": _IDLE,
+    "dead": _DEAD,
 }
 
 
@@ -59,6 +65,7 @@ def render(data: dict[str, Any]) -> str:
         table(["", "target", "rowq", ""], targets),
         "Rates divided by those of the others, without a target:",
         table(["", *(f"rowq / {peer}" for peer in PEERS), "rowq / the better"], _ratios(results)),
+        *(f"![](results/{name}.svg)" for name in plots(results)),
         *(part for name in results.scenarios for part in _scenario(results, name)),
         "## Machine, server, systems",
         facts(data, "MariaDB", "plain texts by the C library libmariadb"),
@@ -68,10 +75,6 @@ def render(data: dict[str, Any]) -> str:
         ),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def draw(data: dict[str, Any], to: Path) -> None:
-    """Draw nothing: the tables say it all."""
 
 
 def _ratios(results: Results) -> list[list[str]]:
@@ -85,7 +88,7 @@ def _ratios(results: Results) -> list[list[str]]:
             spread_text(better(results, name)),
         ]
         for name, scenario in results.scenarios.items()
-        if scenario["kind"] != "idle" and len(results.systems(name)) > 1
+        if scenario["kind"] not in {"idle", "dead"} and len(results.systems(name)) > 1
     ]
 
 

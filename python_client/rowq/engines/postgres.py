@@ -38,6 +38,7 @@ _DEFAULTS = {
 _COMMITS_INSIDE_TRANSACTION = "2D000"
 _CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}
 _PASSING_CLASSES = {"08", "40", "53", "55", "57", "58"}
+_PREPARE_THRESHOLD = re.compile(r"(?P<mark>[?&])prepare_threshold=(?P<value>[^&#]*)")
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -179,13 +180,29 @@ def _connection_parameters(url: str) -> dict[str, Any]:
     """Return the URL's parameters over rowq's; a malformed URL may hold a secret: not shown."""
     psycopg = _driver()
     scheme, separator, rest = url.partition("://")
+    libpq_part, prepare = _split_prepare_threshold(f"{scheme.partition('+')[0]}{separator}{rest}")
     try:
-        given = psycopg.conninfo.conninfo_to_dict(
-            f"{scheme.partition('+')[0]}{separator}{rest}",
-        )
+        given = psycopg.conninfo.conninfo_to_dict(libpq_part)
     except psycopg.ProgrammingError:
         raise CannotConnect("PostgreSQL: the URL is malformed") from None
-    return {**_DEFAULTS, **given, "client_encoding": "utf8"}
+    return {**_DEFAULTS, **given, **prepare, "client_encoding": "utf8"}
+
+
+def _split_prepare_threshold(url: str) -> tuple[str, dict[str, int | None]]:
+    """Take psycopg's own parameter out of a URL; libpq does not know it.
+
+    A number of calls after which a statement is prepared, or `none`: never, as behind a pooler that
+    gives every transaction another session.
+    """
+    match = _PREPARE_THRESHOLD.search(url)
+    if not match:
+        return url, {}
+    value = match["value"].lower()
+    if value != "none" and not value.isdecimal():
+        raise CannotConnect("PostgreSQL: prepare_threshold is a number or none")
+    rest = url[match.end() :].removeprefix("&")
+    url = f"{url[: match.start()]}{match['mark']}{rest}".rstrip("?&")
+    return url, {"prepare_threshold": None if value == "none" else int(value)}
 
 
 @cache

@@ -1,8 +1,11 @@
 """Why an install, an upgrade or a rollback was refused. A refusal has changed nothing.
 
+But for one that comes late where DDL commits by itself (MariaDB, MySQL): a right that is missing
+after all, or a table in use. Then a part is there, and running it again goes on.
+
 RowqError
 └── MigrationError
-    ├── ServerTooOld        RQ801   the server is older than rowq supports
+    ├── ServerTooOld        RQ801   the server is older than rowq supports, or lacks InnoDB
     ├── ForeignSchema       RQ802   a schema named rowq exists and is not ours
     ├── MissingPrivilege    RQ803   `remedy` is the statement a DBA must run
     ├── SchemaNewer         RQ804   installed by a newer rowq than this one
@@ -35,7 +38,7 @@ class MigrationError(RowqError):
 
 
 class ServerTooOld(MigrationError):
-    """The server is older than rowq supports."""
+    """The server is older than rowq supports, or lacks a part that it needs."""
 
     number = "RQ801"
 

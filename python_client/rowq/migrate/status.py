@@ -9,7 +9,10 @@ from rowq.migrate.engines import module_for, release_for
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A routine that is not as shipped; `problem` is missing, changed or unknown."""
+    """A routine that is not as shipped; `problem` is missing, changed, unknown or orphaned.
+
+    Orphaned: the account that it runs as is gone, and every call of it fails; migrate mends that.
+    """
 
     routine: str
     problem: str
@@ -77,16 +80,19 @@ def _status(engine: str, connection: Any) -> Status:
         available=tuple(numbered.number for numbered in release.migrations),
         pending=tuple(range(installed + 1, release.newest + 1)),
         newer=newer,
-        drift=_drift(shipped, look.routines()) if installed and not newer else (),
+        drift=_drift(shipped, look.routines(), look.orphans()) if installed and not newer else (),
         owner=owner,
         roles=roles,
         notices=module.missing_roles(roles) if owner else (),
     )
 
 
-def _drift(shipped: dict[str, str], found: dict[str, str]) -> tuple[Drift, ...]:
+def _drift(
+    shipped: dict[str, str], found: dict[str, str], orphans: dict[str, str]
+) -> tuple[Drift, ...]:
     both = shipped.keys() & found.keys()
     drift = [Drift(name, "missing") for name in shipped.keys() - found.keys()]
     drift += [Drift(name, "unknown") for name in found.keys() - shipped.keys()]
     drift += [Drift(name, "changed") for name in both if found[name] != shipped[name]]
+    drift += [Drift(name, "orphaned") for name in orphans]
     return tuple(sorted(drift, key=lambda entry: entry.routine))

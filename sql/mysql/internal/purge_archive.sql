@@ -5,6 +5,7 @@ create procedure rowq.internal_purge_archive(
     p_part_id int,
     p_before datetime(6),
     p_limit int,
+    p_is_own boolean,
     out p_purged int
 )
 sql security definer
@@ -18,10 +19,13 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
-    declare v_keep_from datetime(6);
-    -- What is older than every queue's archive goes with its partition.
-    select date(utc_timestamp(6) - interval max(q.archive_days) day) into v_keep_from
-    from rowq.queue q;
+    declare v_keep_from datetime(6) default '1970-01-01';
+    -- What is older than every queue's archive goes with its partition, but not in an open
+    -- transaction, which drops none.
+    if p_is_own then
+        select date(utc_timestamp(6) - interval max(q.archive_days) day) into v_keep_from
+        from rowq.queue q;
+    end if;
 
     delete from rowq.archive
     where part_id = p_part_id

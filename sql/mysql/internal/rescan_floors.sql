@@ -47,6 +47,10 @@ begin
             call rowq.internal_open_lanes(p_part_id, v_lane);
         end if;
         if v_lane in (-1, -3) then
+            if v_first is null and v_took > c_short_walk then
+                -- With nothing there the next number stands for the first: later ones are above it.
+                call rowq.internal_next_number(p_part_id, v_lane, v_first);
+            end if;
             set v_first = coalesce(v_first, v_floor), v_worth_it = 400;
         else
             -- What is not committed yet may lie anywhere up to now.

@@ -44,7 +44,7 @@ begin
             where q.part_id = v_part_id;
             call rowq.internal_purge_archive(
                 v_part_id, utc_timestamp(6) - interval v_archive_days day,
-                coalesce(p_batch_size, 1000), v_purged
+                coalesce(p_batch_size, 1000), v_is_own, v_purged
             );
 
             call rowq.internal_commit(v_is_own);

@@ -24,8 +24,8 @@ begin
     begin
         if 4 = (select top (1) j.[type] from openjson(concat(N'[', @message_ids, N']')) j)
             select @count = count(*),
-                   @good = count(
-                       case when j.[type] = 2 and try_cast(j.value as bigint) is not null then 1 end
+                   @good = sum(
+                       iif(j.[type] = 2 and try_cast(j.value as bigint) is not null, 1, 0)
                    )
             from openjson(@message_ids) j;
     end;

@@ -128,19 +128,34 @@ begin
                 position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
                 max_attempts
             )
-            select h.position, coalesce(h.priority, 5) * 2 + 1, h.delay_seconds, h.run_at,
-                   h.message_type, h.dedup_key,
-                   row_number() over (partition by h.dedup_key order by h.position), h.max_attempts
+            -- What is not given is lower than all that can be: for a null in an aggregate the
+            -- engine sends a warning, which many a driver takes for the result. Texts have a dot
+            -- at their end for the same reason, and so that trailing blanks tell keys apart.
+            select h.position, iif(h.priority < 0, 5, h.priority) * 2 + 1,
+                   nullif(h.delay_seconds, -1), nullif(h.run_at, '19000101'),
+                   left(h.message_type, len(nullif(h.message_type, N'')) - 1),
+                   left(h.dedup_key, len(nullif(h.dedup_key, N'')) - 1),
+                   row_number() over (
+                       partition by convert(varbinary(802), h.dedup_key)
+                       order by h.position
+                   ),
+                   nullif(h.max_attempts, 0)
             from (
                 select g.position,
-                       max(case when g.name = N'priority' then try_cast(g.value as int) end)
+                       max(iif(g.name = N'priority', coalesce(try_cast(g.value as int), -1), -1))
                            as priority,
-                       max(case when g.name = N'delay_seconds' then try_cast(g.value as float) end)
-                           as delay_seconds,
-                       max(g.moment) as run_at,
-                       max(case when g.name = N'message_type' then g.value end) as message_type,
-                       max(case when g.name = N'dedup_key' then g.value end) as dedup_key,
-                       max(case when g.name = N'max_attempts' then try_cast(g.value as int) end)
+                       max(
+                           iif(
+                               g.name = N'delay_seconds',
+                               coalesce(try_cast(g.value as float), -1), -1
+                           )
+                       ) as delay_seconds,
+                       max(coalesce(g.moment, '19000101')) as run_at,
+                       max(iif(g.name = N'message_type', coalesce(g.value + N'.', N''), N''))
+                           as message_type,
+                       max(iif(g.name = N'dedup_key', coalesce(g.value + N'.', N''), N''))
+                           as dedup_key,
+                       max(iif(g.name = N'max_attempts', coalesce(try_cast(g.value as int), 0), 0))
                            as max_attempts
                 from @given g
                 group by g.position
@@ -205,15 +220,21 @@ begin
                 headers, body, body_binary
             )
             select @part_id, n.message_id, p.max_attempts, dateadd(microsecond, n.position, @now),
-                   n.due_at, p.message_type, p.dedup_key, t.headers, t.body, b.body_binary
+                   n.due_at, p.message_type, p.dedup_key, h.headers, t.body, b.body_binary
             from openjson(@messages) e
             inner join @new n on n.position = cast(e.[key] as int) + 1
             inner join @parsed p on p.position = n.position
             outer apply (
-                select max(case when j.[key] = N'headers' then j.value end) as headers,
-                       max(case when j.[key] = N'body' then j.value end) as body
+                select top (1) j.value as headers
                 from openjson(e.value) j
-                where j.[type] <> 0
+                where j.[key] = N'headers'
+                  and j.[type] <> 0
+            ) h
+            outer apply (
+                select top (1) j.value as body
+                from openjson(e.value) j
+                where j.[key] = N'body'
+                  and j.[type] <> 0
             ) t
             outer apply openjson(e.value) with (body_binary varbinary(max) '$.body_base64') b
             where n.holder = n.message_id

@@ -34,13 +34,18 @@ def pages(connection: Connection, work: Callable[[], object]) -> int:
     return int(connection.execute(_PAGES).fetchall()[0][1]) - before
 
 
-def fewest_pages(connection: Connection, work: Callable[[], object]) -> int:
-    """Do some work that changes nothing five times, once the server has cleaned up after others."""
+def until_quiet(connection: Connection) -> None:
+    """Wait until the server has cleaned up after others, and looks at no page by itself."""
 
     def is_quiet() -> bool:
         return pages(connection, lambda: time.sleep(0.02)) == 0
 
     wait_until(is_quiet, "the server looks at no page by itself", 60)
+
+
+def fewest_pages(connection: Connection, work: Callable[[], object]) -> int:
+    """Do some work that changes nothing five times, once the server is quiet."""
+    until_quiet(connection)
     return min(pages(connection, work) for _ in range(5))
 
 

@@ -13,7 +13,7 @@ from rowq.contract import load_contract
 from rowq.engines.mysql_url import connection_parameters
 from rowq.resources import sql_directory
 from tests.engines.base import Connection
-from tests.engines.mysql import Session
+from tests.engines.mysql import Session, set_default_role
 from tests.helpers.calls import call, send
 
 ROLES = ("producer", "consumer", "monitor", "admin")
@@ -41,7 +41,7 @@ def users(connection: Connection, database_url: str) -> Iterator[Users]:
         connection.execute(f"create user {name} identified by '{password}'")
         if role in ROLES:
             connection.execute(f"grant rowq_{role} to {name}")
-            connection.execute(f"set default role rowq_{role} for {name}")
+            set_default_role(connection, f"rowq_{role}", name)
         parts = {**connection_parameters(database_url), "user": name, "password": password}
         del parts["database"]
         sessions[role] = Session(**parts, autocommit=True)

@@ -201,7 +201,8 @@ def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
 ) -> None:
     table = f"deadlock_{queue_name[-8:]}"
     own.execute(f"create table {table} (id int primary key, n int)")
-    own.execute(f"insert into {table} select seq, 0 from seq_1_to_50")
+    rows = ", ".join(f"({number}, 0)" for number in range(1, 51))
+    own.execute(f"insert into {table} values {rows}")
     other = connect(autocommit=False)
     # The server ends the transaction that has changed fewer rows.
     other.execute(f"update {table} set n = 1 where id > 1")

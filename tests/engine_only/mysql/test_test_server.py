@@ -22,7 +22,8 @@ def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
     server: Server, connect: Callable[..., Connection], holds: str, waits: str
 ) -> None:
     admin, holder, waiter = connect(), connect(autocommit=False), connect()
-    admin.execute("create or replace table held (a int)")
+    admin.execute("drop table if exists held")
+    admin.execute("create table held (a int)")
     admin.execute("insert into held values (0)")
     holder.execute(holds)
     waiting = threading.Thread(target=waiter.execute, args=[waits])

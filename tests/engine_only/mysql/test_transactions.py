@@ -9,8 +9,11 @@ import pytest
 from rowq.resources import sql_directory
 from tests.engines.base import Connection
 from tests.helpers.calls import call, one, refused, send, take, take_one, transaction
+from tests.interleavings.conftest import Open, sessions
 
 Connect = Callable[..., Connection]
+
+__all__ = ["sessions"]
 
 LEVELS = ["read committed", "repeatable read"]
 
@@ -96,6 +99,24 @@ def test_an_old_read_view_finishes_what_others_took_after_it(
     done = one(session, "retry_later", queue_name=queue, claim_id=row.claim_id)
     session.commit()
     assert (done.message_id, done.outcome) == (row.message_id, "dead")
+
+
+@pytest.mark.promise("P12")
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_complete_takes_dedup_keys_in_the_order_of_a_batch_that_holds_them(
+    sessions: Open, connection: Connection, queue: str, archive_days: int
+) -> None:
+    call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
+    worker, producer = sessions(2)
+    for key in ("z", "a"):
+        worker.queue.enqueue(queue, 0, dedup_key=key)
+    claim = worker.queue.dequeue_fast(queue, 2)[0].claim_id
+    producer.begin().queue.enqueue(queue, 0, dedup_key="a")
+    completing = worker.start(lambda own: own.complete(queue, claim))
+    completing.waits_for(producer)
+    assert producer.queue.enqueue(queue, 0, dedup_key="z").outcome == "duplicate"
+    producer.commit()
+    assert [one.outcome for one in completing.result()] == ["completed"] * 2
 
 
 @pytest.mark.promise("P15", "P17")

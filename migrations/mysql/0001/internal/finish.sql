@@ -14,7 +14,7 @@ begin
 -- version   1
 -- purpose   Remove finished messages, or note them for the archive.
 -- promise   P04 P12
--- locks     message rows; dedup rows
+-- locks     message rows; dedup rows, in key order
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
@@ -23,8 +23,15 @@ begin
         values (p_part_id, utc_timestamp(6), p_state, p_messages);
         call rowq.internal_free_keys(p_part_id, p_messages);
     else
+        -- In key order, as enqueue_batch takes its keys.
         delete m, k
-        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        from (
+            select j.message_id
+            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+            straight_join rowq.message x force index (primary) on x.message_id = j.message_id
+            order by x.dedup_key
+            limit 1000000
+        ) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
         left join rowq.dedup k force index (primary)
             on k.part_id = p_part_id

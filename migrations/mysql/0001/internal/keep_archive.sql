@@ -74,7 +74,7 @@ begin
                         date(utc_timestamp(6) - interval v_archive_days day),
                         utc_timestamp(6)
                     ),
-                    p_limit, p_purged
+                    p_limit, v_is_own, p_purged
                 );
                 call rowq.internal_commit(v_is_own);
                 if v_is_own then

@@ -24,6 +24,7 @@ begin
 -- errors    RQ701
 -- differs   PostgreSQL needs no named lock between its transactions
     declare v_lock varchar(64) default concat('rowq.maintain.', p_part_id);
+    declare v_is_held boolean default true;
     declare exit handler for sqlexception
     begin
         do release_lock(v_lock);
@@ -42,7 +43,10 @@ begin
                 p_part_id, p_limit, p_archived, p_purged, p_partitions_dropped
             );
         end if;
-        do release_lock(v_lock);
+        -- As often as it was taken: a call that was killed has left it with its session.
+        while v_is_held do
+            set v_is_held = coalesce(release_lock(v_lock), 0);
+        end while;
     end if;
 end//
 delimiter ;

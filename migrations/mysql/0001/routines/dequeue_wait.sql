@@ -15,7 +15,7 @@ begin
 -- version   1
 -- purpose   As dequeue_fast, but wait until something is ready or the time is up.
 -- promise   P03 P17
--- locks     as dequeue_fast; none while waiting
+-- locks     as dequeue_fast; one waiter of a queue at a time the named lock rowq.wait.<part_id>
 -- commits   after each look, so that no snapshot is held while it waits; needs autocommit
 -- errors    RQ701 RQ711 RQ713
 -- differs   rows come as one JSON array, in a result set of one column
@@ -26,12 +26,22 @@ begin
     declare v_is_own boolean;
     declare v_wait_seconds double default coalesce(p_wait_seconds, 20);
     declare v_pause, v_left double default 0.02;
+    declare v_lock varchar(64);
+    declare v_is_leader boolean default false;
+    declare v_is_held boolean default true;
     declare v_length bigint default @@group_concat_max_len;
     -- As in internal_begin: refused with 1568 where a transaction is open.
     declare exit handler for 1568
     begin
         signal sqlstate '45713'
             set message_text = 'RQ713 wrong_transaction_state: dequeue_wait commits while it waits';
+    end;
+    declare exit handler for sqlexception
+    begin
+        if v_is_leader then
+            do release_lock(v_lock);
+        end if;
+        resignal;
     end;
 
     call rowq.internal_check_range('wait_seconds', v_wait_seconds, 0, 3600);
@@ -40,8 +50,6 @@ begin
             set message_text = 'RQ713 wrong_transaction_state: dequeue_wait needs autocommit';
     end if;
     set transaction isolation level read committed;
-    -- MariaDB cuts JSON arrays to this length, as it does group_concat.
-    set session group_concat_max_len = 1073741824;
     set v_until = utc_timestamp(6) + interval round(v_wait_seconds * 1000000) microsecond;
 
     looks: loop
@@ -53,9 +61,30 @@ begin
         if v_messages is not null or v_left <= 0 then
             leave looks;
         end if;
-        do sleep(least(v_pause, v_left));
-        set v_pause = least(v_pause * 2, 0.25);
+        if v_lock is null then
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            set v_lock = concat('rowq.wait.', v_part_id);
+            -- A call that was killed while it led has left the lock with its session.
+            while v_is_held do
+                set v_is_held = coalesce(release_lock(v_lock), 0);
+            end while;
+        end if;
+        if v_is_leader or v_left < 1 then
+            do sleep(least(v_pause, v_left));
+            set v_pause = least(v_pause * 2, 0.1);
+        else
+            -- One waiter of a queue looks at it again and again. The others wait for its lock, and
+            -- look once a second (MySQL counts in whole ones), should it have been left behind.
+            set v_is_leader = coalesce(get_lock(v_lock, 1), 0);
+        end if;
     end loop;
+    if v_is_leader then
+        do release_lock(v_lock);
+        set v_is_leader = false;
+    end if;
+
+    -- MariaDB cuts JSON arrays to this length, as it does group_concat.
+    set session group_concat_max_len = 1073741824;
 
     select json_arrayagg(json_object(
                'claim_id', v_claim_id + 0, 'message_id', h.message_id, 'attempt', h.attempt,

@@ -83,8 +83,8 @@ begin
     )
     from (
         select g.position,
-               count(case when g.name in (N'body', N'body_base64') then 1 end) as bodies,
-               count(case when g.name in (N'delay_seconds', N'run_at') then 1 end) as times
+               sum(iif(g.name in (N'body', N'body_base64'), 1, 0)) as bodies,
+               sum(iif(g.name in (N'delay_seconds', N'run_at'), 1, 0)) as times
         from @given g
         where g.kind > 0
         group by g.position

@@ -29,15 +29,16 @@ begin
     begin
         set @first = null;
         set @second = null;
-        select @first = max(case when h.place = 1 then h.bound end),
-               @second = max(case when h.place = 2 then h.bound end)
-        from (
-            select cast(v.value as datetime2(6)) as bound, v.boundary_id as place
-            from sys.partition_functions f
-            inner join sys.partition_range_values v on v.function_id = f.function_id
-            where f.name = N'rowq_day'
-              and v.boundary_id <= 2
-        ) h;
+        select @first = cast(v.value as datetime2(6))
+        from sys.partition_functions f
+        inner join sys.partition_range_values v on v.function_id = f.function_id
+        where f.name = N'rowq_day'
+          and v.boundary_id = 1;
+        select @second = cast(v.value as datetime2(6))
+        from sys.partition_functions f
+        inner join sys.partition_range_values v on v.function_id = f.function_id
+        where f.name = N'rowq_day'
+          and v.boundary_id = 2;
         if @second is null or @second > @keep_from
             break;
 

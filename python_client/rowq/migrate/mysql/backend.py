@@ -29,11 +29,11 @@ from rowq.migrate.errors import (
     SchemaInUse,
 )
 from rowq.migrate.frozen import GRANTS, created
-from rowq.migrate.mysql.look import BOOKKEEPING, Look
+from rowq.migrate.mysql.look import BOOKKEEPING, Look, shipped_routines
 from rowq.migrate.mysql.sql import HAS_MESSAGES, statements, version_text
 from rowq.migrate.release import Numbered, Release
 
-_FAULT = re.compile(r"RQ8\d\d \w+")
+_FAULT = re.compile(r"RQ8\d\d \w+(?:: [\w ]+)?")
 _LACKS_PRIVILEGE = {1044, 1142, 1143, 1227, 1370, 1419}
 _BUSY = {1205, 1213}
 
@@ -124,6 +124,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
         with self._refusals(), self.lock():
             self.installed = self.release.installed(Look(self.connection).installed_ids())
             if self.installed >= target:
+                self._adopt()
                 self._grant(self.installed)
                 return None
             numbered = self.release.get(self.installed + 1)
@@ -171,6 +172,22 @@ class Backend(MySQLBackend):  # type: ignore[misc]
         """Note what is installed now, and see to the rights of everything that is new."""
         self.connection.execute(version_text(numbered))
         self._grant(numbered.number)
+
+    def _adopt(self) -> None:
+        """Make all routines anew if the definer of one is gone, or one is missing."""
+        look = Look(self.connection)
+        orphans = look.orphans()
+        missing = shipped_routines(self.release, self.installed).keys() - look.routines().keys()
+        if not (orphans or missing):
+            return
+        for relative, text in self.release.copies(self.installed).items():
+            if relative.startswith(("internal/", "routines/")):
+                self.connection.execute(text)
+        who = ", ".join(sorted(set(orphans.values())))
+        why = (
+            f"they ran as {who}, which is gone" if who else f"{', '.join(sorted(missing))} missing"
+        )
+        self.notices.append(f"all routines were made anew, to run as {look.account()}: {why}")
 
     def _grant(self, number: int) -> None:
         text = self.release.copies(number).get(GRANTS, "")
@@ -230,6 +247,7 @@ def _refusal(error: pymysql.Error) -> MigrationError | None:
 
 _REMEDIES = {
     "RQ801": "rowq needs MariaDB 10.6 or MySQL 8.0.21, or newer.",
+    "RQ803": "Let a DBA run: grant all privileges on rowq.* to this account with grant option;",
     "RQ802": "The server has a database rowq that rowq did not make; it was left alone.",
     "RQ806": "Another migration has not ended for 60 seconds. Try again.",
 }

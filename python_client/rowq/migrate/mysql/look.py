@@ -31,6 +31,13 @@ _OTHERS = """
     union all
     select trigger_name from information_schema.triggers where trigger_schema = 'rowq'
 """
+_ORPHANS = """
+    select r.routine_name, r.definer
+    from information_schema.routines r
+    left join mysql.user u
+        on cast(concat(u.user, '@', u.host) as binary) = cast(r.definer as binary)
+    where r.routine_schema = 'rowq' and u.user is null
+"""
 _ROLES = "select user from mysql.user where user in ({names})"
 _BODY = re.compile(r"^create procedure rowq\.(\w+)\(.*?^end//$", re.MULTILINE | re.DOTALL)
 
@@ -71,6 +78,20 @@ class Look:
             )
         definers = {definer for _, _, definer in self._rows(_ROUTINES)}
         return ", ".join(sorted(definers)) or "nobody"
+
+    def account(self) -> str:
+        """Return the account of this connection, as a definer is written."""
+        return str(self._rows("select current_user()")[0][0])
+
+    def orphans(self) -> dict[str, str]:
+        """Return the routines whose definer is gone, and that: every call of them is error 1449.
+
+        Empty where this account may not see who there is.
+        """
+        try:
+            return dict(self._rows(_ORPHANS))
+        except pymysql.Error:
+            return {}
 
     def installed_ids(self) -> list[str]:
         """Return the ids of the installed migrations."""

@@ -69,6 +69,10 @@ class Look:
             )
         return str(owner)
 
+    def orphans(self) -> dict[str, str]:
+        """Return routines whose owner is gone: there is no such thing here."""
+        return {}
+
     def installed_ids(self) -> list[str]:
         """Return the ids of the installed migrations."""
         if self._value("select to_regclass('rowq.migration')") is None:

@@ -1,0 +1,38 @@
+drop procedure if exists rowq.internal_next_number;
+
+delimiter //
+create procedure rowq.internal_next_number(
+    p_part_id int,
+    p_lane smallint,
+    out p_number bigint
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_next_number
+-- version   1
+-- purpose   Use up a number of the claims (lane -1) or of what is finished (lane -3).
+-- promise   P13
+-- locks     a new row, which is gone before anybody sees it
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   elsewhere a sequence gives it
+    if p_lane = -1 then
+        insert into rowq.claim (part_id, lease_until, messages)
+        values (p_part_id, utc_timestamp(6), '[]');
+        set p_number = last_insert_id();
+        delete c
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id = p_number;
+    else
+        insert into rowq.finished (part_id, finished_at, state, messages)
+        values (p_part_id, utc_timestamp(6), 'completed', '[]');
+        set p_number = last_insert_id();
+        delete f
+        from rowq.finished f force index (primary)
+        where f.part_id = p_part_id
+          and f.finish_id = p_number;
+    end if;
+end//
+delimiter ;

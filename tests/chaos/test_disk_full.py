@@ -1,0 +1,144 @@
+"""The disk is full: calls fail or wait, and once there is room nothing is lost and work goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import rowq
+from tests.chaos.mortal import WAYS, Mortal
+from tests.engines.base import wait_until
+
+pytestmark = pytest.mark.chaos
+
+DISK_BYTES = 512 << 20
+FREE_BYTES = 8 << 20
+"""What is left on the disk when the work begins."""
+BODY = "x" * 4000
+PATIENCE_SECONDS = 90
+"""MariaDB looks once a minute whether its binary log has room again."""
+
+
+class Disk:
+    """A small disk of its own, and the file that fills it."""
+
+    def __init__(self, mount: Path) -> None:
+        self.mount = mount
+        self._ballast = mount / "ballast"
+
+    def fill(self) -> None:
+        """Leave FREE_BYTES."""
+        free = shutil.disk_usage(self.mount).free
+        with self._ballast.open("wb") as ballast:
+            os.posix_fallocate(ballast.fileno(), 0, free - FREE_BYTES)
+
+    def make_room(self) -> None:
+        """Give back what `fill` took."""
+        self._ballast.unlink()
+
+
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    """Mount a small disk in memory."""
+    mount = Path(tempfile.mkdtemp(prefix="rowq-disk-", dir="/tmp"))
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=1777", "tmpfs", str(mount)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        if done.returncode:
+            pytest.skip(f"a disk cannot be mounted, which takes root: {done.stderr.strip()}")
+        yield Disk(mount)
+    finally:
+        subprocess.run(["umount", "--lazy", str(mount)], capture_output=True, check=False)
+        mount.rmdir()
+
+
+@pytest.fixture
+def mortal(server: Mortal, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mortal]:
+    """Return a server of the same product with everything it writes on that disk."""
+    with ExitStack() as stack:
+        with monkeypatch.context() as patch:
+            patch.setattr(tempfile, "tempdir", str(disk.mount))
+            mortal = stack.enter_context(WAYS[server.server.product]())
+        yield mortal
+
+
+class Producer(threading.Thread):
+    """Enqueues one message after another, until told to stop or a call fails.
+
+    sent: the messages that were acknowledged. error: why a call failed.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(daemon=True)
+        self._url = url
+        self.stop = threading.Event()
+        self.sent: list[int] = []
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            with rowq.connect(self._url) as queue:
+                while not self.stop.is_set():
+                    self.sent.append(queue.enqueue("orders", BODY).message_id)
+        except Exception as error:
+            self.error = error
+
+    def is_held_up(self) -> bool:
+        """Whether a call has failed, or none has ended for three seconds."""
+        before = len(self.sent)
+        self.join(3)
+        return not self.is_alive() or len(self.sent) == before
+
+
+@pytest.mark.promise("P01", "P02", "P03", "P04")
+def test_a_full_disk_loses_nothing_and_work_goes_on_once_there_is_room(
+    mortal: Mortal, url: str, disk: Disk
+) -> None:
+    with rowq.connect(url) as queue:
+        queue.create_queue("orders")
+        early = [queue.enqueue("orders", number).message_id for number in range(4)]
+        done, leased = (queue.dequeue_fast("orders", 2) for _ in range(2))
+        queue.complete("orders", done[0].claim_id)
+    disk.fill()
+    producer = Producer(url)
+    producer.start()
+    wait_until(producer.is_held_up, "the disk is full", PATIENCE_SECONDS)
+
+    disk.make_room()
+    producer.stop.set()
+    producer.join(PATIENCE_SECONDS)
+    assert not producer.is_alive()
+    assert producer.sent
+    if not _answers(url):
+        mortal.crash()
+    with rowq.connect(url) as queue:
+        left = _drain(queue)
+        assert sorted(left) == sorted(set(left))
+        assert set(producer.sent) <= set(left)
+        assert not set(early) & set(left)
+        held = queue.complete("orders", leased[0].claim_id)
+        assert [one.outcome for one in held] == ["completed"] * 2
+
+
+def _answers(url: str) -> bool:
+    try:
+        rowq.connect(url).close()
+    except rowq.CannotConnect:
+        return False
+    return True
+
+
+def _drain(queue: rowq.Queue) -> list[int]:
+    taken: list[int] = []
+    while messages := queue.dequeue_fast("orders", 100):
+        queue.complete("orders", messages[0].claim_id)
+        taken += [message.message_id for message in messages]
+    return taken

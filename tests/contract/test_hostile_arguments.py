@@ -1,0 +1,184 @@
+"""Any argument of its type at all: every routine answers as the contract says, or refuses by name.
+
+The values are drawn from each parameter's entry in the contract: ordinary ones, bounds, and what a
+careless or hostile caller sends. A refusal changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rowq.contract import Parameter, Routine, load_contract
+from tests.engines.base import Connection
+from tests.helpers.calls import call, die, send, take
+from tests.helpers.dialects import dialect_of
+
+ROUTINES = load_contract().routines
+SETTINGS = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+THE_QUEUE, THE_CLAIM, A_MESSAGE = "the queue", "the claim", "a message"
+
+# No engine takes a lone surrogate, and PostgreSQL no NUL; their drivers refuse them.
+_characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+_texts = st.one_of(
+    st.text(_characters, max_size=30),
+    st.sampled_from(["", " ", "a ", "'; drop table rowq.queue; --", "%s", "\\", "\N{SNAKE}" * 200]),
+    st.integers(195, 205).map("\N{SNAKE}".__mul__),
+    st.just("x" * 70_000),
+)
+_int32s = st.one_of(
+    st.integers(-2, 12),
+    st.sampled_from([1000, 1001, 10_000, 10_001, 86_400, 86_401, 2**31 - 1, -(2**31)]),
+)
+_int64s = st.one_of(st.integers(-2, 3), st.sampled_from([2**31, 2**63 - 1, -(2**63)]))
+_moments = st.one_of(
+    st.sampled_from([1, 1000, 2038, 9999]).map(lambda year: datetime(year, 12, 31, tzinfo=UTC)),
+    st.integers(-100, 100).map(lambda seconds: datetime.now(UTC) + timedelta(seconds=seconds)),
+)
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(_characters, max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(_characters), inner),
+    max_leaves=6,
+)
+_BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
+    "boolean": st.booleans(),
+    "int32": _int32s,
+    "int64": _int64s,
+    "int64s": st.lists(st.one_of(st.none(), _int64s, st.just(A_MESSAGE)), max_size=4)
+    | st.just([1] * 10_001),
+    "float": st.one_of(
+        st.floats(), st.floats(0, 10), st.sampled_from([315_360_000.0, 315_360_001.0, 1e308])
+    ),
+    "text": _texts,
+    "binary": st.binary(max_size=30) | st.just(b"\0" * 70_000),
+    "json": _json,
+    "timestamp": _moments,
+}
+
+
+def _mostly(usual: str, others: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.integers(0, 9).flatmap(lambda drawn: st.just(usual) if drawn else others)
+
+
+_BY_NAME: dict[str, st.SearchStrategy[Any]] = {
+    "queue_name": _mostly(THE_QUEUE, st.none() | _texts),
+    "claim_id": _mostly(THE_CLAIM, st.none() | _int64s),
+    "message_id": _mostly(A_MESSAGE, st.none() | _int64s),
+    "wait_seconds": st.sampled_from([0.0, 0.01, -1.0, 3601.0, float("nan"), 1e300]),
+}
+
+
+def arguments_of(routine: Routine) -> st.SearchStrategy[dict[str, Any]]:
+    """Return a strategy for a call: required parameters always, the others sometimes."""
+    required = {one.name: _values(one) for one in routine.parameters if one.default is None}
+    others = {one.name: _values(one) for one in routine.parameters if one.default is not None}
+    others.pop("messages", None)
+    if "messages" in required:
+        required["messages"] = st.one_of(_json, st.lists(_an_object(), max_size=3))
+    return st.fixed_dictionaries(required, optional=others)
+
+
+def _values(parameter: Parameter) -> st.SearchStrategy[Any]:
+    return _BY_NAME.get(parameter.name, st.none() | _BY_TYPE[parameter.type])
+
+
+def _an_object() -> st.SearchStrategy[dict[str, Any]]:
+    """Return a strategy for one object of enqueue_batch."""
+    keys = {
+        one.name: _json | _BY_TYPE[one.type]
+        for one in ROUTINES["enqueue"].parameters
+        if one.type not in {"binary", "timestamp"} and one.name != "queue_name"
+    }
+    keys |= {"body_base64": _json | st.sampled_from(["AAA=", "A", "*"]), "bdoy": _json}
+    # JSON has no other numbers.
+    keys["delay_seconds"] = _json | st.floats(allow_nan=False, allow_infinity=False)
+    keys |= {"run_at": _json | _moments.map(datetime.isoformat)}
+    return st.fixed_dictionaries({}, optional=keys)
+
+
+class Stage:
+    """A queue with something in every state, made anew when a call has emptied or dropped it."""
+
+    def __init__(self, connection: Connection, queue: str) -> None:
+        self.connection = connection
+        self.queue = queue
+
+    def prepare(self) -> dict[str, Any]:
+        """Set the queue up; return what the names of the places stand for."""
+        call(self.connection, "create_queue", queue_name=self.queue)
+        call(self.connection, "resume_queue", queue_name=self.queue)
+        die(self.connection, self.queue, "dead")
+        send(self.connection, self.queue, "delayed", delay_seconds=1000)
+        [message_id, *_] = send(self.connection, self.queue, "1", "2", "3", priority=0)
+        claim_id = take(self.connection, self.queue, 2)[0].claim_id
+        return {THE_QUEUE: self.queue, THE_CLAIM: claim_id, A_MESSAGE: message_id}
+
+    def everything(self) -> list[Any]:
+        """Return how many rows there are, and every queue with its counts and settings."""
+        queues = [vars(row) for row in call(self.connection, "queue_stats")]
+        for row in queues:
+            row.pop("oldest_ready_seconds")
+        return [dialect_of(self.connection).stored(self.connection, self.queue), queues]
+
+    def clear(self) -> None:
+        """Remove what a call may have made."""
+        for row in call(self.connection, "queue_stats"):
+            if row.queue_name != self.queue:
+                call(self.connection, "drop_queue", queue_name=row.queue_name, force=True)
+        call(self.connection, "purge_queue", queue_name=self.queue, include_dead=True)
+
+
+def try_call(stage: Stage, routine: Routine, arguments: Mapping[str, Any]) -> str:
+    """Call; return the number of the refusal, or "taken". The engine's own errors are failures."""
+    dialect = dialect_of(stage.connection)
+    for parameter in routine.parameters:
+        if not dialect.can_say(parameter, arguments.get(parameter.name, parameter.default)):
+            return "cannot be said"
+    before = stage.everything()
+    try:
+        call(stage.connection, routine.name, **arguments)
+    except dialect.database_error as error:
+        number, text = dialect.error(error)
+        assert number in routine.errors, f"{number} {text}"
+        name = load_contract().errors[number].name
+        assert text.startswith(f"{number} {name}: "), text
+        assert stage.everything() == before, text
+        return number
+    return "taken"
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("routine", ROUTINES.values(), ids=lambda routine: routine.name)
+def test_any_argument_is_taken_or_refused_by_name(lone: Connection, routine: Routine) -> None:
+    stage = Stage(lone, "fuzz")
+    seen: set[str] = set()
+
+    @SETTINGS
+    @given(drawn=arguments_of(routine))
+    def compare(drawn: dict[str, Any]) -> None:
+        places = stage.prepare()
+        arguments = {name: _placed(value, places) for name, value in drawn.items()}
+        seen.add(try_call(stage, routine, arguments))
+        call(lone, "create_queue", queue_name=stage.queue)
+        stage.clear()
+
+    compare()
+    assert "taken" in seen
+    assert seen >= {"RQ711"} & set(routine.errors)
+
+
+def _placed(value: Any, places: Mapping[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_placed(one, places) for one in value]
+    return places.get(value, value) if isinstance(value, str) else value

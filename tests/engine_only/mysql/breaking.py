@@ -1,0 +1,21 @@
+"""A crash between two statements of a migration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rowq.migrate.mysql.sql import statements
+
+
+def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
+    """Return what cuts scripts into statements until so many were sent, and then breaks off."""
+    left = [after]
+
+    def some(text: str) -> Iterator[str]:
+        for statement in statements(text):
+            if left[0] == 0 and "release_lock" not in statement:
+                raise ConnectionAbortedError
+            left[0] -= 1
+            yield statement
+
+    return some

@@ -1,0 +1,138 @@
+"""What is written to the binary log is safe, and makes the same tables on a replica."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import pymysql
+import pytest
+
+import rowq
+from rowq.migrate import migrate
+from tests.engines.base import Connection, Server, Unavailable, wait_until
+from tests.helpers.calls import call, take
+
+Connect = Callable[..., Connection]
+
+_UNSAFE = {1592, 1668}
+_TABLES = "select table_name from information_schema.tables where table_schema = 'rowq'"
+
+
+def a_bit_of_everything(session: Connection, queue: str) -> None:
+    """Call the routines that write; the server must warn of nothing."""
+    queued: dict[str, object] = {"queue_name": queue}
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("create_queue", {**queued, "archive_days": 1, "max_attempts": 3}),
+        ("enqueue", {**queued, "body": "x", "dedup_key": "k", "headers": {"a": 1}}),
+        ("enqueue_batch", {**queued, "messages": [{"body": str(n)} for n in range(30)]}),
+        ("enqueue", {**queued, "delay_seconds": 0.001}),
+        ("promote", queued),
+        ("maintain", queued),
+        ("archive", queued),
+        ("pause_queue", queued),
+        ("resume_queue", queued),
+        ("alter_queue", {**queued, "archive_days": 2}),
+    ]
+    for routine, arguments in calls:
+        call(session, routine, **arguments)
+        assert not unsafe(session), routine
+    for routine in ("complete", "retry_later", "fail_now", "release", "extend_lease"):
+        claim = take(session, queue, 4)[0].claim_id
+        assert not unsafe(session), "dequeue_fast"
+        call(session, routine, queue_name=queue, claim_id=claim)
+        assert not unsafe(session), routine
+    dead = [row.message_id for row in call(session, "list_dead", queue_name=queue)]
+    call(session, "reset", queue_name=queue, message_ids=dead[:2])
+    assert not unsafe(session), "reset"
+    call(session, "cancel", queue_name=queue, message_ids=dead[2:])
+    assert not unsafe(session), "cancel"
+    call(session, "archive", queue_name=queue)
+
+
+def unsafe(session: Connection) -> list[str]:
+    """Return the warnings about statements that are unsafe for the binary log."""
+    rows = session.execute("show warnings").fetchall()
+    return [text for _, number, text in rows if int(number) in _UNSAFE]
+
+
+@pytest.mark.parametrize("form", ["row", "mixed"])
+def test_no_statement_is_unsafe_for_the_binary_log(
+    connection: Connection, queue_name: str, form: str
+) -> None:
+    if connection.execute("select @@log_bin").fetchone() == (0,):
+        pytest.skip("the server keeps no binary log: start it with --log-bin")
+    connection.execute(f"set session binlog_format = '{form}'")
+    a_bit_of_everything(connection, queue_name)
+
+
+def test_a_log_of_statements_is_refused_by_the_engine_and_not_written_wrongly(
+    connection: Connection, queue_name: str
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name)
+    connection.execute("set session binlog_format = 'statement'")
+    with pytest.raises(pymysql.MySQLError, match="1665"):
+        call(connection, "enqueue", queue_name=queue_name)
+    connection.execute("set session binlog_format = 'mixed'")
+    assert take(connection, queue_name) == []
+
+
+@pytest.fixture
+def two_servers(server: Server) -> Iterator[tuple[str, str]]:
+    """Return the URLs of two empty servers."""
+    if server.product != "mariadb":
+        pytest.skip("a replica is set up in MariaDB's words; run with --engine mariadb")
+    if not server.how.startswith("local programs"):
+        pytest.skip("a replica must reach its source by the same address: run on local programs")
+    urls: list[str] = []
+    try:
+        urls += [server.fresh_database() for _ in range(2)]
+    except Unavailable as reason:
+        pytest.skip(f"{server.name} ({server.how}): {reason}")
+    yield urls[0], urls[1]
+    for url in urls:
+        server.drop_database(url)
+
+
+@pytest.mark.parametrize("form", ["row", "mixed"])
+def test_a_replica_has_the_same_rows(
+    server: Server, two_servers: tuple[str, str], form: str
+) -> None:
+    source, replica = (server.connect(url) for url in two_servers)
+    ((log, place, *_),) = source.execute("show master status").fetchall()
+    parts = urlsplit(two_servers[0])
+    replica.execute("set global server_id = 2")
+    replica.execute(
+        "change master to master_host = %s, master_port = %s, master_user = %s,"
+        " master_password = %s, master_log_file = %s, master_log_pos = %s, master_use_gtid = no",
+        [parts.hostname, parts.port, parts.username, parts.password, log, place],
+    )
+    source.execute(f"set global binlog_format = '{form}'")
+    migrate(two_servers[0])
+    with rowq.connect(two_servers[0]) as queue:
+        session = server.connect(two_servers[0])
+        a_bit_of_everything(session, "orders")
+        queue.enqueue("orders", b"\x00\xff")
+    replica.execute("start slave")
+    ((_, position, *_),) = source.execute("show master status").fetchall()
+
+    def caught_up() -> bool:
+        cursor = replica.cursor(pymysql.cursors.DictCursor)
+        cursor.execute("show slave status")
+        (row,) = cursor.fetchall()
+        assert not row["Last_Error"], row["Last_Error"]
+        return bool(row["Exec_Master_Log_Pos"] == position)
+
+    wait_until(caught_up, "the replica has caught up", 30)
+    replica.execute("stop slave")
+    assert checksums(replica) == checksums(source)
+    replica.execute("reset slave all")
+    for one in (source, replica, session):
+        one.close()
+
+
+def checksums(connection: Connection) -> dict[str, int]:
+    """Return a sum over each table's rows."""
+    names = [name for (name,) in connection.execute(_TABLES).fetchall()]
+    rows = connection.execute(f"checksum table {', '.join(f'rowq.{name}' for name in names)}")
+    return dict(rows.fetchall())

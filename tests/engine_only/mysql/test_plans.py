@@ -1,0 +1,155 @@
+"""The plans of every statement that the routines run: by the primary key, in its order, in a range.
+
+A plan that sorts would lock every row that it reads, and the next worker would find nothing. A plan
+that reads an index without the bounds, or nothing but the index, walks all dead rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rowq.contract import load_contract
+from tests.engine_only.mysql.statements import Access, accesses, run_by
+from tests.engines.base import Connection
+from tests.helpers.calls import call, send, take, take_one
+from tests.helpers.dialects import dialect_of
+
+Connect = Callable[..., Connection]
+
+WAITING = {"ready", "delayed", "claim", "finished", "lane"}
+"""Tables from whose low end the routines read."""
+
+EXPIRE = "lease_until = lease_until - interval"
+"""In the one statement that is the test's own."""
+
+BY_KEY = {*WAITING, "message", "dedup", "part"}
+
+
+@pytest.fixture(params=["many live rows", "few live rows and many dead ones"])
+def queue(
+    request: pytest.FixtureRequest, connection: Connection, connect: Connect, queue_name: str
+) -> Iterator[str]:
+    call(connection, "create_queue", queue_name=queue_name, archive_days=1, max_attempts=2)
+    reader = connect()
+    reader.execute("set session transaction isolation level repeatable read")
+    if "dead" in request.param:
+        reader.execute("start transaction with consistent snapshot")
+        reader.execute("select count(*) from rowq.ready where part_id = -1")
+    keyed = [{"body": "x", "dedup_key": str(number)} for number in range(400)]
+    plain = [{"body": "x"}] * 4000
+    call(connection, "enqueue_batch", queue_name=queue_name, messages=keyed)
+    call(connection, "enqueue_batch", queue_name=queue_name, messages=plain)
+    if "dead" in request.param:
+        while rows := take(connection, queue_name, 1000):
+            call(connection, "complete", queue_name=queue_name, claim_id=rows[0].claim_id)
+        send(connection, queue_name, *"abcd" * 5)
+        send(connection, queue_name, "soon", delay_seconds=0.01)
+    yield queue_name
+    reader.rollback()
+
+
+def every_routine(session: Connection, queue: str) -> None:
+    """Call whatever works on messages, with something to do for each."""
+    ids = send(session, queue, *"12345678", dedup_key=None)
+    send(session, queue, "key", dedup_key="key")
+    send(session, queue, "key", dedup_key="key")
+    send(session, queue, "late", delay_seconds=100)
+    for size in (1, 2):
+        call(session, "fail_now", queue_name=queue, claim_id=take(session, queue, size)[0].claim_id)
+    for routine in ("complete", "retry_later", "release", "extend_lease"):
+        claim = take(session, queue, 2)[0].claim_id
+        call(session, routine, queue_name=queue, claim_id=claim)
+    dialect_of(session).expire_claim(session, claim)
+    part = take(session, queue, 3)
+    some = [part[0].message_id]
+    call(session, "complete", queue_name=queue, claim_id=part[0].claim_id, message_ids=some)
+    for routine in ("maintain", "promote", "reap", "archive", "purge_archive"):
+        call(session, routine, queue_name=queue)
+    for routine in ("queue_stats", "peek", "list_dead", "health"):
+        call(session, routine, **({} if routine == "health" else {"queue_name": queue}))
+    dead = [row.message_id for row in call(session, "list_dead", queue_name=queue)]
+    call(session, "reset", queue_name=queue, message_ids=[*dead, *ids])
+    call(session, "cancel", queue_name=queue, message_ids=ids[:4])
+    call(session, "get_message", queue_name=queue, message_id=ids[-1])
+    assert dead
+
+
+@pytest.mark.promise("P06", "P13")
+@pytest.mark.parametrize("level", [None, "repeatable read"])
+def test_no_statement_sorts_scans_or_leaves_the_primary_key(
+    connection: Connection, connect: Connect, queue: str, level: str | None
+) -> None:
+    session = connect()
+    take_one(session, queue)
+
+    def work() -> None:
+        if level is None:
+            every_routine(session, queue)
+            return
+        session.execute(f"set transaction isolation level {level}")
+        session.execute("begin")
+        every_routine(session, queue)
+        session.commit()
+
+    connection.execute("use rowq")
+    # Statistics of a table that was empty are what a plan is most often spoilt by.
+    statements = [one for one in run_by(connection, session, work) if EXPIRE not in one]
+    found = [one for each in statements for one in accesses(connection, each)]
+    assert {one.table for one in found} >= BY_KEY
+    for one in found:
+        check(one)
+
+
+def check(one: Access) -> None:
+    """Hold a plan to what the sources promise."""
+    if one.statement.lstrip().startswith("insert"):
+        assert one.type == "ALL"  # explain's word for a table that is written
+        assert "select" not in one.statement
+        return
+    if one.table in BY_KEY:
+        assert one.key == "PRIMARY", one
+        assert one.type in {"const", "eq_ref", "ref", "range"}, one
+        assert "filesort" not in one.extra, one
+        assert "temporary" not in one.extra, one
+    if one.table in WAITING and "count(" not in one.statement:
+        assert one.type != "ref", one
+    if one.table in WAITING - {"lane"} and one.type == "range":
+        assert "Using index" not in one.extra, one
+
+
+@pytest.mark.promise("P06")
+@pytest.mark.parametrize("level", ["read committed", "repeatable read"])
+def test_a_dequeue_locks_what_it_takes_and_the_next_one_finds_the_rest(
+    connection: Connection, connect: Connect, queue_name: str, level: str
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name)
+    send(connection, queue_name, *map(str, range(200)))
+    first, second = connect(), connect()
+    for session in (first, second):
+        session.execute(f"set transaction isolation level {level}")
+        session.execute("begin")
+    assert [row.body for row in take(first, queue_name, 2)] == ["0", "1"]
+    assert locked_rows(connection, first) < 20
+    assert [row.body for row in take(second, queue_name, 2)] == ["2", "3"]
+    first.rollback()
+    second.rollback()
+
+
+def locked_rows(admin: Connection, session: Connection) -> int:
+    """Return how many rows a session's transaction has locked."""
+    query = "select trx_rows_locked from information_schema.innodb_trx where trx_mysql_thread_id=%s"
+    ((count,),) = admin.execute(query, [session.thread_id()]).fetchall()
+    return int(count)
+
+
+def test_every_routine_of_the_contract_that_handles_messages_is_explained_here() -> None:
+    about_queues = {"create_queue", "alter_queue", "drop_queue", "pause_queue", "resume_queue"}
+    elsewhere = {"purge_queue", "version", "dequeue_wait", "enqueue_batch"}
+    called = {
+        *("enqueue", "dequeue_fast", "complete", "retry_later", "fail_now", "release", "reap"),
+        *("extend_lease", "maintain", "promote", "archive", "purge_archive", "queue_stats", "peek"),
+        *("list_dead", "health", "reset", "cancel", "get_message"),
+    }
+    assert called | about_queues | elsewhere == load_contract().routines.keys()

@@ -1,0 +1,117 @@
+"""innodb_snapshot_isolation, which MariaDB has switched on by default since 11.6.2.
+
+A repeatable read transaction that would change a row newer than its snapshot gets error 1020. A
+call's own transaction is read committed and never meets it; in a caller's own it means "begin
+again", as a deadlock does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pymysql
+import pytest
+
+from rowq.engines.mysql import ENGINE
+from tests.engines.base import Connection
+from tests.helpers.calls import bodies, call, send, state_of, take
+
+Connect = Callable[..., Connection]
+CHANGED = 1020
+
+
+@pytest.fixture
+def strict(connect: Connect) -> Callable[[], Connection]:
+    """Return a function that opens a session with it."""
+
+    def open_session() -> Connection:
+        session = connect()
+        if not session.execute("show variables like 'innodb_snapshot_isolation'").fetchall():
+            pytest.skip("the server has no innodb_snapshot_isolation; run with --engine mariadb")
+        session.execute("set session innodb_snapshot_isolation = 1")
+        session.execute("set session transaction isolation level repeatable read")
+        return session
+
+    return open_session
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> str:
+    call(connection, "create_queue", queue_name=queue_name, backoff_base_seconds=0)
+    return queue_name
+
+
+def must_mean_again(error: pymysql.MySQLError) -> None:
+    """Hold an error to 1020, and the client to knowing it."""
+    assert error.args[0] == CHANGED, error
+    assert ENGINE.is_passing(error)
+
+
+def test_sessions_side_by_side_are_never_asked_to_begin_again(
+    strict: Callable[[], Connection], queue: str
+) -> None:
+    done: list[str] = []
+    everything = [str(number) for number in range(400)]
+    end = time.monotonic() + 30
+
+    def consume(session: Connection) -> None:
+        while len(done) < len(everything) and time.monotonic() < end:
+            for row in take(session, queue, 7):
+                ids = [row.message_id]
+                routine = "complete" if row.attempt > 1 or row.message_id % 5 else "retry_later"
+                call(session, routine, queue_name=queue, claim_id=row.claim_id, message_ids=ids)
+                if routine == "complete":
+                    done.append(row.body)
+            call(session, "maintain", queue_name=queue)
+
+    with ThreadPoolExecutor(4) as pool:
+        consumers = [pool.submit(consume, strict()) for _ in range(3)]
+        producer = strict()
+        for start in range(0, len(everything), 4):
+            send(producer, queue, *everything[start : start + 3], dedup_key=None)
+            send(producer, queue, everything[start + 3], dedup_key=f"key {start}")
+        for one in consumers:
+            one.result()
+    assert sorted(done) == sorted(everything)
+
+
+def test_an_old_snapshot_still_takes_and_finishes_messages_or_is_asked_to_begin_again(
+    strict: Callable[[], Connection], connection: Connection, queue: str
+) -> None:
+    send(connection, queue, "old")
+    session = strict()
+    session.execute("begin")
+    session.execute("select count(*) from rowq.message")
+    claim = take(connection, queue)[0].claim_id
+    call(connection, "release", queue_name=queue, claim_id=claim)
+    send(connection, queue, "new")
+    taken = again = []
+    try:
+        taken = take(session, queue, 10)
+        session.commit()
+    except pymysql.MySQLError as error:
+        must_mean_again(error)
+        session.rollback()
+        again = take(session, queue, 10)
+    assert bodies([*taken, *again, *take(connection, queue, 10)]) == ["old", "new"]
+
+
+def test_a_finish_in_an_old_snapshot_is_done_once_or_begun_again(
+    strict: Callable[[], Connection], connection: Connection, queue: str
+) -> None:
+    session = strict()
+    session.execute("begin")
+    session.execute("select count(*) from rowq.claim")
+    send(connection, queue, "x", dedup_key="key")
+    [row] = take(connection, queue)
+    try:
+        call(session, "complete", queue_name=queue, claim_id=row.claim_id)
+        session.commit()
+    except pymysql.MySQLError as error:
+        must_mean_again(error)
+        session.rollback()
+        call(session, "complete", queue_name=queue, claim_id=row.claim_id)
+    assert state_of(connection, queue, row.message_id) is None
+    assert call(connection, "enqueue", queue_name=queue, dedup_key="key")[0].outcome == "enqueued"

@@ -1,0 +1,67 @@
+"""A script is cut into the statements that the engine's own client would send."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowq.migrate.mysql.sql import statements
+from rowq.resources import migrations_directory
+
+COMMENTS = ("-- a; b;", "-- end//", "-- delimiter //", "--", "", "   ")
+LINES = st.text(st.sampled_from("abc;/' \"`-\\\t(),="), min_size=1, max_size=12)
+
+
+@st.composite
+def pieces(draw: st.DrawFn) -> tuple[str, list[str]]:
+    """Draw a script of statements between two lines of `delimiter`, and those statements."""
+    end = draw(st.sampled_from([";", "//", "$$"]))
+    lines = LINES.filter(lambda one: one.strip(" ;/$"))
+    text, found = [f"delimiter {end}"], []
+    for body in draw(st.lists(st.lists(lines, min_size=1, max_size=4), max_size=5)):
+        inner = [one.rstrip() + " -" if one.endswith((";", end)) else one for one in body]
+        inner = [f"x {one}" for one in inner]
+        text += draw(st.lists(st.sampled_from(COMMENTS), max_size=2))
+        middle = draw(st.lists(st.sampled_from(("-- x;", f"   -- y{end}")), max_size=2))
+        statement = [inner[0], *middle, *inner[1:]] if len(inner) > 1 else inner
+        found.append("\n".join(statement))
+        text.append(found[-1] + end)
+    return "\n".join([*text, *draw(st.lists(st.sampled_from(COMMENTS), max_size=2))]), found
+
+
+@given(st.lists(pieces(), max_size=4))
+def test_any_script_is_cut_where_its_statements_end(script: list[tuple[str, list[str]]]) -> None:
+    text = "\n".join(part for part, _ in script)
+    assert list(statements(text)) == [one for _, found in script for one in found]
+
+
+@given(st.lists(pieces(), max_size=3), st.sampled_from(["do 1", "select ';' as", "delimit"]))
+def test_a_script_that_breaks_off_is_a_fault(
+    script: list[tuple[str, list[str]]], rest: str
+) -> None:
+    text = "\n".join([*(part for part, _ in script), rest])
+    with pytest.raises(ValueError, match=f"no end: {rest}"):
+        list(statements(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("do 1;\ndo 2;\n", ["do 1", "do 2"]),
+        ("-- a; b;\n\ndo 1\n-- c;\n+ 2;", ["do 1\n-- c;\n+ 2"]),
+        ("delimiter //\ndo 1;\nend//\ndelimiter ;\ndo 2;", ["do 1;\nend", "do 2"]),
+        ("", []),
+    ],
+)
+def test_a_script_is_cut_as_the_stock_client_does(text: str, found: list[str]) -> None:
+    assert list(statements(text)) == found
+
+
+def test_every_file_of_ours_is_cut_into_whole_statements() -> None:
+    for path in (migrations_directory() / "mysql").rglob("*.sql"):
+        for statement in statements(path.read_text(encoding="utf-8")):
+            first = statement.lstrip().partition(" ")[0]
+            words = {"create", "drop", "insert", "set", "select", "prepare", "execute", "call"}
+            assert first in words | {"deallocate", "grant", "revoke"}, (path, first)
+            assert ("\nbegin\n" in statement) == statement.endswith("\nend"), path

@@ -1,0 +1,121 @@
+"""What the sources for MariaDB and MySQL must not say, and the few words that must be said."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.static.sources import ROOT, SQL, code_of, label, sql_files
+
+FOLDER = SQL / "mysql"
+CODE = list(sql_files("mysql", "internal", "routines"))
+TABLES = list(sql_files("mysql", "tables"))
+BY_KEY = "ready|delayed|claim|finished|message|dedup|dead"
+each_file = pytest.mark.parametrize("path", CODE, ids=label)
+
+OVERLAYS = 0
+"""Files that differ between MariaDB and MySQL; each says why in its header."""
+
+LONGEST_NAME = 64
+PITFALLS = 18
+
+
+def code(path: Path) -> str:
+    """Return a file without comments and literals, in one line."""
+    return " ".join(code_of(path.read_text(encoding="utf-8")).split())
+
+
+def test_one_source_serves_both_servers_but_for_the_overlays_that_say_why() -> None:
+    overlays = list(FOLDER.glob("overlay/*/*.sql"))
+    assert len(overlays) == OVERLAYS
+    for path in overlays:
+        assert "-- overlay " in path.read_text(encoding="utf-8"), path
+
+
+@each_file
+def test_a_procedure_is_dropped_and_created_in_words_that_both_servers_have(path: Path) -> None:
+    text = code(path)
+    assert text.startswith("drop procedure if exists rowq.")
+    assert text.count("create procedure rowq.") == 1
+    for word in ("create or replace", "create function", "returning", "create trigger"):
+        assert word not in text, word
+
+
+@each_file
+def test_no_look_takes_a_lock_that_it_does_not_name(path: Path) -> None:
+    text = code(path)
+    assert not re.search(r"\bif (not )?\(?\s*(not )?exists\s*\(", text)
+    assert not re.search(r"\bset \w+ = \(\s*select", text)
+    assert not re.search(r"\bdefault \(\s*select", text)
+    assert not re.search(r"\bwhile (not )?exists", text)
+
+
+@each_file
+def test_no_row_is_inserted_from_a_select_of_our_tables(path: Path) -> None:
+    for statement in code(path).split(";"):
+        if re.search(r"\binsert (ignore )?into rowq\.(?!archive\b)", statement):
+            rest = statement.partition("insert ")[2]
+            assert not re.search(r"\bselect\b.* (from|join) rowq\.", rest), rest
+
+
+@each_file
+def test_an_index_that_is_asked_for_is_the_primary_key(path: Path) -> None:
+    named = set(re.findall(r"\bforce index \((\w+)\)", code(path)))
+    assert named <= {"primary", "archive_message_ix"}
+    assert not re.search(r"\b(use|ignore) index\b", code(path))
+
+
+@each_file
+def test_locks_by_name_bear_the_name_of_the_schema_and_are_short_enough(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if "get_lock(" not in text:
+        return
+    names = re.findall(r"'([a-z]+\.[a-z_]+\.?)'", text)
+    assert names
+    for name in names:
+        assert name.startswith("rowq."), name
+        assert len(name) + len(str(2**31)) <= LONGEST_NAME
+
+
+@each_file
+def test_no_claim_belongs_to_a_session_and_no_query_of_others_is_killed(path: Path) -> None:
+    assert path.stem == "health_server" or "connection_id(" not in code(path)
+    assert not re.search(r"\bkill\b", code(path))
+
+
+@each_file
+def test_moments_are_utc_and_not_frozen_at_the_beginning_of_a_statement_that_waits(
+    path: Path,
+) -> None:
+    assert not re.search(r"\b(now|current_timestamp|curdate|localtime|sysdate)\b", code(path))
+
+
+@pytest.mark.parametrize("path", TABLES, ids=label)
+def test_a_table_is_innodb_and_its_moments_have_no_time_zone(path: Path) -> None:
+    text = code(path)
+    assert "timestamp " not in text
+    if "create table" in text:
+        assert ") engine = innodb default character set utf8mb4 collate utf8mb4_bin" in text
+    for moment in re.findall(r"\bdatetime\b(\S*)", text):
+        assert moment.startswith("(6)")
+
+
+@pytest.mark.parametrize("path", TABLES, ids=label)
+def test_what_is_hot_has_no_second_index_to_be_locked_in_another_order(path: Path) -> None:
+    if path.stem not in BY_KEY.split("|"):
+        return
+    others = re.findall(r"^    (?:unique )?key (\w+) \((.*)\)", path.read_text(), re.MULTILINE)
+    # An auto_increment column must have a key; nothing reads or changes these two.
+    allowed = {"claim": [("claim_id_ix", "claim_id")], "finished": [("finish_id_ix", "finish_id")]}
+    assert others == allowed.get(path.stem, [])
+
+
+def test_every_test_that_the_table_of_pitfalls_names_exists() -> None:
+    tests = ROOT / "tests"
+    page = (tests / "engine_only" / "mysql" / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_/]+\.py)(?:::(\w+))?`", page)
+    assert len(re.findall(r"^\| \d+ \|", page, re.MULTILINE)) == PITFALLS
+    assert len(named) > PITFALLS
+    for path, name in named:
+        assert not name or f"\ndef {name}(" in (tests / path).read_text(encoding="utf-8"), name
+        assert (tests / path).exists(), path
