@@ -37,6 +37,7 @@ begin
         is_partitioned   bit not null,
         is_movable       bit not null,
         is_frozen        bit not null,
+        is_thin          bit not null,
         pages            bigint not null,
         density          float not null,
         fragmentation    float not null,
@@ -50,11 +51,11 @@ begin
         throw 52713, N'RQ713 wrong_transaction_state: care_for_indexes commits as it works', 1;
 
     insert into @worn (
-        table_name, index_name, partition_number, is_partitioned, is_movable, is_frozen, pages,
-        density, fragmentation
+        table_name, index_name, partition_number, is_partitioned, is_movable, is_frozen, is_thin,
+        pages, density, fragmentation
     )
     select o.name, i.name, p.partition_number,
-           iif(d.data_space_id is null, 0, 1), i.allow_page_locks, s.no_recompute,
+           iif(d.data_space_id is null, 0, 1), i.allow_page_locks, s.no_recompute, t.is_thin,
            p.page_count, p.avg_page_space_used_in_percent, p.avg_fragmentation_in_percent
     from sys.objects o
     inner join sys.indexes i on i.object_id = o.object_id
@@ -63,12 +64,18 @@ begin
     cross apply sys.dm_db_index_physical_stats(
         db_id(), i.object_id, i.index_id, null, N'SAMPLED'
     ) p
+    cross apply (
+        -- Where fewer than four rows fit a page, it is never full.
+        values (
+            iif(p.avg_page_space_used_in_percent < 60 and p.avg_record_size_in_bytes < 2000, 1, 0)
+        )
+    ) t (is_thin)
     where o.schema_id = schema_id(N'rowq')
       and o.type = 'U'
       and p.alloc_unit_type_desc = N'IN_ROW_DATA'
       and p.index_level = 0
       and p.page_count >= @min_pages
-      and (p.avg_fragmentation_in_percent >= 10 or p.avg_page_space_used_in_percent < 60)
+      and (p.avg_fragmentation_in_percent >= 10 or t.is_thin = 1)
     order by p.page_count * (100 - p.avg_page_space_used_in_percent) desc;
     set @last = @@rowcount;
 
@@ -77,7 +84,7 @@ begin
         set @place += 1;
         -- Reorganizing moves pages under page locks, which the hot tables do without.
         select @how = case
-                   when w.fragmentation < 30 and w.density >= 60
+                   when w.fragmentation < 30 and w.is_thin = 0
                        then iif(w.is_movable = 1, N'reorganized', N'left')
                    when @is_online = 1 then N'rebuilt_online'
                    when w.pages <= @most_offline then N'rebuilt'
@@ -89,7 +96,7 @@ begin
         begin
             update w
             set w.detail = iif(
-                    w.fragmentation < 30 and w.density >= 60, N'not worn enough to be rebuilt',
+                    w.fragmentation < 30 and w.is_thin = 0, N'not worn enough to be rebuilt',
                     N'too large to be rebuilt offline, as this edition does'
                 )
             from @worn w
