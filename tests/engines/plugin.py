@@ -6,7 +6,9 @@ import contextlib
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -84,6 +86,21 @@ def _only_engine(path: str) -> str | None:
         return "postgres"
     found = ENGINE_ONLY.search(path)
     return found[1] if found else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a test that failed what deadlocks its server met meanwhile, where it tells."""
+    report = yield
+    server: Any = getattr(item, "funcargs", {}).get("server")
+    if report.failed and hasattr(server, "deadlocks_since"):
+        began_at = datetime.fromtimestamp(call.start, UTC)
+        with contextlib.suppress(Exception):
+            for graph in server.deadlocks_since(began_at):
+                report.sections.append((f"deadlock on {server.name}", graph))
+    return report
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

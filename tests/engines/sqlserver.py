@@ -6,6 +6,7 @@ import contextlib
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 from rowq.engines.sqlserver import ENGINE
 from rowq.errors import RowqError
 from tests.engines.base import Unavailable, wait_until
+from tests.engines.sqlserver_deadlocks import graphs_since
 
 _RELEASES = {"14": "2017", "15": "2019", "16": "2022", "17": "2025"}
 _AZURE = {5: "Azure SQL Database", 8: "Azure SQL Managed Instance"}
@@ -130,6 +132,13 @@ class SqlserverServer:
             for waiting, blocking in connection.execute(_WAITS).fetchall():
                 found.setdefault(waiting, set()).add(blocking)
         return {waiting: frozenset(blockers) for waiting, blockers in found.items()}
+
+    def deadlocks_since(self, moment: datetime) -> list[str]:
+        """Return the graphs of the deadlocks since a moment."""
+        if self.is_babelfish:
+            return []
+        with self._admin() as connection:
+            return graphs_since(connection, moment)
 
     def kill_session(self, session: int) -> None:
         """End a session from outside, and wait until the server has forgotten it."""
