@@ -13,7 +13,7 @@ def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
 
     def some(text: str) -> Iterator[str]:
         for statement in statements(text):
-            if left[0] == 0 and "release_lock" not in statement:
+            if left[0] <= 0 and "release_lock" not in statement:
                 raise ConnectionAbortedError
             left[0] -= 1
             yield statement

@@ -292,7 +292,7 @@ def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
 
     def some(text: str) -> Iterator[str]:
         for batch in cut(text):
-            if left[0] == 0 and "sp_releaseapplock" not in batch:
+            if left[0] <= 0 and "sp_releaseapplock" not in batch:
                 raise ConnectionAbortedError
             left[0] -= 1
             yield batch
