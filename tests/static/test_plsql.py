@@ -38,6 +38,8 @@ FORMS = (
     ("internal/take_ready.sql", " skip locked", ""),
     ("internal/take_ready.sql", "index_rs_asc(r rowq_ready_pk) no_batch", "no_batch"),
     ("internal/take_ready.sql", " no_batch_table_access_by_rowid(r)", ""),
+    ("internal/purge_archive.sql", " no_batch_table_access_by_rowid(a)", ""),
+    ("internal/purge_waiting.sql", "index_rs_asc(d rowq_dead_pk) ", ""),
     ("internal/take_ready.sql", " into v_locked limit v_left;", " into v_locked;"),
     ("internal/take_ready.sql", "close lane_rows;", "null;"),
     ("internal/drop_ready.sql", "sql%bulk_rowcount(i) = 1", "true"),

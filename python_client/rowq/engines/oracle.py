@@ -7,11 +7,13 @@ lends it. LOBs are fetched as values, so a batch costs the call and one fetch.
 # ruff: noqa: D102 - the methods are described in base.py
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import count
 from types import ModuleType
 from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
 
 from rowq.engines.base import Engine, Row
 from rowq.engines.oracle_calls import ROWS, Call, Lob, call_of
@@ -36,6 +38,8 @@ _DRIVER_GONE = re.compile(r"DPY-(?:1001|4011|6000|6001|6003|6005)")
 _REFUSAL = re.compile(r"\AORA-20\d{3}: (RQ\d{3} .*?)(?:\nORA-\d{5}: |\nHelp: |\Z)", re.DOTALL)
 # Rows of a result that are asked for at a time: more than a usual batch has.
 _ROWS_AT_A_TIME = 1000
+# After so long without a question the driver is made to ask the server, a round trip.
+_IDLE_SECONDS = 1.0
 _savepoints = count(1)
 
 
@@ -45,6 +49,9 @@ class OracleEngine(Engine):
     name = "oracle"
     schemes = ("oracle", "oracle+oracledb")
     driver_package = "oracledb"
+
+    def __init__(self) -> None:
+        self._asked_at: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
     def connect(self, url: str) -> Any:
         oracledb = _driver()
@@ -97,7 +104,19 @@ class OracleEngine(Engine):
         return isinstance(connection, _driver().AsyncConnection)
 
     def is_usable(self, connection: Any) -> bool:
-        return bool(connection.is_healthy())
+        if not connection.is_healthy():
+            return False
+        # The driver does not look at its socket: a server that has hung up is found by asking.
+        now = time.monotonic()
+        if now - self._asked_at.get(connection, -_IDLE_SECONDS) < _IDLE_SECONDS:
+            return True
+        try:
+            connection.ping()
+        except (_driver().Error, OSError):
+            self.close(connection)
+            return False
+        self._asked_at[connection] = now
+        return True
 
     def in_transaction(self, connection: Any) -> bool:
         if not connection.is_healthy():

@@ -10,7 +10,7 @@ is
 -- differs   nothing
     c_most_tries constant pls_integer := 100;
     v_order t_places;
-    v_at    varchar2(2000 char);
+    v_at    varchar2(4000 char);
     v_key   raw(800);
     v_tries pls_integer;
     v_other rowq_dedup.message_id%type;
@@ -20,8 +20,7 @@ begin
         if p_new(i).dedup_key is null then
             p_new(i).message_id := rowq_message_seq.nextval;
         else
-            v_key := utl_raw.cast_to_raw(p_new(i).dedup_key);
-            v_order(rawtohex(v_key) || to_char(i, 'fm000000')) := i;
+            v_order(internal_key_place(p_new(i).dedup_key, i)) := i;
         end if;
     end loop;
 

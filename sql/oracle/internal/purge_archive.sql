@@ -15,7 +15,7 @@ is
 -- differs   nothing
     v_row_ids t_row_ids;
     cursor old_rows is
-        select a.rowid
+        select /*+ index_rs_asc(a rowq_archive_pk) no_batch_table_access_by_rowid(a) */ a.rowid
         from rowq_archive a
         where a.part_id = p_part_id
           and a.finished_at < p_before

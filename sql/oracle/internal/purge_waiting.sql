@@ -15,13 +15,15 @@ is
     v_locked   t_locked_rows;
     v_messages t_messages;
     cursor delayed_rows is
-        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        select /*+ index_rs_asc(d rowq_delayed_pk) no_batch_table_access_by_rowid(d) */
+               d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_delayed d
         where d.part_id = p_part_id
         order by d.part_id, d.due_at, d.message_id
         for update skip locked;
     cursor dead_rows is
-        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        select /*+ index_rs_asc(d rowq_dead_pk) no_batch_table_access_by_rowid(d) */
+               d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
         where d.part_id = p_part_id
         order by d.part_id, d.message_id

@@ -20,7 +20,7 @@ is
     v_keys   t_texts;
     v_order  t_places;
     v_taken  t_places;
-    v_at     varchar2(2000);
+    v_at     varchar2(4000 char);
     v_key    raw(800);
     v_free   t_locked_rows;
 begin
@@ -36,9 +36,7 @@ begin
      and m.message_id = a.column_value
     where m.dedup_key is not null;
     for i in 1 .. v_ids.count loop
-        v_at := rawtohex(utl_raw.cast_to_raw(v_keys(i)))
-            || to_char(v_ids(i), 'fm0000000000000000000');
-        v_order(v_at) := i;
+        v_order(internal_key_place(v_keys(i), v_ids(i))) := i;
     end loop;
 
     v_at := v_order.first;

@@ -51,4 +51,4 @@ type t_row_ids is table of rowid index by pls_integer;
 type t_keys is table of raw(800) index by pls_integer;
 type t_texts is table of rowq_message.dedup_key%type index by pls_integer;
 -- Positions by the text of an id, or of a key in hexadecimal.
-type t_places is table of pls_integer index by varchar2(2000);
+type t_places is table of pls_integer index by varchar2(4000);

@@ -54,7 +54,7 @@ type t_row_ids is table of rowid index by pls_integer;
 type t_keys is table of raw(800) index by pls_integer;
 type t_texts is table of rowq_message.dedup_key%type index by pls_integer;
 -- Positions by the text of an id, or of a key in hexadecimal.
-type t_places is table of pls_integer index by varchar2(2000);
+type t_places is table of pls_integer index by varchar2(4000);
 
 procedure internal_add_lanes(p_part_id in number);
 function internal_archive(p_part_id in number, p_limit in number)
@@ -165,6 +165,8 @@ procedure internal_keep_archive(
     p_purged   out number,
     p_dropped  out number
 );
+function internal_key_place(p_dedup_key in varchar2, p_number in number)
+return varchar2;
 function internal_look_ready(p_part_id in number, p_limit in number)
 return rowq_lines;
 procedure internal_maintain(
@@ -1366,7 +1368,7 @@ is
 -- differs   nothing
     c_most_tries constant pls_integer := 100;
     v_order t_places;
-    v_at    varchar2(2000 char);
+    v_at    varchar2(4000 char);
     v_key   raw(800);
     v_tries pls_integer;
     v_other rowq_dedup.message_id%type;
@@ -1376,8 +1378,7 @@ begin
         if p_new(i).dedup_key is null then
             p_new(i).message_id := rowq_message_seq.nextval;
         else
-            v_key := utl_raw.cast_to_raw(p_new(i).dedup_key);
-            v_order(rawtohex(v_key) || to_char(i, 'fm000000')) := i;
+            v_order(internal_key_place(p_new(i).dedup_key, i)) := i;
         end if;
     end loop;
 
@@ -1586,6 +1587,27 @@ exception
         p_purged := 0;
         internal_note_fault(p_queue.part_id, v_fault);
 end internal_keep_archive;
+
+function internal_key_place(p_dedup_key in varchar2, p_number in number)
+return varchar2
+is
+-- routine   internal_key_place
+-- version   1
+-- purpose   The place of a dedup key among others, as an index of t_places; p_number tells equal keys apart.
+-- promise   P12
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing elsewhere: on other engines the order of texts is not the session's to choose
+    v_hex varchar2(1600 char);
+begin
+    -- Digits alone: where letters stand is for each session's nls_sort to say, and two sessions
+    -- that take the same keys must take them in the same order.
+    v_hex := rawtohex(utl_raw.cast_to_raw(p_dedup_key));
+    return translate(v_hex, 'ABCDEF', '999999')
+        || translate(v_hex, '0123456789ABCDEF', '0000000000123456')
+        || to_char(p_number, 'fm0000000000000000000');
+end internal_key_place;
 
 function internal_look_ready(p_part_id in number, p_limit in number)
 return rowq_lines
@@ -2459,7 +2481,7 @@ is
 -- differs   nothing
     v_row_ids t_row_ids;
     cursor old_rows is
-        select a.rowid
+        select /*+ index_rs_asc(a rowq_archive_pk) no_batch_table_access_by_rowid(a) */ a.rowid
         from rowq_archive a
         where a.part_id = p_part_id
           and a.finished_at < p_before
@@ -2530,13 +2552,15 @@ is
     v_locked   t_locked_rows;
     v_messages t_messages;
     cursor delayed_rows is
-        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        select /*+ index_rs_asc(d rowq_delayed_pk) no_batch_table_access_by_rowid(d) */
+               d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_delayed d
         where d.part_id = p_part_id
         order by d.part_id, d.due_at, d.message_id
         for update skip locked;
     cursor dead_rows is
-        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        select /*+ index_rs_asc(d rowq_dead_pk) no_batch_table_access_by_rowid(d) */
+               d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
         where d.part_id = p_part_id
         order by d.part_id, d.message_id
@@ -2933,7 +2957,7 @@ is
     v_keys   t_texts;
     v_order  t_places;
     v_taken  t_places;
-    v_at     varchar2(2000);
+    v_at     varchar2(4000 char);
     v_key    raw(800);
     v_free   t_locked_rows;
 begin
@@ -2949,9 +2973,7 @@ begin
      and m.message_id = a.column_value
     where m.dedup_key is not null;
     for i in 1 .. v_ids.count loop
-        v_at := rawtohex(utl_raw.cast_to_raw(v_keys(i)))
-            || to_char(v_ids(i), 'fm0000000000000000000');
-        v_order(v_at) := i;
+        v_order(internal_key_place(v_keys(i), v_ids(i))) := i;
     end loop;
 
     v_at := v_order.first;
@@ -4539,7 +4561,7 @@ is
     v_lines    rowq_lines;
     v_limit    pls_integer;
     cursor asked_for is
-        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        select /*+ index(d rowq_dead_pk) */ d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
         where d.part_id = v_queue.part_id
           and d.message_id in (select a.column_value from table(v_ids) a)

@@ -20,7 +20,7 @@ is
     v_lines    rowq_lines;
     v_limit    pls_integer;
     cursor asked_for is
-        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        select /*+ index(d rowq_dead_pk) */ d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
         where d.part_id = v_queue.part_id
           and d.message_id in (select a.column_value from table(v_ids) a)

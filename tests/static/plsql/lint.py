@@ -26,7 +26,10 @@ DYNAMIC = {"drop_days", "health_server"}
 AUTONOMOUS = {"drop_days"}
 """A statement that changes a table commits, and must not commit the caller's transaction."""
 
-LISTED = {"32767", "2000"}
+WITHOUT_ROWIDS = ("rowq_finished", "rowq_leased")
+"""Tables that are indexes: nothing is looked up from them, so nothing is looked up in batches."""
+
+LISTED = {"32767", "2000", "4000"}
 """The longest text of PL/SQL, and of an index of a collection, are counted in bytes."""
 
 _FORBIDDEN = (
@@ -77,10 +80,12 @@ def _locking_faults(one: Source, statement: str) -> Iterator[str]:
         yield "for update waits; say skip locked"
     if statement.endswith(") loop"):
         yield _FETCHES_AHEAD
-    if re.search(r"\bfrom rowq_ready\b.*\border by\b", statement, re.DOTALL):
-        if "index_rs_asc(r rowq_ready_pk)" not in statement:
+    # Who asks for rows by their numbers takes all of them, in whatever order.
+    if re.search(r"\border by\b", statement) and "table(" not in statement:
+        if not re.search(r"index_rs_asc\(\w rowq_\w+_pk\)", statement):
             yield "without its hint the order may come from a sort, which locks all"
-        if "no_batch_table_access_by_rowid(r)" not in statement:
+        is_index = any(table in statement for table in WITHOUT_ROWIDS)
+        if not is_index and "no_batch_table_access_by_rowid(" not in statement:
             yield "batched table access locks in another order"
 
 
