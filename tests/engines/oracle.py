@@ -224,7 +224,7 @@ def owner_in(url: str) -> str:
     return (urlsplit(url).username or "").upper()
 
 
-def number_of(error: oracledb.Error) -> int:
+def number_of(error: Exception) -> int:
     """Return the server's number of an error, 0 for one of the driver's own."""
     return int(getattr(error.args[0], "code", 0) or 0) if error.args else 0
 

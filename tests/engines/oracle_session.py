@@ -46,7 +46,7 @@ def open_session(url: str, *, autocommit: bool) -> Session:
     """Open a session; raises CannotConnect."""
     try:
         session = oracledb.connect(
-            **connection_parameters(url), conn_class=Session, program="rowq tests"
+            **connection_parameters(url), conn_class=Session, program="rowq_tests"
         )
     except (oracledb.Error, OSError) as error:
         raise CannotConnect(f"Oracle: {error}") from error
