@@ -10,7 +10,6 @@ from rowq.doctor.acceptance import accept
 from rowq.doctor.check import Check, Engine, Setting, Status, value_of
 from rowq.doctor.rights import rights
 from rowq.engines import engine_for_url, is_driver_error
-from rowq.errors import RowqError
 from rowq.migrate import MissingPrivilege, status
 from rowq.queue import Queue
 
@@ -93,8 +92,10 @@ def _installed(url: str, connection: Any) -> list[Check]:
     try:
         row = Queue(connection).version()
     except Exception as error:
-        if not (is_driver_error(error) or isinstance(error, RowqError)):
+        if not is_driver_error(error):
             raise
+        if _is_there(url):
+            return [Check("installed", Status.UNKNOWN, f"yes, and no more to see: {_line(error)}")]
         return [Check("installed", Status.FAILED, f"run rowq migrate; {_line(error)}")]
     newer = f"; this client is {rowq.__version__}" if row.rowq_version != rowq.__version__ else ""
     words = f"migration {row.schema_version} of rowq {row.rowq_version}{newer}"
@@ -116,6 +117,14 @@ def _installed(url: str, connection: Any) -> list[Check]:
         _unless(drift, "as shipped", f"run rowq migrate, or find out who changed it: {drift}"),
         _unless("; ".join(found.notices), "roles", "; ".join(found.notices), Status.WARNING),
     ]
+
+
+def _is_there(url: str) -> bool:
+    """Whether rowq is in a database although this account may not ask for its version."""
+    try:
+        return status(url).installed > 0
+    except MissingPrivilege:
+        return True
 
 
 def _unless(fault: str, name: str, detail: str, otherwise: Status = Status.FAILED) -> Check:

@@ -4,8 +4,8 @@ from rowq.doctor.check import Engine, Setting, Status, is_one_of
 
 ENGINE = Engine(
     now="select extract(epoch from clock_timestamp())::double precision",
-    version="select current_setting('server_version_num')::int",
-    is_supported=lambda number: number >= 150000,
+    version="select current_setting('server_version')",
+    is_supported=lambda version: int(version.partition(".")[0].partition("beta")[0]) >= 15,
     supported="PostgreSQL 15 or newer",
     settings=(
         Setting(
