@@ -1,4 +1,4 @@
-"""Nothing depends on the settings of the caller's session: numbers, dates, sort, case, time zone."""
+"""Nothing depends on the settings of the caller's session: numbers, dates, sort, time zone."""
 
 from __future__ import annotations
 

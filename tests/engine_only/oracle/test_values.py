@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 
 import oracledb
@@ -120,7 +121,7 @@ def take_one_left(connection: Connection, queue: str, claim: int) -> dict[int, s
 def test_errors_have_a_number_of_their_own_and_begin_with_the_contract_s(
     connection: Connection, queue: str
 ) -> None:
-    calls = {
+    calls: dict[int, Callable[[], object]] = {
         20701: lambda: take(connection, f"{queue} "),
         20711: lambda: take(connection, queue, 0),
         20721: lambda: call(connection, "complete", queue_name=queue, claim_id=-1),
