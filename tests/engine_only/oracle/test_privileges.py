@@ -1,4 +1,4 @@
-"""Who may do what on Oracle: an owner with the listed rights, roles with their package, no table."""
+"""Who may do what on Oracle: an owner with the listed rights, roles with a package, no table."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_no_role_may_touch_a_table_a_sequence_or_another_package(
     with pytest.raises(oracledb.DatabaseError, match="ORA-"):
         dialect_of(session).execute(session, f"select {owner}.rowq_message_seq.nextval from dual")
     for package in set(PACKAGES.values()) - {PACKAGES.get(role or "", "")}:
-        with pytest.raises(oracledb.DatabaseError, match="PLS-00201|PLS-00904"):
+        with pytest.raises(oracledb.DatabaseError, match=r"PLS-00201|PLS-00904"):
             dialect_of(session).execute(
                 session,
                 f"declare v_rows sys_refcursor; begin {owner}.{package}.version(p_rows => v_rows);"
