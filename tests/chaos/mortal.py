@@ -15,6 +15,7 @@ from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
 from tests.engines.base import Server, Unavailable
 from tests.engines.local_mariadb import LocalMariaDB, find_programs
 from tests.engines.mysql import MysqlServer
+from tests.engines.oracle_ways import OracleProvider
 from tests.engines.postgres import PostgresServer
 from tests.engines.sqlserver_ways import SqlserverProvider
 
@@ -85,9 +86,8 @@ def mortal_mariadb() -> Iterator[Mortal]:
 
 
 @contextmanager
-def mortal_sqlserver() -> Iterator[Mortal]:
-    """Run a private SQL Server of the preferred version in a container; raises Unavailable."""
-    provider = SqlserverProvider()
+def in_container(provider: SqlserverProvider | OracleProvider) -> Iterator[Mortal]:
+    """Run a private server of the preferred version in a container; raises Unavailable."""
     server = provider.from_docker(provider.versions[0])
 
     def crash() -> None:
@@ -103,5 +103,6 @@ def mortal_sqlserver() -> Iterator[Mortal]:
 WAYS: dict[str, Callable[[], AbstractContextManager[Mortal]]] = {
     "postgres": mortal_postgres,
     "mariadb": mortal_mariadb,
-    "sqlserver": mortal_sqlserver,
+    "sqlserver": lambda: in_container(SqlserverProvider()),
+    "oracle": lambda: in_container(OracleProvider()),
 }

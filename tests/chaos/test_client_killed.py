@@ -105,7 +105,7 @@ def test_what_a_killed_worker_held_is_handled_by_another_when_the_lease_has_run_
 def test_the_effects_of_a_killed_transactional_worker_happen_exactly_once(
     url: str, connection: Connection
 ) -> None:
-    connection.execute("create table effect (message_id bigint not null)")
+    dialect_of(connection).make_table(connection, "effect", "message_id bigint not null")
     sent = fill(Queue(connection), 200)
     with client("transactions", url) as worker:
         ids_until_killed(worker, PATIENCE)

@@ -10,6 +10,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rowq.engines import engine_for_url
 
+_PORTS = {"mysql": 3306, "oracle": 1521, "sqlserver": 1433}
+
 
 class Relay:
     """Passes bytes on, until told to lose a reply.
@@ -86,8 +88,9 @@ def relay(url: str) -> Iterator[Relay]:
 
 
 def _open(url: str) -> tuple[tuple[str, int], str, socket.socket]:
-    if engine_for_url(url).name == "mysql":
-        return _open_mysql(url)
+    engine = engine_for_url(url).name
+    if engine in _PORTS:
+        return _open_network(url, _PORTS[engine])
     parts = {key: str(value) for key, value in conninfo_to_dict(url).items()}
     upstream = (parts.pop("host", "localhost"), int(parts.pop("port", "5432")))
     listener = socket.create_server(("127.0.0.1", 0))
@@ -98,12 +101,13 @@ def _open(url: str) -> tuple[tuple[str, int], str, socket.socket]:
     return upstream, f"postgresql://{user}@127.0.0.1:{port}/{database}?{options}", listener
 
 
-def _open_mysql(url: str) -> tuple[tuple[str, int], str, socket.socket]:
+def _open_network(url: str, port: int) -> tuple[tuple[str, int], str, socket.socket]:
+    """Listen for the server of a URL that says host and port where a web address has them."""
     parts = urlsplit(url)
     listener = socket.create_server(("127.0.0.1", 0))
     user, _, _ = parts.netloc.rpartition("@")
     netloc = f"{user}@127.0.0.1:{listener.getsockname()[1]}"
-    upstream = (parts.hostname or "localhost", parts.port or 3306)
+    upstream = (parts.hostname or "localhost", parts.port or port)
     return upstream, urlunsplit(parts._replace(netloc=netloc)), listener
 
 

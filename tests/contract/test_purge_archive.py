@@ -60,6 +60,7 @@ def test_it_goes_in_parts_of_batch_size(lone: Connection) -> None:
 
 
 @pytest.mark.promise("P19")
+@pytest.mark.requires("days")
 def test_a_partition_is_dropped_only_when_no_queue_needs_it(lone: Connection) -> None:
     call(lone, "create_queue", queue_name="q", archive_days=1)
     call(lone, "create_queue", queue_name="other", archive_days=30)
@@ -74,6 +75,7 @@ def test_a_partition_is_dropped_only_when_no_queue_needs_it(lone: Connection) ->
 
 
 @pytest.mark.promise("P19")
+@pytest.mark.requires("days")
 def test_maintain_purges_and_drops(lone: Connection) -> None:
     call(lone, "create_queue", queue_name="q", archive_days=2)
     finish(lone, "q", "a")
@@ -86,6 +88,7 @@ def test_maintain_purges_and_drops(lone: Connection) -> None:
 
 
 @pytest.mark.promise("P19")
+@pytest.mark.requires("days")
 def test_a_day_whose_partition_was_dropped_can_be_archived_again(lone: Connection) -> None:
     call(lone, "create_queue", queue_name="q", archive_days=2)
     archive_at_age(lone, "q", 10, "a")

@@ -25,6 +25,7 @@ class Server(Protocol):
         restart      the server can be killed and started again
         async        AsyncQueue serves the engine
         databases    there can be several databases with rowq in it at a time
+        days         the archive has a partition for each day, dropped whole when readers let it go
         waits        it tells which session waits for a lock of which
         genuine      it is the engine itself, with its locks and plans, not one that only speaks
                      its language

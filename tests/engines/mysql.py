@@ -90,7 +90,7 @@ class MysqlServer:
         self.name = f"{self.product}{series}"
         self.how = f"{how} {self.version}"
         self.capabilities = frozenset(
-            ["genuine", "waits"]
+            ["days", "genuine", "waits"]
             + ["restart"] * (restart is not None)
             + ["databases"] * (spare is not None)
         )

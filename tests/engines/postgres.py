@@ -62,7 +62,8 @@ class PostgresServer:
         self.name = f"{self.engine}{self.version.partition('.')[0]}"
         self.how = f"{how} {self.version}"
         self.capabilities = frozenset(
-            ["async", "databases", "genuine", "psql", "waits"] + ["restart"] * (restart is not None)
+            ["async", "databases", "days", "genuine", "psql", "waits"]
+            + ["restart"] * (restart is not None)
         )
 
     def fresh_database(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from tests.engines.base import EngineProvider, Server, Unavailable, url_variable
 from tests.engines.mysql_ways import MariaDBProvider, MysqlProvider
+from tests.engines.oracle_ways import OracleProvider
 from tests.engines.postgres import PostgresProvider
 from tests.engines.sqlserver_ways import SqlserverProvider
 
@@ -16,6 +17,7 @@ PROVIDERS: tuple[EngineProvider, ...] = (
     MariaDBProvider(),
     MysqlProvider(),
     SqlserverProvider(),
+    OracleProvider(),
 )
 REQUIRED_VARIABLE = "ROWQ_REQUIRE_ENGINES"
 

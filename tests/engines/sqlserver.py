@@ -82,7 +82,8 @@ class SqlserverServer:
         what = f"SQL Server {version}, {_AZURE.get(kind, edition)}"
         self.how = f"{how} {babelfish_words(text) if self.is_babelfish else what}"
         genuine = [] if self.is_babelfish else ["genuine", "waits"]
-        self.capabilities = frozenset(["databases", *genuine] + ["restart"] * (restart is not None))
+        restarts = ["restart"] * (restart is not None)
+        self.capabilities = frozenset(["databases", "days", *genuine, *restarts])
 
     def fresh_database(self) -> str:
         """Make an empty database and return its URL."""

@@ -9,6 +9,7 @@ from rowq.contract import Parameter, Routine
 from rowq.engines import engine_for_connection
 from tests.engines.base import Connection
 from tests.helpers.mysql import MysqlDialect
+from tests.helpers.oracle import OracleDialect
 from tests.helpers.postgres import PostgresDialect
 from tests.helpers.sqlserver import SqlserverDialect
 
@@ -40,6 +41,9 @@ class Dialect(Protocol):
 
     def can_say(self, parameter: Parameter, value: Any) -> bool:
         """Whether a call can have this value as an argument at all."""
+
+    def short_text(self, text: str) -> str | None:
+        """Return what a text other than a body is after a round trip: itself, but on Oracle."""
 
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number (such as RQ701, or the engine's own) and text of an error."""
@@ -136,6 +140,7 @@ def dialect_of(connection: Connection) -> Dialect:
 
 _BY_ENGINE: dict[str, Dialect] = {
     "mysql": MysqlDialect(),
+    "oracle": OracleDialect(),
     "postgres": PostgresDialect(),
     "sqlserver": SqlserverDialect(),
 }

@@ -50,6 +50,10 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
             return math.isfinite(value)
         return not (parameter.type == "timestamp" and value in {"infinity", "-infinity"})
 
+    def short_text(self, text: str) -> str | None:
+        """Return what a text other than a body is after a round trip: itself."""
+        return text
+
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number, such as RQ701 or the engine's own, and text of an error."""
         number, text = error.args[:2]

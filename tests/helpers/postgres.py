@@ -42,6 +42,10 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
         del parameter, value
         return True
 
+    def short_text(self, text: str) -> str | None:
+        """Return what a text other than a body is after a round trip: itself."""
+        return text
+
     def error(self, error: Exception) -> tuple[str, str]:
         """Return SQLSTATE and first line of an error."""
         assert isinstance(error, psycopg.Error)

@@ -159,6 +159,7 @@ def finish_days_ago(session: Session, queue: str, days: int) -> int:
 
 @pytest.mark.promise("P19")
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
+@pytest.mark.requires("days")
 def test_two_archivers_of_a_new_day_make_its_room_once(
     server: Server, empty_database: str, ending: str
 ) -> None:
@@ -180,6 +181,7 @@ def test_two_archivers_of_a_new_day_make_its_room_once(
 
 
 @pytest.mark.promise("P19")
+@pytest.mark.requires("days")
 def test_purge_archive_gives_way_to_a_long_reader_and_drops_the_day_later(
     server: Server, empty_database: str
 ) -> None:
@@ -208,6 +210,7 @@ def test_purge_archive_gives_way_to_a_long_reader_and_drops_the_day_later(
 
 
 @pytest.mark.promise("P04", "P19")
+@pytest.mark.requires("days")
 def test_a_reader_of_the_archive_does_not_hold_up_the_work(
     server: Server, empty_database: str
 ) -> None:

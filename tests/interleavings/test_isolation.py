@@ -157,7 +157,7 @@ def effects(sessions: Open, queue: str) -> Iterator[str]:
     """Return the name of a table for what the handler of a message does."""
     (admin,) = sessions(1)
     table = f"effect_{queue[-8:]}"
-    admin.execute(f"create table {table} (message_id bigint not null)")
+    dialect_of(admin.connection).make_table(admin.connection, table, "message_id bigint not null")
     yield table
     admin.execute(f"drop table {table}")
 

@@ -11,6 +11,8 @@ from rowq.migrate.oracle.look import shipped_routines
 from rowq.migrate.oracle.sql import forgiven, units
 from tests.static.plsql import gate, tools
 from tests.static.plsql.gate import Script
+from tests.static.required import need
+from tests.static.test_plsql import REQUIRED
 
 SCRIPT = migrate.script("oracle")
 UNITS = list(units("\n".join(line for line in SCRIPT.splitlines() if not gate.is_client(line))))
@@ -66,8 +68,7 @@ def test_packages_are_compared_with_what_the_catalog_shows() -> None:
 
 @pytest.mark.timeout(900)
 def test_the_script_is_accepted_by_the_grammar() -> None:
-    if reason := tools.missing():
-        pytest.skip(reason)
+    need(tools.missing(), REQUIRED)
     # The packages are in files of their own, and long.
     scripts = [
         Script(str(place), f"{unit}\n/\n")

@@ -10,8 +10,10 @@ from generate_package import packages
 from tests.static.plsql import gate, lint, names, tools
 from tests.static.plsql.gate import Script
 from tests.static.plsql.source import Source, source
+from tests.static.required import need
 
 PACKAGES = gate.SOURCES / "packages"
+REQUIRED = "ROWQ_REQUIRE_PLSQL"
 SPECIFICATIONS = ("rowq", "rowq_produce", "rowq_consume", "rowq_look")
 
 SYNTAX = (
@@ -115,9 +117,7 @@ def planted(relative: str, right: str, wrong: str) -> Source:
 
 @pytest.fixture(scope="session")
 def grammar() -> None:
-    reason = tools.missing()
-    if reason:
-        pytest.skip(reason)
+    need(tools.missing(), REQUIRED)
 
 
 @pytest.mark.timeout(900)

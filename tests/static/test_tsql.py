@@ -1,11 +1,11 @@
 """T-SQL passes Microsoft's own parser and model, which do find what is wrong in a text."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from rowq import migrate
+from tests.static.required import need
 from tests.static.sources import MIGRATIONS
 from tests.static.tsql import faults, gate, tools
 
@@ -16,10 +16,7 @@ REQUIRED = "ROWQ_REQUIRE_TSQL"
 
 @pytest.fixture(scope="module", autouse=True)
 def _gate() -> None:
-    if reason := tools.missing():
-        if os.environ.get(REQUIRED):
-            pytest.fail(f"{REQUIRED} is set, but {reason}")
-        pytest.skip(reason)
+    need(tools.missing(), REQUIRED)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import rowq
-from rowq.engines import engines, without_password
+from rowq.engines import is_driver_error, without_password
 from rowq.errors import RowqError
 from rowq.migrate import status
 from rowq.queue import Queue
@@ -54,12 +54,6 @@ def is_bare(url: str) -> bool:
         if isinstance(error, RowqError) or is_driver_error(error):
             return False
         raise
-
-
-def is_driver_error(error: BaseException) -> bool:
-    """Whether an engine's driver raised the error."""
-    packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
-    return any(engine.driver_package in packages for engine in engines())
 
 
 def hide_secrets(text: str) -> str:

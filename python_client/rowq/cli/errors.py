@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
-from rowq.cli.database import NotInstalled, hide_secrets, is_driver_error
+from rowq.cli.database import NotInstalled, hide_secrets
 from rowq.demo.postgres_binaries import LocalPostgresError
+from rowq.engines import is_driver_error
 from rowq.errors import CannotConnect, ConnectionLost, EngineUnknown, Refused, RowqError
 from rowq.migrate.errors import MigrationError
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import rowq
-from rowq.cli import consume, demo, look, migrate, produce, queues, repair, work
+from rowq.cli import consume, demo, doctor, look, migrate, produce, queues, repair, work
 from rowq.cli.errors import MEANINGS, Guarded
 
 _CODES = "\n".join(f"- {code}: {meaning}" for code, meaning in MEANINGS.items())
@@ -44,6 +44,7 @@ def root(
 
 demo.register(app)
 migrate.register(app)
+doctor.register(app)
 app.add_typer(queues.app, name="queue", rich_help_panel="Queues")
 produce.register(app)
 consume.register(app)

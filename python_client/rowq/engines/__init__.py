@@ -44,6 +44,12 @@ def engine_for_connection(connection: Any) -> Engine:
     raise EngineUnknown(f"{kind.__module__}.{kind.__qualname__} is no connection of {known}")
 
 
+def is_driver_error(error: BaseException) -> bool:
+    """Whether an engine's driver raised the error."""
+    packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    return any(engine.driver_package in packages for engine in engines())
+
+
 def without_password(url: str) -> str:
     """Return the URL as it may be shown: user and parameters that hold secrets are blotted out."""
     shown = re.sub(r"(?<=://)[^/?#]*@", lambda user: _user_only(user.group()), url)

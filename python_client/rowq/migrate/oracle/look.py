@@ -55,6 +55,10 @@ class Look:
             )
         return str(self._rows("select user from dual")[0][0])
 
+    def orphans(self) -> dict[str, str]:
+        """Return no routine: none can lose the account that it runs as."""
+        return {}
+
     def installed_ids(self) -> list[str]:
         """Return the ids of the installed migrations."""
         if _BOOKKEEPING not in self.tables():

@@ -85,6 +85,10 @@ class Look:
             )
         return str(owners[0][0]) if owners else "nobody"
 
+    def orphans(self) -> dict[str, str]:
+        """Return no routine: none can lose the account that it runs as."""
+        return {}
+
     def installed_ids(self) -> list[str]:
         """Return the ids of the installed migrations."""
         if "migration" not in self.tables():

@@ -1,0 +1,52 @@
+"""doctor: whether rowq can do its work in a database, and keeps its word there."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from rowq.cli.errors import ExitCode
+from rowq.cli.options import AsJson, Url
+from rowq.cli.output import print_rows
+from rowq.doctor import Check, Status, examine
+
+_STYLES = {Status.FAILED: "bold red", Status.WARNING: "yellow", Status.UNKNOWN: "dim"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command."""
+    app.command(rich_help_panel="The installation")(doctor)
+
+
+def doctor(
+    url: Url,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep",
+            help=(
+                "Also let messages live in a queue of its own, in two sessions, and compare with"
+                " the contract; the queue is dropped at the end. Needs the rights of rowq_admin."
+            ),
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Examine server, installation, rights, settings and clock; exits with 4 when a check failed.
+
+    Nothing is changed, but for the queue that --deep makes and drops. A setting that is not as it
+    should be is a warning when rowq works all the same.
+    """
+    checks: list[Check] = []
+    for check in examine(url, deep=deep):
+        checks.append(check)
+        if as_json:
+            print_rows([check], as_json, nothing="")
+    if not as_json:
+        print_rows(checks, as_json, nothing="", style=_style)
+    if any(check.status is Status.FAILED for check in checks):
+        raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def _style(check: Mapping[str, Any]) -> str | None:
+    return _STYLES.get(check["status"])

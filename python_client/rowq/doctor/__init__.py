@@ -1,0 +1,10 @@
+"""Examine an installation: can rowq do its work in this database, and does it keep its word there.
+
+for check in examine("postgresql://...", deep=True):
+print(check.check_name, check.status, check.detail)
+"""
+
+from rowq.doctor.check import Check, Status
+from rowq.doctor.examine import examine
+
+__all__ = ["Check", "Status", "examine"]

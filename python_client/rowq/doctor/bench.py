@@ -1,0 +1,127 @@
+"""Two sessions at a queue of their own, for the acceptance."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Self
+
+from rowq.engines import engine_for_url
+from rowq.errors import QueueBusy
+from rowq.messages import Message
+from rowq.queue import Queue
+
+_PATIENCE = 30.0
+
+
+class Disagrees(Exception):  # noqa: N818 - it reads as what it says
+    """Something is not as the contract has it; the text says what."""
+
+
+class RolledBack(Exception):  # noqa: N818 - it reads as what it says
+    """Ends a transaction that was never to be committed."""
+
+
+class Bench:
+    """Two sessions, in autocommit, and a queue that nobody else uses.
+
+    first, second: the sessions' queues. name: the queue.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Connect, and make the queue; raises CannotConnect, and what create_queue raises."""
+        self.engine = engine_for_url(url)
+        self.name = f"rowq doctor {uuid.uuid4().hex[:12]}"
+        self._connections: list[Any] = []
+        try:
+            self._connections += [self.engine.connect(url), self.engine.connect(url)]
+            self.first, self.second = (Queue(one) for one in self._connections)
+            self.make()
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        """Drop the queue with everything in it, and disconnect."""
+        try:
+            self.drop()
+        finally:
+            self._disconnect()
+
+    def make(self) -> None:
+        """Make the queue."""
+        self.first.create_queue(
+            self.name, lease_seconds=60, max_attempts=3, backoff_base_seconds=0, backoff_jitter=0
+        )
+
+    def drop(self) -> None:
+        """Drop the queue; where others are at work that may take a few tries."""
+
+        def is_dropped() -> bool:
+            try:
+                self.first.drop_queue(self.name, force=True)
+            except QueueBusy:
+                return False
+            return True
+
+        until(is_dropped, f"the queue {self.name!r} can be dropped")
+
+    @contextmanager
+    def transaction(self, session: Queue) -> Iterator[None]:
+        """Commit on leaving."""
+        with self.engine.transaction(self._connection_of(session)):
+            yield
+
+    @contextmanager
+    def undone(self, session: Queue) -> Iterator[None]:
+        """Roll back on leaving."""
+        with suppress(RolledBack), self.transaction(session):
+            yield
+            raise RolledBack
+
+    def send(self, *data: Any, **options: Any) -> list[int]:
+        """Enqueue a message for each value; return their ids."""
+        return [self.first.enqueue(self.name, one, **options).message_id for one in data]
+
+    def take(self, session: Queue, count: int = 1, **options: Any) -> list[Message]:
+        """Dequeue."""
+        return session.dequeue_fast(self.name, count, worker_name="rowq doctor", **options)
+
+    def counts(self) -> tuple[int, int, int, int]:
+        """Return how many messages are ready, delayed, leased and dead, to the second session."""
+        found = self.second.queue_stats(self.name)[0]
+        return found.ready, found.delayed, found.leased, found.dead
+
+    def _connection_of(self, session: Queue) -> Any:
+        return self._connections[0 if session is self.first else 1]
+
+    def _disconnect(self) -> None:
+        for connection in self._connections:
+            self.engine.close(connection)
+
+
+def expect(what: str, found: Any, wanted: Any) -> None:
+    """Raise Disagrees unless what was found is what was wanted."""
+    if found != wanted:
+        raise Disagrees(f"{what}: {found!r:.300}, and not {wanted!r:.300}")
+
+
+def refuses(kind: type[Exception], call: Callable[[], Any]) -> None:
+    """Raise Disagrees unless a call is refused with this error."""
+    try:
+        result = call()
+    except kind:
+        return
+    raise Disagrees(f"{result!r:.300} instead of {kind.__name__}")
+
+
+def until(is_so: Callable[[], bool], what: str) -> None:
+    """Ask again and again until it is so; raise Disagrees when that takes half a minute."""
+    end = time.monotonic() + _PATIENCE
+    while not is_so():
+        if time.monotonic() > end:
+            raise Disagrees(f"not within {_PATIENCE:.0f} s: {what}")
+        time.sleep(0.05)

@@ -1,0 +1,157 @@
+"""The examination: what it looks at, in which order."""
+
+import importlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import rowq
+from rowq.doctor.acceptance import accept
+from rowq.doctor.check import Check, Engine, Setting, Status, value_of
+from rowq.doctor.rights import rights
+from rowq.engines import engine_for_url, is_driver_error
+from rowq.migrate import MissingPrivilege, status
+from rowq.queue import Queue
+
+_SKEW_SECONDS = 1.0
+_OF_HEALTH = {"critical": Status.FAILED, "warning": Status.WARNING}
+
+
+def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
+    """Yield what is found, check by check; the rest is left out where it makes no sense.
+
+    Args:
+        url: the database's URL.
+        deep: also let messages live in a queue of its own, which is dropped at the end.
+
+    Raises:
+        CannotConnect: the database could not be reached.
+    """
+    engine = engine_for_url(url)
+    known: Engine = importlib.import_module(f"rowq.doctor.{engine.name}").ENGINE
+    connection = engine.connect(url)
+    try:
+        yield _connection(connection, known)
+        supported = _version(connection, known)
+        yield supported
+        yield from (_setting(connection, one) for one in known.settings)
+        yield _clock(connection, known)
+        installed = _installed(url, connection)
+        yield from installed
+        if Status.FAILED in {supported.status, installed[0].status}:
+            return
+        yield from rights(connection)
+        yield from _health(connection)
+    finally:
+        engine.close(connection)
+    if deep:
+        yield from accept(url)
+
+
+def _connection(connection: Any, known: Engine) -> Check:
+    started = time.monotonic()
+    for _ in range(3):
+        value_of(connection, known.now)
+    milliseconds = (time.monotonic() - started) * 1000 / 3
+    return Check("connection", Status.OK, f"a round trip takes {milliseconds:.1f} ms")
+
+
+def _version(connection: Any, known: Engine) -> Check:
+    version = value_of(connection, known.version)
+    is_supported = known.is_supported(version)
+    found = Status.OK if is_supported else Status.FAILED
+    return Check("server version", found, f"{version}; rowq runs on {known.supported}")
+
+
+def _setting(connection: Any, setting: Setting) -> Check:
+    try:
+        value = value_of(connection, setting.query)
+    except Exception as error:
+        if not is_driver_error(error):
+            raise
+        return Check(setting.name, Status.UNKNOWN, f"this account may not look: {_line(error)}")
+    if setting.is_good(value):
+        return Check(setting.name, Status.OK, _words(value))
+    return Check(setting.name, setting.otherwise, f"{_words(value)}: {setting.advice}")
+
+
+def _clock(connection: Any, known: Engine) -> Check:
+    """Compare the clocks: the server's counts, but run_at is a moment of the caller's."""
+    before = time.time()
+    server = float(value_of(connection, known.now))
+    after = time.time()
+    skew = server - (before + after) / 2
+    uncertain = (after - before) / 2
+    found = Status.OK if abs(skew) <= _SKEW_SECONDS + uncertain else Status.WARNING
+    words = f"the server's is {skew:+.3f} s off ours, give or take {uncertain:.3f}"
+    return Check("clock", found, words)
+
+
+def _installed(url: str, connection: Any) -> list[Check]:
+    """Say whether rowq is there, up to date and as shipped; the first check is whether at all."""
+    try:
+        row = Queue(connection).version()
+    except Exception as error:
+        if not is_driver_error(error):
+            raise
+        if _is_there(url):
+            return [Check("installed", Status.UNKNOWN, f"yes, and no more to see: {_line(error)}")]
+        return [Check("installed", Status.FAILED, f"run rowq migrate; {_line(error)}")]
+    newer = f"; this client is {rowq.__version__}" if row.rowq_version != rowq.__version__ else ""
+    words = f"migration {row.schema_version} of rowq {row.rowq_version}{newer}"
+    checks = [Check("installed", Status.WARNING if newer else Status.OK, words)]
+    try:
+        found = status(url)
+    except MissingPrivilege as error:
+        return [*checks, Check("as shipped", Status.UNKNOWN, _line(error))]
+    if not found.installed:
+        word = "only the owner can see whether every routine is the shipped one"
+        return [*checks, Check("as shipped", Status.UNKNOWN, word)]
+    pending = ", ".join(map(str, found.pending))
+    drift = ", ".join(f"{one.routine} is {one.problem}" for one in found.drift)
+    unknown = ", ".join(found.newer)
+    return [
+        *checks,
+        _unless(pending, "up to date", f"run rowq migrate; pending: {pending}"),
+        _unless(unknown, "known migrations", f"a newer rowq installed {unknown}: use that"),
+        _unless(drift, "as shipped", f"run rowq migrate, or find out who changed it: {drift}"),
+        _unless("; ".join(found.notices), "roles", "; ".join(found.notices), Status.WARNING),
+    ]
+
+
+def _is_there(url: str) -> bool:
+    """Whether rowq is in a database although this account may not ask for its version."""
+    try:
+        return status(url).installed > 0
+    except MissingPrivilege:
+        return True
+
+
+def _unless(fault: str, name: str, detail: str, otherwise: Status = Status.FAILED) -> Check:
+    return Check(name, otherwise, detail) if fault else Check(name, Status.OK, "yes")
+
+
+def _health(connection: Any) -> Iterator[Check]:
+    """Yield what rowq health finds to be wrong, or that it is all well."""
+    try:
+        checks = Queue(connection).health()
+    except Exception as error:
+        if not is_driver_error(error):
+            raise
+        yield Check("health", Status.UNKNOWN, f"this account may not ask: {_line(error)}")
+        return
+    wrong = [one for one in checks if one.status != "ok"]
+    for one in wrong:
+        queue = f" of {one.queue_name}" if one.queue_name else ""
+        detail = f"{one.value:g}: {one.detail}"
+        yield Check(f"health: {one.check_name}{queue}", _OF_HEALTH[one.status], detail)
+    if not wrong:
+        yield Check("health", Status.OK, f"{len(checks)} checks are well")
+
+
+def _words(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,82 @@
+"""What matters to rowq on Oracle."""
+
+from rowq.doctor.check import Engine, Setting, Status, is_one_of
+
+# Of the owner's objects; an account that only calls the routines sees none, and no fault either.
+_INVALID = """
+    select listagg(o.object_type || ' ' || o.object_name, ', ')
+        within group (order by o.object_name)
+    from user_objects o
+    where o.status = 'INVALID'
+      and (o.object_name = 'ROWQ' or substr(o.object_name, 1, 5) = 'ROWQ_')
+"""
+_UNLOCKED = """
+    select listagg(s.table_name, ', ') within group (order by s.table_name)
+    from user_tab_statistics s
+    where s.table_name in ('ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_CLAIM', 'ROWQ_MESSAGE')
+      and s.stattype_locked is null
+"""
+_SPACE = """
+    select max(t.segment_space_management)
+    from user_users u
+    join user_tablespaces t on t.tablespace_name = u.default_tablespace
+"""
+
+ENGINE = Engine(
+    now="""
+        select (cast(sys_extract_utc(s.moment) as date) - date '1970-01-01') * 86400
+            + mod(extract(second from s.moment), 1)
+        from (select systimestamp as moment from dual) s
+    """,
+    version="""
+        select to_number(regexp_substr(max(p.version_full), '^[0-9]+'))
+        from product_component_version p
+        where p.product like 'Oracle%'
+    """,
+    is_supported=lambda number: number is not None and number >= 19,
+    supported="Oracle Database 19c or newer",
+    settings=(
+        Setting(
+            "database_role",
+            "select sys_context('userenv', 'database_role') from dual",
+            is_one_of("PRIMARY", "SNAPSHOT STANDBY"),
+            Status.FAILED,
+            "this is a standby, which takes no writes: use the primary's service",
+        ),
+        Setting(
+            "nls_characterset",
+            "select p.value from nls_database_parameters p where p.parameter = 'NLS_CHARACTERSET'",
+            is_one_of("AL32UTF8"),
+            Status.WARNING,
+            "what this character set cannot hold is lost from bodies and names",
+        ),
+        Setting(
+            "segment_space_management",
+            _SPACE,
+            is_one_of("AUTO", None),
+            Status.FAILED,
+            "SecureFile LOBs need an ASSM tablespace: give the owner another default tablespace",
+        ),
+        Setting(
+            "invalid objects",
+            _INVALID,
+            is_one_of(None),
+            Status.FAILED,
+            "they did not compile: migrate again, and look into user_errors",
+        ),
+        Setting(
+            "statistics that are not locked",
+            _UNLOCKED,
+            is_one_of(None),
+            Status.WARNING,
+            "plans may change as queues fill and empty: run sql/oracle/tables/statistics.sql",
+        ),
+        Setting(
+            "commit_wait",
+            "select max(p.value) from v$parameter p where p.name = 'commit_wait'",
+            lambda value: str(value).upper() != "NOWAIT",
+            Status.WARNING,
+            "messages of the last moment before a crash can be lost although they were committed",
+        ),
+    ),
+)

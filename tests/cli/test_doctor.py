@@ -1,0 +1,192 @@
+"""rowq doctor: what it looks at, what it tries with --deep, and that it finds what is wrong."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.cli.errors import ExitCode
+from rowq.contract import Routine
+from rowq.doctor import Check, Status, acceptance, examine, life
+from rowq.doctor.bench import Bench, Disagrees
+from rowq.doctor.check import Setting
+from rowq.engines import engine_for_url
+from tests.cli.conftest import Run, run_app
+from tests.engines.base import Connection
+from tests.helpers.calls import call
+
+SHALLOW = {"connection", "server version", "clock", "installed", "as shipped", "rights"}
+
+
+def by_name(checks: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the status of each check."""
+    return {check["check_name"]: check["status"] for check in checks}
+
+
+def scratch_queues(queue: rowq.Queue) -> list[str]:
+    """Return the queues that a doctor has left behind."""
+    names = [one.queue_name for one in queue.queue_stats()]
+    return [name for name in names if name.startswith("rowq doctor")]
+
+
+def test_an_installation_that_is_as_it_should_be_passes(run: Run, queue: rowq.Queue) -> None:
+    done = run("doctor", "--json")
+    found = by_name(done.rows)
+    assert found.keys() >= SHALLOW
+    assert {found[name] for name in SHALLOW} == {"ok"}, done.out
+    health = {status for name, status in found.items() if name.startswith("health")}
+    assert done.code == (ExitCode.INCOMPLETE if "failed" in found.values() else ExitCode.DONE)
+    assert health
+    assert scratch_queues(queue) == []
+
+
+def test_a_person_gets_a_table(run: Run) -> None:
+    lines = [line for line in run("doctor").out.splitlines() if line.strip()]
+    assert lines[0].split() == ["check", "name", "status", "detail"]
+    assert any(line.strip().startswith("server version") for line in lines)
+
+
+@pytest.mark.requires("genuine")
+@pytest.mark.promise("P02", "P03", "P04", "P05", "P07", "P08", "P09")
+def test_a_deep_look_tries_everything_and_leaves_nothing(run: Run, queue: rowq.Queue) -> None:
+    done = run("doctor", "--deep", "--json")
+    deep = {name: status for name, status in by_name(done.rows).items() if "deep: " in name}
+    assert len(deep) == len(acceptance.STEPS) + 1
+    assert set(deep.values()) == {"ok"}, done.out
+    assert scratch_queues(queue) == []
+
+
+def test_every_setting_can_be_looked_at_by_who_installs(database_url: str) -> None:
+    unknown = [one for one in examine(database_url) if one.status is Status.UNKNOWN]
+    # v$parameter is for accounts that an administrator has let see it.
+    allowed = {"commit_wait"} if engine_for_url(database_url).name == "oracle" else set[str]()
+    assert {one.check_name for one in unknown} <= allowed
+
+
+def test_a_setting_that_is_wrong_is_told_with_what_to_do(
+    run: Run, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"rowq.doctor.{engine_for_url(database_url).name}.ENGINE"
+    query = "select 'wrong' from (select 1 as one) t"
+    if engine_for_url(database_url).name == "oracle":
+        query = "select 'wrong' from dual"
+    setting = Setting("planted", query, lambda value: value == "right", Status.FAILED, "mend it")
+    unknown = Setting("hidden", "select nothing", lambda _: True, Status.FAILED, "")
+    monkeypatch.setattr(module, with_settings(module, setting, unknown))
+    done = run("doctor", "--json")
+    rows = {row["check_name"]: row for row in done.rows}
+    assert rows["planted"] == {
+        "check_name": "planted",
+        "status": "failed",
+        "detail": "wrong: mend it",
+    }
+    assert rows["hidden"]["status"] == "unknown"
+    assert done.code == ExitCode.INCOMPLETE
+
+
+def with_settings(module: str, *settings: Setting) -> Any:
+    """Return what is known of an engine, with other settings."""
+    return replace(
+        importlib.import_module(module.removesuffix(".ENGINE")).ENGINE, settings=settings
+    )
+
+
+def test_a_database_without_rowq_is_told_and_not_looked_into(empty_database: str) -> None:
+    done = run_app("doctor", "--deep", "--json", url=empty_database)
+    assert done.code == ExitCode.INCOMPLETE
+    last = done.rows[-1]
+    assert (last["check_name"], last["status"]) == ("installed", "failed")
+    assert "rowq migrate" in last["detail"]
+
+
+def test_no_connection_is_no_examination(run_without_database: Run) -> None:
+    done = run_without_database("doctor", url="postgresql://u:secret@127.0.0.1:1/x")
+    assert done.code == ExitCode.NO_CONNECTION
+    assert "secret" not in done.err
+
+
+@pytest.mark.parametrize("step", acceptance.STEPS, ids=lambda step: step.__name__)
+def test_a_step_that_disagrees_fails_and_spoils_no_other(
+    database_url: str, queue: rowq.Queue, monkeypatch: pytest.MonkeyPatch, step: Any
+) -> None:
+    def broken(bench: Bench) -> str:
+        bench.send("left behind")
+        bench.take(bench.first)
+        raise Disagrees("planted")
+
+    monkeypatch.setattr(acceptance, "STEPS", (broken, step))
+    first, second, last = acceptance.accept(database_url)
+    assert first == Check("deep: broken", Status.FAILED, "Disagrees: planted")
+    assert (second.status, last.status) == (Status.OK, Status.OK), second.detail
+    assert scratch_queues(queue) == []
+
+
+WRONGS: dict[str, Callable[[Any], Any]] = {
+    "dequeue_fast": lambda messages: list(reversed(messages)),
+    "complete": lambda _: [],
+    "release": lambda outcomes: [rowq.Outcome(one.message_id, "stale") for one in outcomes],
+}
+
+
+@pytest.mark.parametrize("method", WRONGS)
+def test_a_routine_that_answers_wrongly_is_found(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """What a client gets is changed on its way, as a wrong routine would have sent it."""
+    right = getattr(rowq.Queue, method)
+
+    def wrong(self: rowq.Queue, *arguments: Any, **named: Any) -> Any:
+        return WRONGS[method](right(self, *arguments, **named))
+
+    steps = (life.attempts,) if method == "release" else (life.the_order,)
+    monkeypatch.setattr(acceptance, "STEPS", steps)
+    monkeypatch.setattr(rowq.Queue, method, wrong)
+    check, dropped = acceptance.accept(database_url)
+    assert check.status is Status.FAILED
+    assert check.detail.startswith("Disagrees: ")
+    assert dropped.status is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("roles", "status", "words"),
+    [
+        (set(), Status.FAILED, "has no role of rowq's"),
+        ({"producer"}, Status.WARNING, "those of producer; may not call alter_queue, "),
+        ({"admin"}, Status.OK, "may call all "),
+    ],
+)
+def test_the_rights_of_an_account_are_told_by_role(
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    roles: set[str],
+    status: Status,
+    words: str,
+) -> None:
+    def may_call(_connection: Connection, routine: Routine) -> bool:
+        return bool(roles & set(routine.roles))
+
+    monkeypatch.setattr("rowq.doctor.rights.may_call", may_call)
+    (found,) = (one for one in examine(database_url) if one.check_name == "rights")
+    assert found.status is status
+    assert found.detail.startswith(words)
+
+
+@pytest.fixture
+def untouched(connection: Connection, queue_name: str) -> Iterator[str]:
+    """Return a queue that must be afterwards as it was."""
+    call(connection, "create_queue", queue_name=queue_name)
+    before = rowq.Queue(connection).queue_stats(queue_name)
+    yield queue_name
+    assert rowq.Queue(connection).queue_stats(queue_name) == before
+
+
+def test_asking_for_rights_changes_nothing(run: Run, queue: rowq.Queue, untouched: str) -> None:
+    before = {one.queue_name for one in queue.queue_stats()}
+    assert by_name(run("doctor", "--json").rows)["rights"] == "ok"
+    assert {one.queue_name for one in queue.queue_stats()} == before
+    assert untouched in before

@@ -1,0 +1,112 @@
+"""Everything that a migration leaves in a schema, and ways to break one off."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.engines.oracle_url import connection_parameters
+from rowq.migrate.oracle.sql import units
+from rowq.resources import sql_directory
+from tests.engines.base import Connection
+
+Snapshot = dict[str, list[str]]
+
+QUERIES = {
+    "columns": """
+        select c.table_name, c.column_id, c.column_name, c.data_type, c.data_length, c.char_used,
+            c.data_precision, c.data_scale, c.nullable
+        from user_tab_columns c
+        """,
+    "tables": "select t.table_name, t.iot_type, t.ini_trans, t.pct_free from user_tables t",
+    "indexes": """
+        select i.table_name, i.index_name, i.uniqueness, i.ini_trans, c.column_position,
+            c.column_name
+        from user_indexes i
+        join user_ind_columns c on c.index_name = i.index_name
+        """,
+    "constraints": """
+        select c.table_name, c.constraint_name, c.constraint_type, c.status
+        from user_constraints c
+        where c.generated = 'USER NAME'
+        """,
+    "sequences": "select s.sequence_name, s.cache_size, s.order_flag from user_sequences s",
+    "objects": """
+        select o.object_name, o.object_type, o.status
+        from user_objects o
+        where o.generated = 'N' and o.object_type not in ('LOB', 'INDEX')
+        """,
+    "sources": "select s.name, s.type, s.line, s.text from user_source s",
+    "rights": "select p.table_name, p.grantee, p.privilege from user_tab_privs_made p",
+    "meta": "select m.name, m.value from rowq_meta m",
+}
+SQLPLUS = ("sqlplus", "sql")
+"""SQL*Plus and SQLcl, which take the same scripts."""
+
+
+def snapshot(session: Connection) -> Snapshot:
+    """Return everything that is installed."""
+    return {name: sorted(map(str, rows(session, query))) for name, query in QUERIES.items()}
+
+
+def rows(session: Connection, query: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a query."""
+    with closing(session.cursor()) as cursor:
+        return list(cursor.execute(query))
+
+
+def objects(session: Connection) -> list[str]:
+    """Return the names of everything in the schema."""
+    query = "select o.object_name from user_objects o where o.generated = 'N'"
+    return [name for (name,) in rows(session, query)]
+
+
+def works(url: str) -> None:
+    """Let a message pass through the queue `orders`, which may be there."""
+    with rowq.connect(url) as queue:
+        queue.create_queue("orders")
+        queue.enqueue("orders", 1)
+        queue.complete("orders", queue.dequeue_fast("orders")[0].claim_id)
+
+
+def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
+    """Return what cuts scripts into units until so many were sent, and then breaks off."""
+    left = [after]
+
+    def some(text: str) -> Iterator[str]:
+        for unit in units(text):
+            if left[0] <= 0:
+                raise ConnectionAbortedError
+            left[0] -= 1
+            yield unit
+
+    return some
+
+
+def sqlplus(url: str, text: str) -> subprocess.CompletedProcess[str]:
+    """Run a text in SQL*Plus or SQLcl, in the folder of the sources; the test is skipped without.
+
+    The password goes in with the text, as the command line can be seen by everybody.
+    """
+    program = next((found for name in SQLPLUS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip(
+            "neither sqlplus nor sql: install Oracle's Instant Client with SQL*Plus, or SQLcl"
+        )
+    parts = connection_parameters(url)
+    place = f"//{parts['host']}:{parts['port']}/{parts['service_name']}"
+    login = f'connect {parts["user"]}/"{parts["password"]}"@{place}\n'
+    return subprocess.run(
+        [program, "-S", "/nolog"],
+        input=f"whenever sqlerror exit failure\n{login}{text}\nexit success\n",
+        text=True,
+        cwd=sql_directory() / "oracle",
+        capture_output=True,
+        check=False,
+    )

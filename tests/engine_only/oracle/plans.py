@@ -1,0 +1,103 @@
+"""The plans that Oracle really uses for the statements of rowq's packages, from v$sql_plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.engines.base import Connection
+from tests.engines.oracle import OracleServer
+
+_STATEMENTS = """
+    select s.sql_id, s.child_number, s.sql_text
+    from v$sql s
+    join dba_objects o on o.object_id = s.program_id
+    where o.owner = :owner
+      and o.object_name like 'ROWQ%'
+      and s.parsing_schema_name = :owner
+      and s.command_type in (2, 3, 6, 7, 189)
+      and s.executions > 0
+    """
+_STEPS = """
+    select p.operation, p.options, p.object_owner, p.object_name, p.access_predicates
+    from v$sql_plan p
+    where p.sql_id = :sql_id and p.child_number = :child
+    order by p.id
+    """
+_SHOWN = """
+    select t.plan_table_output
+    from table(dbms_xplan.display_cursor(:sql_id, :child, 'basic +predicate +note')) t
+    """
+_READS = """
+    select v.value
+    from v$sesstat v
+    join v$statname n on n.statistic# = v.statistic#
+    where v.sid = :place and n.name = 'session logical reads'
+    """
+
+SMALL = frozenset({"ROWQ_QUEUE", "ROWQ_META", "ROWQ_LANE"})
+"""Tables of a few rows; any plan will do."""
+
+_WHOLE = {"FULL SCAN", "FAST FULL SCAN", "SKIP SCAN", "FULL SCAN DESCENDING"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of a plan."""
+
+    operation: str
+    options: str
+    table: str
+    access: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a statement is run; shown: as dbms_xplan shows it."""
+
+    text: str
+    steps: tuple[Step, ...]
+    shown: str
+
+    def uses(self, table: str) -> bool:
+        """Whether a table, or an index of it, is read or changed."""
+        return any(step.table.startswith(table) for step in self.steps)
+
+    def faults(self) -> Iterator[str]:
+        """Yield what makes the plan lock or read more than it should."""
+        hot = [step for step in self.steps if step.table.startswith("ROWQ_")]
+        hot = [step for step in hot if not step.table.startswith(tuple(SMALL))]
+        for step in hot:
+            if (step.operation, step.options) == ("TABLE ACCESS", "FULL"):
+                yield f"all of {step.table} is read"
+            if step.operation == "INDEX" and step.options in _WHOLE:
+                yield f"{step.options.lower()} of {step.table}"
+            if "BATCHED" in step.options and "FOR UPDATE" in self.operations:
+                yield f"{step.table} is read in batches, and locked in another order"
+        if hot and any(step.operation == "SORT" and "ORDER" in step.options for step in self.steps):
+            yield "rows are sorted, and so read and locked before the first is fetched"
+
+    @property
+    def operations(self) -> set[str]:
+        """The operations without their options."""
+        return {step.operation for step in self.steps}
+
+
+def plans(server: OracleServer, connection: Connection) -> list[Plan]:
+    """Return the plans of all statements that rowq's packages of this account have run."""
+    found = []
+    for sql_id, child, text in server.ask(_STATEMENTS, owner=connection.username.upper()):
+        steps = tuple(
+            Step(operation, options or "", name or "", access or "")
+            for operation, options, _, name, access in server.ask(
+                _STEPS, sql_id=sql_id, child=child
+            )
+        )
+        shown = "\n".join(line for (line,) in server.ask(_SHOWN, sql_id=sql_id, child=child))
+        found.append(Plan(" ".join(text.lower().split()), steps, shown))
+    return found
+
+
+def reads(server: OracleServer, connection: Connection) -> int:
+    """Return how many blocks a session has read so far, in memory or not."""
+    return int(server.ask(_READS, place=connection.session_id)[0][0])

@@ -1,0 +1,125 @@
+"""The archive on Oracle: a plain table, and with the option of partitions one with days."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from rowq.migrate import migrate
+from rowq.migrate.oracle.sql import units
+from rowq.resources import sql_directory
+from tests.contract.test_archive import DAY, finish
+from tests.engine_only.oracle.installed import rows
+from tests.engines.base import Connection
+from tests.engines.oracle import OracleServer
+from tests.helpers.calls import call, one, rolled_back, state_of, transaction
+from tests.helpers.dialects import dialect_of
+from tests.stored_times import pass_seconds
+
+Open = Callable[..., Connection]
+
+pytestmark = pytest.mark.promise("P19")
+
+DAYS = (
+    "select p.partition_name from user_tab_partitions p"
+    " where p.table_name = 'ROWQ_ARCHIVE' and p.interval = 'YES'"
+)
+
+
+def archive_at_age(connection: Connection, queue: str, days: int, *bodies: str) -> list[int]:
+    """Finish messages so many days ago, and archive them."""
+    ids = finish(connection, queue, *bodies)
+    pass_seconds(connection, queue, days * DAY)
+    assert one(connection, "archive", queue_name=queue).archived == len(bodies)
+    return ids
+
+
+def count(connection: Connection) -> int:
+    """Look into the archive, as a report might."""
+    ((found,),) = rows(connection, "select count(*) from rowq_archive")
+    return int(found)
+
+
+def test_a_plain_archive_is_purged_row_by_row_beside_a_long_reader(
+    connection: Connection, connect: Open, queue: str
+) -> None:
+    call(connection, "alter_queue", queue_name=queue, archive_days=2)
+    archive_at_age(connection, queue, 9, "a", "b", "c")
+    [young] = archive_at_age(connection, queue, 1, "d")
+    reader = connect()
+    dialect_of(reader).begin(reader, "serializable")
+    before = count(reader)
+    purged = [one(connection, "purge_archive", queue_name=queue, batch_size=2) for _ in range(3)]
+    assert [(row.purged, row.partitions_dropped) for row in purged] == [(2, 0), (1, 0), (0, 0)]
+    assert count(reader) == before
+    dialect_of(reader).rollback(reader)
+    assert state_of(connection, queue, young) == "completed"
+
+
+def test_a_new_day_makes_nobody_wait(connection: Connection, connect: Open, queue: str) -> None:
+    call(connection, "alter_queue", queue_name=queue, archive_days=30)
+    for _ in range(2):
+        finish(connection, queue, "a")
+        pass_seconds(connection, queue, DAY)
+    other = connect()
+    other.call_timeout = 5000
+    with transaction(connection):
+        assert one(connection, "archive", queue_name=queue, batch_size=1).archived == 1
+        assert one(other, "archive", queue_name=queue).archived == 1
+
+
+@pytest.fixture
+def days(server: OracleServer, empty_database: str) -> Iterator[Connection]:
+    """Return a session where the archive has partitions; skipped without that option."""
+    if server.ask("select o.value from v$option o where o.parameter = 'Partitioning'") != [
+        ("TRUE",)
+    ]:
+        pytest.skip(f"{server.name} has no option of partitions: Oracle Free and Enterprise have")
+    migrate(empty_database)
+    script = (sql_directory() / "oracle" / "partition_archive.sql").read_text(encoding="utf-8")
+    with closing(server.connect(empty_database)) as session:
+        for _ in range(2):
+            for unit in units(script):
+                dialect_of(session).execute(session, unit)
+        yield session
+
+
+def test_an_archive_with_days_drops_whole_days_that_no_queue_needs(days: Connection) -> None:
+    call(days, "create_queue", queue_name="q", archive_days=1)
+    call(days, "create_queue", queue_name="other", archive_days=30)
+    archive_at_age(days, "q", 10, "a", "b")
+    [others] = archive_at_age(days, "other", 10, "c")
+    row = one(days, "purge_archive", queue_name="q")
+    assert (row.purged, row.partitions_dropped) == (2, 0)
+    assert state_of(days, "other", others) == "completed"
+    call(days, "alter_queue", queue_name="other", archive_days=2)
+    row = one(days, "purge_archive", queue_name="q")
+    assert (row.purged, row.partitions_dropped) == (0, 1)
+    assert state_of(days, "other", others) is None
+    assert rows(days, DAYS) == []
+
+
+def test_a_day_is_dropped_in_a_transaction_of_its_own_and_the_callers_goes_on(
+    days: Connection,
+) -> None:
+    call(days, "create_queue", queue_name="q", archive_days=1)
+    archive_at_age(days, "q", 10, "a")
+    with rolled_back(days):
+        finish(days, "q", "b")
+        row = one(days, "maintain", queue_name="q")
+        assert row.partitions_dropped == 1
+    assert (count(days), one(days, "queue_stats", queue_name="q").ready) == (0, 0)
+
+
+def test_a_day_whose_rows_somebody_holds_is_dropped_another_time(
+    server: OracleServer, empty_database: str, days: Connection
+) -> None:
+    call(days, "create_queue", queue_name="q", archive_days=1)
+    archive_at_age(days, "q", 10, "a")
+    with closing(server.connect(empty_database)) as other:
+        with rolled_back(other):
+            dialect_of(other).execute(other, "update rowq_archive set lane = lane")
+            assert one(days, "maintain", queue_name="q").partitions_dropped == 0
+        assert one(days, "maintain", queue_name="q").partitions_dropped == 1

@@ -1,0 +1,158 @@
+"""Locks on Oracle: a fetch locks exactly what it takes, and nobody waits who need not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.engines.base import Connection
+from tests.helpers.calls import (
+    bodies,
+    call,
+    one,
+    rolled_back,
+    send,
+    take,
+    transaction,
+)
+from tests.helpers.dialects import dialect_of
+from tests.stored_times import expire_claim, pass_seconds
+
+Open = Callable[..., Connection]
+
+DAY = 86_400
+PATIENCE_MS = 5000
+"""A call that takes longer waits for a lock: nothing here takes a tenth of it."""
+
+
+def free_rows(connection: Connection, queue: str, table: str) -> int:
+    """Return how many rows of a queue nobody holds: so many can be locked."""
+    dialect = dialect_of(connection)
+    query = (
+        f"select 1 from rowq_{table} where part_id = (select q.part_id from rowq_queue q"
+        " where q.queue_name = %s) for update skip locked"
+    )
+    with rolled_back(connection):
+        return len(dialect.execute(connection, query, [queue]).fetchall())
+
+
+def patient(connection: Connection) -> Connection:
+    """Let a session's calls end with an error instead of waiting."""
+    connection.call_timeout = PATIENCE_MS
+    return connection
+
+
+@pytest.mark.promise("P03", "P05", "P06")
+@pytest.mark.parametrize("batch_size", [1, 7, 100])
+def test_a_dequeue_locks_exactly_what_it_takes_and_the_next_goes_on_behind_it(
+    connection: Connection, connect: Open, queue: str, batch_size: int
+) -> None:
+    count = 3 * batch_size
+    sent = [str(number) for number in range(count)]
+    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": one} for one in sent])
+    other = patient(connect())
+    with rolled_back(connection):
+        assert bodies(take(connection, queue, batch_size)) == sent[:batch_size]
+        assert free_rows(other, queue, "ready") == count - batch_size
+        assert bodies(take(other, queue, batch_size)) == sent[batch_size : 2 * batch_size]
+        assert free_rows(other, queue, "ready") == count - 2 * batch_size
+    assert free_rows(other, queue, "ready") == count - batch_size
+    assert bodies(take(other, queue, batch_size)) == sent[:batch_size]
+
+
+def prepare_promote(connection: Connection, queue: str) -> None:
+    send(connection, queue, *"123456", delay_seconds=30)
+    pass_seconds(connection, queue, 60)
+
+
+def prepare_reap(connection: Connection, queue: str) -> None:
+    send(connection, queue, *"123456")
+    for _ in range(6):
+        expire_claim(connection, take(connection, queue)[0].claim_id)
+
+
+def prepare_archive(connection: Connection, queue: str) -> None:
+    call(connection, "alter_queue", queue_name=queue, archive_days=3)
+    send(connection, queue, *"123456")
+    call(connection, "complete", queue_name=queue, claim_id=take(connection, queue, 6)[0].claim_id)
+
+
+def prepare_purge_archive(connection: Connection, queue: str) -> None:
+    prepare_archive(connection, queue)
+    pass_seconds(connection, queue, 9 * DAY)
+    assert one(connection, "archive", queue_name=queue).archived == 6
+
+
+HOUSEKEEPING = {
+    "promote": ("delayed", prepare_promote),
+    "reap": ("claim", prepare_reap),
+    "archive": ("finished", prepare_archive),
+    "purge_archive": ("archive", prepare_purge_archive),
+}
+
+
+@pytest.mark.promise("P06", "P19")
+@pytest.mark.parametrize("routine", HOUSEKEEPING)
+def test_housekeeping_locks_exactly_its_batch_and_another_does_the_rest(
+    connection: Connection, connect: Open, queue: str, routine: str
+) -> None:
+    table, prepare = HOUSEKEEPING[routine]
+    prepare(connection, queue)
+    other = patient(connect())
+    with transaction(connection):
+        done = one(connection, routine, queue_name=queue, batch_size=2)
+        assert 2 in vars(done).values()
+        assert free_rows(other, queue, table) == 4
+        rest = one(other, routine, queue_name=queue)
+        assert 4 in vars(rest).values()
+    assert free_rows(other, queue, table) == 0
+
+
+@pytest.mark.promise("P03", "P06")
+def test_many_open_dequeues_find_room_for_their_locks_in_the_same_block(
+    connection: Connection, connect: Open, queue: str
+) -> None:
+    sessions = [patient(connect()) for _ in range(16)]
+    sent = [f"{number:02}" for number in range(len(sessions))]
+    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": one} for one in sent])
+    with ExitStack() as stack:
+        for session, body in zip(sessions, sent, strict=True):
+            stack.enter_context(rolled_back(session))
+            assert bodies(take(session, queue)) == [body]
+    assert bodies(take(connection, queue, 100)) == sent
+
+
+@pytest.mark.promise("P06", "P19")
+@pytest.mark.parametrize("held_by", ["enqueue", "dequeue", "complete", "maintain"])
+def test_nobody_waits_for_an_open_transaction_who_need_not(
+    connection: Connection, connect: Open, queue: str, held_by: str
+) -> None:
+    send(connection, queue, *"123456789")
+    mine = take(connection, queue, 2)[0].claim_id
+    theirs = take(connection, queue, 2)[0].claim_id
+    other = patient(connect())
+    common: dict[str, Any] = {"queue_name": queue}
+    with transaction(connection):
+        if held_by == "enqueue":
+            send(connection, queue, "mine", dedup_key="mine")
+        elif held_by == "dequeue":
+            take(connection, queue, 3)
+        elif held_by == "complete":
+            call(connection, "complete", **common, claim_id=mine)
+        else:
+            assert one(connection, "maintain", **common).elected
+        send(other, queue, "theirs", dedup_key="theirs")
+        rows = take(other, queue)
+        call(other, "complete", **common, claim_id=rows[0].claim_id)
+        call(other, "extend_lease", **common, claim_id=theirs)
+        call(other, "retry_later", **common, claim_id=theirs, delay_seconds=0)
+        for routine in ("reap", "promote", "archive", "purge_archive", "maintain"):
+            call(other, routine, **common)
+        for routine in ("peek", "queue_stats", "list_dead"):
+            call(other, routine, **common)
+        call(other, "health")
+        call(other, "pause_queue", **common)
+        call(other, "resume_queue", **common)

@@ -1,0 +1,224 @@
+"""migrate, status and rollback on Oracle, where every statement of DDL commits by itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import oracledb
+import pytest
+
+import rowq
+from rowq import migrate
+from rowq.migrate.engines import release_for
+from rowq.migrate.oracle import backend
+from rowq.migrate.oracle.sql import units
+from rowq.migrate.release import Release
+from tests.engine_only.oracle.installed import breaking_off, objects, rows, snapshot, works
+from tests.engines.base import Connection
+from tests.engines.oracle import RIGHTS, OracleServer, owner_in
+from tests.helpers.dialects import dialect_of
+
+VARIABLE = "ROWQ_EVERY_CRASH"
+"""Set, migrate is broken off at every unit, and not at each tenth."""
+
+
+@pytest.fixture
+def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
+    """Return a session of the owner of an empty schema."""
+    with closing(server.connect(empty_database)) as connection:
+        yield connection
+
+
+def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
+    before = migrate.status(empty_database)
+    assert (before.installed, before.owner, before.drift) == (0, None, ())
+    assert migrate.migrate(empty_database).applied == (1,)
+    whole = snapshot(session)
+    works(empty_database)
+    assert migrate.rollback(empty_database, to=0).rolled_back == (1,)
+    assert objects(session) == []
+    assert migrate.migrate(empty_database).applied == (1,)
+    assert snapshot(session) == whole
+
+
+def test_migrating_again_changes_nothing(empty_database: str, session: Connection) -> None:
+    migrate.migrate(empty_database)
+    whole = snapshot(session)
+    works(empty_database)
+    assert migrate.migrate(empty_database).applied == ()
+    assert snapshot(session) == whole
+
+
+def test_everything_that_is_installed_is_valid(empty_database: str, session: Connection) -> None:
+    migrate.migrate(empty_database)
+    query = "select o.object_type, o.object_name from user_objects o where o.status <> 'VALID'"
+    assert rows(session, query) == []
+    assert rows(session, "select e.name, e.line, e.text from user_errors e") == []
+
+
+def test_status_says_what_is_installed_and_what_was_changed_by_hand(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    status = migrate.status(empty_database)
+    assert status.server.startswith("Oracle ")
+    assert (status.installed, status.pending, status.drift, status.notices) == (1, (), (), ())
+    assert status.owner == owner_in(empty_database)
+    assert set(status.roles.values()) == {True}
+    dialect = dialect_of(session)
+    dialect.execute(session, "drop package rowq_look")
+    dialect.execute(
+        session, "create package rowq_mine as c_one constant number := 1; end rowq_mine;"
+    )
+    dialect.execute(session, "create or replace package body rowq_produce as end rowq_produce;")
+    assert migrate.status(empty_database).drift == (
+        migrate.Drift("rowq_look package", "missing"),
+        migrate.Drift("rowq_look package body", "missing"),
+        migrate.Drift("rowq_mine package", "unknown"),
+        migrate.Drift("rowq_produce package body", "changed"),
+    )
+
+
+@pytest.mark.timeout(3600)
+def test_a_crash_at_any_unit_is_repaired_by_the_next_migrate(
+    empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate.migrate(empty_database)
+    whole = snapshot(session)
+    migrate.rollback(empty_database)
+    texts = release_for("oracle").copies(1).values()
+    number = sum(len(list(units(text))) for text in texts)
+    for last in range(number) if os.environ.get(VARIABLE) else (*range(6), *range(6, number, 10)):
+        with monkeypatch.context() as patched:
+            patched.setattr(backend, "units", breaking_off(last))
+            with pytest.raises(ConnectionAbortedError):
+                migrate.migrate(empty_database)
+        assert migrate.migrate(empty_database).installed == 1
+        assert snapshot(session) == whole
+        with monkeypatch.context() as patched:
+            patched.setattr(backend, "units", breaking_off(4 + last // 2))
+            with pytest.raises(ConnectionAbortedError):
+                migrate.rollback(empty_database)
+        migrate.rollback(empty_database, to=0)
+        assert objects(session) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("create or replace package body rowq_look as\n", "nonsense;\n"),
+        ("create or replace package rowq_look authid definer as\n", "nonsense\n"),
+        ("create or replace type rowq_line force as object (\n", "a nothing,\n"),
+    ],
+    ids=["package body", "package", "type"],
+)
+def test_what_does_not_compile_is_an_error_of_the_migration_and_repaired_by_the_next(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch, right: str, wrong: str
+) -> None:
+    sent: list[str] = []
+
+    def spoiled(text: str) -> Iterator[str]:
+        for unit in units(text):
+            sent.append(unit)
+            yield unit.replace(right, right + wrong)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(backend, "units", spoiled)
+        with pytest.raises(oracledb.DatabaseError, match="ORA-20700: rowq did not compile"):
+            migrate.migrate(empty_database)
+    assert any(right in unit for unit in sent)
+    assert migrate.status(empty_database).installed == 0
+    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.status(empty_database).drift == ()
+    works(empty_database)
+
+
+def test_many_at_once_install_once(empty_database: str, session: Connection) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(migrate.migrate, [empty_database] * 4))
+    assert sorted(one.applied for one in done) == [(), (), (), (1,)]
+    assert migrate.status(empty_database).drift == ()
+    assert rows(session, "select count(*) from rowq_migration_log") == [(1,)]
+
+
+@pytest.mark.parametrize("state", ["ready", "delayed", "leased", "dead"])
+def test_a_rollback_refuses_to_throw_messages_away(empty_database: str, state: str) -> None:
+    migrate.migrate(empty_database)
+    with rowq.connect(empty_database) as queue:
+        queue.create_queue("orders")
+        queue.enqueue("orders", 1, delay_seconds=1000 if state == "delayed" else None)
+        if state in {"leased", "dead"}:
+            claim = queue.dequeue_fast("orders")[0].claim_id
+            if state == "dead":
+                queue.fail_now("orders", claim)
+    with pytest.raises(migrate.MessagesUnfinished, match="RQ805"):
+        migrate.rollback(empty_database)
+    assert migrate.status(empty_database).drift == ()
+    assert migrate.rollback(empty_database, force=True).rolled_back == (1,)
+
+
+def test_a_rollback_leaves_what_others_have_put_there(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    dialect_of(session).execute(session, "create table mine (a number)")
+    migrate.rollback(empty_database)
+    assert objects(session) == ["MINE"]
+
+
+@pytest.mark.parametrize("name", ["rowq_theirs", "rowq_queue"])
+def test_tables_of_such_names_that_are_not_ours_are_left_alone(
+    empty_database: str, session: Connection, name: str
+) -> None:
+    dialect_of(session).execute(session, f"create table {name} (a number)")
+    for refused in (migrate.migrate, migrate.status, migrate.rollback):
+        with pytest.raises(migrate.ForeignSchema, match="RQ802"):
+            refused(empty_database)
+    assert objects(session) == [name.upper()]
+
+
+def test_what_a_newer_rowq_installed_is_refused(empty_database: str, session: Connection) -> None:
+    migrate.migrate(empty_database)
+    insert = "insert into rowq_migration values ('x', 'ora-0002-second', systimestamp)"
+    dialect_of(session).execute(session, insert)
+    for refused in (migrate.migrate, migrate.rollback):
+        with pytest.raises(migrate.SchemaNewer, match="RQ804"):
+            refused(empty_database)
+    assert migrate.status(empty_database).newer == ("ora-0002-second",)
+
+
+@pytest.mark.parametrize("right", RIGHTS[1:])
+def test_an_owner_that_lacks_a_right_is_told_which_are_needed(
+    server: OracleServer, empty_database: str, right: str
+) -> None:
+    server.tell(f"revoke {right} from {owner_in(empty_database)}")
+    with pytest.raises(migrate.MissingPrivilege, match="RQ803 missing_privilege"):
+        migrate.migrate(empty_database)
+    server.tell(f"grant {right} to {owner_in(empty_database)}")
+    assert migrate.migrate(empty_database).applied == (1,)
+    works(empty_database)
+
+
+def test_an_owner_without_a_quota_is_told(server: OracleServer, empty_database: str) -> None:
+    owner = owner_in(empty_database)
+    ((space,),) = server.ask(
+        "select u.default_tablespace from dba_users u where u.username = :owner", owner=owner
+    )
+    server.tell(f'alter user {owner} quota 0 on "{space}"')
+    with pytest.raises(migrate.MissingPrivilege, match="RQ803 missing_privilege: ORA-01950"):
+        migrate.migrate(empty_database)
+
+
+def test_a_server_that_is_too_old_is_refused(
+    empty_database: str, session: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = Release.text
+    monkeypatch.setattr(
+        Release, "text", lambda own, name: text(own, name).replace("dbms_db_version.version", "18")
+    )
+    with pytest.raises(migrate.ServerTooOld, match=r"RQ801(.|\n)*19c or newer"):
+        migrate.migrate(empty_database)
+    assert objects(session) == []

@@ -1,0 +1,196 @@
+"""Plans and costs on Oracle: ranges of an index in its order, no sort, and nothing read whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.engine_only.oracle.plans import Plan, plans, reads
+from tests.engines.base import Connection
+from tests.engines.oracle import OracleServer
+from tests.helpers.calls import call, die, one, send, take, take_one
+from tests.helpers.dialects import dialect_of
+from tests.stored_times import expire_claim, pass_seconds
+
+Open = Callable[..., Connection]
+
+LARGE = 20_000
+"""Messages in a large queue."""
+
+LOCKING = {
+    "dequeue_fast": ("ROWQ_READY", "ROWQ_READY_PK", ("PART_ID", "LANE", "SEQ")),
+    "promote": ("ROWQ_DELAYED", "ROWQ_DELAYED_PK", ("PART_ID", "DUE_AT")),
+    "reap": ("ROWQ_CLAIM", "ROWQ_CLAIM_PK", ("PART_ID", "CLAIM_ID")),
+    "archive": ("ROWQ_FINISHED", "ROWQ_FINISHED_PK", ("PART_ID", "FINISH_ID")),
+}
+"""Table that a routine takes rows from, the index that gives their order, and the range of it."""
+
+
+def fill(connection: Connection, queue: str, count: int, **settings: object) -> None:
+    """Enqueue many small messages."""
+    for _ in range(count // 5000):
+        messages = [{"body": "x", **settings}] * 5000
+        call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+
+
+def every_routine(session: Connection, queue: str) -> None:
+    """Call whatever works on messages, with something to do for each."""
+    common = {"queue_name": queue}
+    call(session, "alter_queue", **common, archive_days=1)
+    ids = send(session, queue, *"123456")
+    send(session, queue, "key", dedup_key="key")
+    send(session, queue, "key", dedup_key="key")
+    send(session, queue, "late", delay_seconds=1000)
+    call(session, "peek", **common)
+    for finish in ("release", "retry_later", "fail_now", "complete"):
+        claim = take(session, queue, 2)[0].claim_id
+        call(session, "extend_lease", **common, claim_id=claim)
+        call(session, finish, **common, claim_id=claim)
+    call(session, "list_dead", **common)
+    call(session, "reset", **common)
+    die(session, queue, "dead")
+    call(session, "reset", **common, message_ids=ids)
+    call(session, "cancel", **common, message_ids=ids[3:])
+    call(session, "get_message", **common, message_id=ids[0])
+    expire_claim(session, take_one(session, queue).claim_id)
+    call(session, "reap", **common)
+    pass_seconds(session, queue, 2 * 86_400)
+    for routine in ("promote", "archive", "maintain", "purge_archive", "queue_stats"):
+        call(session, routine, **common)
+    one(session, "dequeue_wait", **common, wait_seconds=0)
+    call(session, "purge_queue", **common, include_dead=True, max_messages=10)
+
+
+@pytest.mark.promise("P13")
+@pytest.mark.parametrize("size", [0, LARGE])
+def test_no_statement_of_a_routine_sorts_or_reads_anything_whole(
+    server: OracleServer, connection: Connection, queue: str, size: int
+) -> None:
+    fill(connection, queue, size)
+    fill(connection, queue, size, delay_seconds=3600)
+    every_routine(connection, queue)
+    found = {plan: list(plan.faults()) for plan in plans(server, connection)}
+    assert len(found) > 50
+    wrong = [f"{faults}\n{plan.shown}" for plan, faults in found.items() if faults]
+    assert not wrong, "\n\n".join(wrong)
+
+
+def locking(server: OracleServer, connection: Connection, routine: str) -> list[Plan]:
+    """Return the plans of the statement by which a routine takes rows."""
+    table = LOCKING[routine][0].lower()
+    return [
+        plan
+        for plan in plans(server, connection)
+        if "for update skip locked" in plan.text
+        and f"from {table} " in plan.text
+        and "order by" in plan.text
+        and "purge" not in plan.text
+    ]
+
+
+@pytest.mark.promise("P05", "P06", "P13")
+@pytest.mark.parametrize("routine", LOCKING)
+def test_rows_are_taken_in_the_order_of_an_index_range_and_never_sorted(
+    server: OracleServer, connection: Connection, queue: str, routine: str
+) -> None:
+    every_routine(connection, queue)
+    _, index, keys = LOCKING[routine]
+    found = locking(server, connection, routine)
+    assert found
+    for plan in found:
+        assert "FOR UPDATE" in plan.operations, plan.shown
+        assert "SORT" not in plan.operations, plan.shown
+        (scan,) = (step for step in plan.steps if step.operation == "INDEX")
+        assert (scan.options, scan.table) == ("RANGE SCAN", index), plan.shown
+        assert all(f'"{key}"' in scan.access for key in keys[:2]), plan.shown
+
+
+@pytest.mark.promise("P13")
+def test_a_plan_that_was_made_while_the_queue_was_empty_is_kept(
+    server: OracleServer, connection: Connection, connect: Open, queue: str
+) -> None:
+    first = connect()
+    send(first, queue, "a")
+    take_one(first, queue)
+    before = {plan.text: plan.steps for plan in locking(server, connection, "dequeue_fast")}
+    fill(connection, queue, LARGE)
+    for session in (first, connect()):
+        assert len(take(session, queue, 50)) == 50
+    for plan in locking(server, connection, "dequeue_fast"):
+        assert before.get(plan.text, plan.steps) == plan.steps, plan.shown
+
+
+@pytest.mark.promise("P13")
+def test_the_statistics_of_busy_tables_are_set_and_locked(connection: Connection) -> None:
+    rows = dialect_of(connection).execute(
+        connection,
+        "select s.table_name, s.stattype_locked, s.num_rows from user_tab_statistics s"
+        " where s.table_name in ('ROWQ_MESSAGE', 'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_CLAIM',"
+        " 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_DEDUP', 'ROWQ_FINISHED')",
+    )
+    found = {table: (locked, count) for table, locked, count in rows.fetchall()}
+    assert len(found) == 8
+    assert {locked for locked, _ in found.values()} == {"ALL"}
+    assert all(count >= 10_000 for _, count in found.values())
+
+
+def cost(server: OracleServer, connection: Connection, queue: str) -> int:
+    """Return how many blocks one dequeue reads at least."""
+    found = []
+    for _ in range(5):
+        before = reads(server, connection)
+        assert len(take(connection, queue, 10)) == 10
+        found.append(reads(server, connection) - before)
+    return min(found)
+
+
+@pytest.mark.promise("P13")
+def test_a_dequeue_costs_the_same_beside_a_large_backlog(
+    server: OracleServer, connection: Connection, queue: str
+) -> None:
+    fill(connection, queue, 5000)
+    small = cost(server, connection, queue)
+    fill(connection, queue, LARGE)
+    fill(connection, queue, LARGE, delay_seconds=3600)
+    # One more level of an index, a few times.
+    assert cost(server, connection, queue) <= small * 1.5 + 30
+
+
+@contextmanager
+def snapshot(connection: Connection) -> Iterator[None]:
+    """Hold everything that is deleted from now on as it is."""
+    dialect = dialect_of(connection)
+    dialect.begin(connection, "serializable")
+    dialect.execute(connection, "select count(*) from rowq_meta")
+    yield
+    dialect.rollback(connection)
+
+
+@pytest.mark.promise("P13")
+def test_a_dequeue_costs_the_same_behind_emptied_blocks_and_beside_an_old_snapshot(
+    server: OracleServer, connection: Connection, connect: Open, queue: str
+) -> None:
+    fill(connection, queue, LARGE)
+    fresh = cost(server, connection, queue)
+    with snapshot(connect()):
+        for _ in range(15):
+            claim = take(connection, queue, 1000)[0].claim_id
+            call(connection, "complete", queue_name=queue, claim_id=claim)
+        pass_seconds(connection, queue, 2)
+        one(connection, "maintain", queue_name=queue)
+        # 15,000 rows are some 60 blocks of the index; the floor spares them.
+        assert cost(server, connection, queue) <= fresh * 1.5 + 30
+
+
+@pytest.mark.promise("P13")
+def test_blocks_that_a_backlog_has_emptied_can_be_given_back(
+    server: OracleServer, connection: Connection, queue: str
+) -> None:
+    fill(connection, queue, LARGE)
+    while rows := take(connection, queue, 1000):
+        call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+    dialect_of(connection).execute(connection, "alter index rowq_ready_pk coalesce")
+    fill(connection, queue, 5000)
+    assert cost(server, connection, queue) < 300

@@ -1,0 +1,160 @@
+"""Who may do what on Oracle: an owner with the listed rights, roles with a package, no table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import oracledb
+import pytest
+
+import rowq
+from rowq import migrate
+from rowq.contract import load_contract
+from rowq.doctor.rights import may_call
+from tests.engine_only.oracle.installed import rows
+from tests.engines.base import Connection
+from tests.engines.oracle import RIGHTS, OracleServer, owner_in
+from tests.helpers.calls import call, one, send, take, take_one
+from tests.helpers.dialects import dialect_of
+
+pytestmark = pytest.mark.promise("P16")
+
+PACKAGES = {
+    "producer": "rowq_produce",
+    "consumer": "rowq_consume",
+    "monitor": "rowq_look",
+    "admin": "rowq",
+}
+Enter = Callable[[str | None], Connection]
+
+
+@pytest.fixture
+def enter(server: OracleServer, database_url: str) -> Iterator[Enter]:
+    """Return a function that opens a session of a new account with a role of rowq's, or none."""
+    owner, accounts = owner_in(database_url), list[tuple[Connection, str]]()
+
+    def open_session(role: str | None) -> Connection:
+        url = server.make_account(*([f"rowq_{role}"] if role else []))
+        package = PACKAGES[role or "admin"]
+        server.tell(f"create synonym {owner_in(url)}.rowq for {owner}.{package}")
+        session = server.connect(url)
+        accounts.append((session, url))
+        return session
+
+    yield open_session
+    for session, url in accounts:
+        session.close()
+        server.drop_database(url)
+
+
+def test_the_owner_has_the_listed_rights_and_no_other(connection: Connection) -> None:
+    held = {
+        right.lower() for (right,) in rows(connection, "select p.privilege from session_privs p")
+    }
+    assert held == set(RIGHTS)
+    assert rows(connection, "select p.table_name from user_tab_privs_recd p") == []
+    assert rows(connection, "select r.granted_role from user_role_privs r") == []
+
+
+@pytest.mark.parametrize("role", [*PACKAGES, None])
+def test_a_role_may_call_its_routines_and_no_other(enter: Enter, role: str | None) -> None:
+    session = enter(role)
+    for name, routine in load_contract().routines.items():
+        assert may_call(session, routine) is (role in routine.roles), name
+
+
+@pytest.mark.parametrize("role", [*PACKAGES, None])
+def test_no_role_may_touch_a_table_a_sequence_or_another_package(
+    server: OracleServer, connection: Connection, enter: Enter, role: str | None
+) -> None:
+    owner, session = connection.username.upper(), enter(role)
+    query = "select t.table_name from dba_tables t where t.owner = :owner"
+    for (table,) in server.ask(query, owner=owner):
+        with pytest.raises(oracledb.DatabaseError, match="ORA-"):
+            dialect_of(session).execute(session, f"select 1 from {owner}.{table}")
+        with pytest.raises(oracledb.DatabaseError, match="ORA-"):
+            dialect_of(session).execute(session, f"delete from {owner}.{table}")
+    with pytest.raises(oracledb.DatabaseError, match="ORA-"):
+        dialect_of(session).execute(session, f"select {owner}.rowq_message_seq.nextval from dual")
+    for package in set(PACKAGES.values()) - {PACKAGES.get(role or "", "")}:
+        with pytest.raises(oracledb.DatabaseError, match=r"PLS-00201|PLS-00904"):
+            dialect_of(session).execute(
+                session,
+                f"declare v_rows sys_refcursor; begin {owner}.{package}.version(p_rows => v_rows);"
+                " end;",
+            )
+
+
+def test_public_has_no_right_at_all(server: OracleServer, connection: Connection) -> None:
+    query = (
+        "select p.table_name, p.privilege from dba_tab_privs p"
+        " where p.owner = :owner and p.grantee = 'PUBLIC'"
+    )
+    assert server.ask(query, owner=connection.username.upper()) == []
+
+
+def test_producer_and_consumer_work_together_with_their_own_rights_only(
+    connection: Connection, queue: str, enter: Enter
+) -> None:
+    producer, consumer = enter("producer"), enter("consumer")
+    [sent] = send(producer, queue, "x")
+    row = take_one(consumer, queue)
+    assert row.message_id == sent
+    call(consumer, "complete", queue_name=queue, claim_id=row.claim_id)
+    one(consumer, "maintain", queue_name=queue)
+    assert take(connection, queue) == []
+
+
+def test_an_admin_names_the_owner_in_the_url(
+    server: OracleServer, database_url: str, queue: str
+) -> None:
+    url = server.make_account("rowq_admin")
+    separator = "&" if "?" in url else "?"
+    try:
+        with rowq.connect(f"{url}{separator}owner={owner_in(database_url)}") as client:
+            client.enqueue(queue, 1)
+            assert [message.data for message in client.dequeue_fast(queue)] == [1]
+    finally:
+        server.drop_database(url)
+
+
+def test_granting_again_takes_back_what_a_role_should_not_have(
+    server: OracleServer, empty_database: str
+) -> None:
+    migrate.migrate(empty_database)
+    made = "select p.grantee, p.table_name, p.privilege from user_tab_privs_made p order by 1, 2, 3"
+    with closing(server.connect(empty_database)) as session:
+        right = rows(session, made)
+        for grant in (
+            "grant select on rowq_message to rowq_monitor",
+            "grant execute on rowq to rowq_producer",
+            "grant execute on rowq_produce to public",
+            "revoke execute on rowq_look from rowq_monitor",
+        ):
+            dialect_of(session).execute(session, grant)
+        assert rows(session, made) != right
+        migrate.migrate(empty_database)
+        assert rows(session, made) == right
+
+
+def test_health_says_what_it_may_not_see_and_sees_it_with_the_right(
+    server: OracleServer, empty_database: str
+) -> None:
+    migrate.migrate(empty_database)
+    owner = owner_in(empty_database)
+    with closing(server.connect(empty_database)) as session:
+
+        def horizon() -> str:
+            (row,) = (
+                row for row in call(session, "health") if row.check_name == "clean_up_horizon"
+            )
+            return str(row.detail)
+
+        assert horizon().startswith("unknown: ")
+        try:
+            for view in ("v_$transaction", "v_$session"):
+                server.tell(f"grant select on sys.{view} to {owner}")
+        except oracledb.DatabaseError as error:
+            pytest.skip(f"the given account may not pass on rights to views of SYS: {error}")
+        assert not horizon().startswith("unknown: ")

@@ -1,0 +1,115 @@
+"""The script for SQL*Plus and SQLcl, and the sources themselves, install what migrate does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import oracledb
+import pytest
+
+from rowq import migrate
+from rowq.migrate.oracle.sql import units
+from rowq.resources import sql_directory
+from tests.engine_only.oracle.installed import rows, snapshot, sqlplus, works
+from tests.engines.base import Connection
+from tests.engines.oracle import OracleServer
+from tests.static.plsql.gate import is_client
+
+
+@pytest.fixture
+def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
+    """Return a session of the owner of an empty schema."""
+    with closing(server.connect(empty_database)) as connection:
+        yield connection
+
+
+def run_as_sqlplus_would(session: Connection, text: str) -> None:
+    """Run the units of a script up to the first error, without the lines for SQL*Plus itself."""
+    plain = "\n".join(line for line in text.splitlines() if not is_client(line))
+    with closing(session.cursor()) as cursor:
+        for unit in units(plain):
+            cursor.execute(unit)
+
+
+def sources() -> str:
+    """Return what install.sql runs as one text."""
+    folder = sql_directory() / "oracle"
+    lines = (folder / "install.sql").read_text(encoding="utf-8").splitlines()
+    names = [line.removeprefix("@@") for line in lines if line.startswith("@@")]
+    assert len(names) > 20
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+def test_the_script_installs_the_same_however_often_it_is_run(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    whole = snapshot(session)
+    migrate.rollback(empty_database)
+    for _ in range(2):
+        run_as_sqlplus_would(session, migrate.script("oracle"))
+        assert snapshot(session) == whole
+    logged = rows(session, "select g.operation, g.hostname from rowq_migration_log g")
+    assert logged == [("apply", "script")]
+    assert migrate.migrate(empty_database).applied == ()
+    assert migrate.status(empty_database).drift == ()
+    works(empty_database)
+
+
+def test_a_script_that_broke_off_is_run_again_from_its_beginning(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    whole = snapshot(session)
+    migrate.rollback(empty_database)
+    text = migrate.script("oracle")
+    for part in (3, 2):
+        broken = "\n".join(text.splitlines()[: len(text.splitlines()) // part])
+        complete = broken[: broken.rindex("\n/\n") + 3]
+        run_as_sqlplus_would(session, complete)
+    run_as_sqlplus_would(session, text)
+    assert snapshot(session) == whole
+
+
+def test_the_sources_install_the_same_but_for_the_bookkeeping(
+    empty_database: str, session: Connection
+) -> None:
+    run_as_sqlplus_would(session, sources())
+    works(empty_database)
+    ours = snapshot(session)["sources"]
+    migrate.migrate(empty_database)
+    assert snapshot(session)["sources"] == ours
+    assert migrate.status(empty_database).drift == ()
+    works(empty_database)
+
+
+def test_a_script_with_a_package_that_does_not_compile_ends_with_an_error(
+    session: Connection,
+) -> None:
+    head = "create or replace package body rowq_look as\n"
+    text = migrate.script("oracle")
+    assert head in text
+    with pytest.raises(oracledb.DatabaseError, match="ORA-20700: rowq did not compile"):
+        run_as_sqlplus_would(session, text.replace(head, head + "nonsense;\n"))
+
+
+@pytest.mark.parametrize("way", ["script", "sources"])
+def test_sqlplus_installs_the_same(empty_database: str, session: Connection, way: str) -> None:
+    migrate.migrate(empty_database)
+    whole = snapshot(session)
+    migrate.rollback(empty_database)
+    text = "@install.sql" if way == "sources" else migrate.script("oracle")
+    done = sqlplus(empty_database, text)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert migrate.migrate(empty_database).applied == ((1,) if way == "sources" else ())
+    assert snapshot(session) == whole
+    works(empty_database)
+
+
+def test_sqlplus_stops_at_the_first_error(empty_database: str, session: Connection) -> None:
+    head = "create or replace package body rowq_look as\n"
+    done = sqlplus(empty_database, migrate.script("oracle").replace(head, head + "nonsense;\n"))
+    assert done.returncode != 0
+    assert "ORA-20700" in done.stdout + done.stderr
+    assert rows(session, "select count(*) from rowq_migration") == [(0,)]

@@ -1,0 +1,139 @@
+"""LOBs, texts and lists as Oracle has them: inline, long, empty, in bytes and in characters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+import oracledb
+import pytest
+
+import rowq
+from rowq.engines.oracle import ENGINE
+from tests.engines.base import Connection
+from tests.helpers.calls import bodies, call, one, send, take, take_one
+from tests.helpers.dialects import dialect_of
+
+LENGTHS = (1, 1999, 2000, 2001, 3999, 4000, 4001, 8000, 32_766, 32_767, 32_768, 200_000)
+"""Around the ends of a varchar2 of SQL, of what a LOB keeps in its row, and of a bind."""
+
+SECUREFILES = """
+    select l.table_name, l.column_name, l.securefile, l.in_row, l.cache
+    from user_lobs l
+    where l.table_name in ('ROWQ_MESSAGE', 'ROWQ_ARCHIVE')
+    """
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("character", ["x", "é", "🐘"])
+def test_a_body_of_any_length_comes_out_whole_in_both_ways_of_a_call(
+    connection: Connection, queue: str, character: str
+) -> None:
+    texts = [character * (length // len(character.encode())) or character for length in LENGTHS]
+    client = rowq.Queue(connection)
+    for text in texts:
+        client.enqueue(queue, text=text, headers={"h": text})
+    rows = take(connection, queue, len(texts))
+    assert bodies(rows) == texts
+    assert [row.headers for row in rows] == [{"h": text} for text in texts]
+    call(connection, "release", queue_name=queue, claim_id=rows[0].claim_id)
+    assert [message.body for message in client.dequeue_fast(queue, len(texts))] == texts
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("length", LENGTHS)
+def test_bytes_of_any_length_come_out_whole(
+    connection: Connection, queue: str, length: int
+) -> None:
+    client = rowq.Queue(connection)
+    client.enqueue(queue, bytes(length))
+    (message,) = client.dequeue_fast(queue)
+    assert message.body_binary == bytes(length)
+
+
+@pytest.mark.promise("P20")
+def test_an_empty_body_is_kept_as_an_empty_lob_and_none_as_null(
+    connection: Connection, queue: str
+) -> None:
+    for arguments in ({"body": ""}, {"body_binary": b""}, {}):
+        one(connection, "enqueue", queue_name=queue, **arguments)
+    rows = take(connection, queue, 3)
+    assert [(row.body, row.body_binary) for row in rows] == [("", None), (None, b""), (None, None)]
+
+
+@pytest.mark.promise("P20")
+def test_names_are_counted_in_characters_and_not_in_bytes(
+    connection: Connection, queue_name: str
+) -> None:
+    name = "é" * 80 + queue_name[-20:]
+    assert one(connection, "create_queue", queue_name=name).outcome == "created"
+    key = "🐘" * 200
+    one(connection, "enqueue", queue_name=name, dedup_key=key, message_type=key)
+    row = take_one(connection, name, worker_name=key)
+    assert row.message_type == key
+
+
+def test_bodies_are_securefiles_in_their_row_as_far_as_they_fit(connection: Connection) -> None:
+    rows = dialect_of(connection).execute(connection, SECUREFILES).fetchall()
+    assert len(rows) == 7
+    assert {(securefile, in_row) for _, _, securefile, in_row, _ in rows} == {("YES", "YES")}
+    assert {cache for table, *_, cache in rows if table == "ROWQ_MESSAGE"} == {"YES"}
+
+
+def test_a_caller_in_plsql_has_a_list_of_ids(connection: Connection, queue: str) -> None:
+    ids = send(connection, queue, *"abc")
+    claim = take(connection, queue, 3)[0].claim_id
+    block = """
+        declare
+            v_rows sys_refcursor;
+            v_id   number;
+            v_word varchar2(20 char);
+        begin
+            rowq.complete(
+                p_queue_name  => :queue,
+                p_claim_id    => :claim,
+                p_message_ids => rowq.ids(rowq_ids(:first, :second)),
+                p_rows        => v_rows
+            );
+            loop
+                fetch v_rows into v_id, v_word;
+                exit when v_rows%notfound;
+                :words := :words || v_word || ' ';
+            end loop;
+            close v_rows;
+        end;
+        """
+    with closing(connection.cursor()) as cursor:
+        words = cursor.var(str)
+        values = {"queue": queue, "claim": claim, "first": ids[0], "second": ids[1]}
+        cursor.execute(block, {**values, "words": words})
+    assert words.getvalue() == "completed completed "
+    assert take_one_left(connection, queue, claim) == {ids[2]: "completed"}
+
+
+def take_one_left(connection: Connection, queue: str, claim: int) -> dict[int, str]:
+    """Complete what a claim still holds; return the outcome of each message."""
+    rows = call(connection, "complete", queue_name=queue, claim_id=claim)
+    return {row.message_id: row.outcome for row in rows}
+
+
+@pytest.mark.promise("P15")
+def test_errors_have_a_number_of_their_own_and_begin_with_the_contract_s(
+    connection: Connection, queue: str
+) -> None:
+    calls: dict[int, Callable[[], object]] = {
+        20701: lambda: take(connection, f"{queue} "),
+        20711: lambda: take(connection, queue, 0),
+        20721: lambda: call(connection, "complete", queue_name=queue, claim_id=-1),
+    }
+    for number, wrong in calls.items():
+        with pytest.raises(oracledb.DatabaseError) as caught:
+            wrong()
+        assert caught.value.args[0].code == number
+        assert str(caught.value).startswith(f"ORA-{number}: RQ{number - 20000} ")
+        refusal = ENGINE.refusal(caught.value)
+        assert refusal is not None
+        assert "ORA-" not in str(refusal)
+    send(connection, queue, "x")
+    with pytest.raises(oracledb.DatabaseError, match="ORA-20704: RQ704 "):
+        call(connection, "drop_queue", queue_name=queue)

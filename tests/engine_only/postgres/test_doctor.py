@@ -1,0 +1,50 @@
+"""rowq doctor for accounts that are no administrators."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from rowq.doctor import Status
+from rowq.doctor.rights import rights
+from tests.engines.base import Connection
+
+
+@pytest.fixture
+def account(connection: Connection) -> Iterator[str]:
+    """Return a role that may do nothing; the session becomes itself again at the end."""
+    name = f"rowq_test_{uuid.uuid4().hex[:8]}"
+    connection.execute(sql.SQL("create role {}").format(sql.Identifier(name)))
+    yield name
+    connection.execute("reset session authorization")
+    connection.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize(
+    ("role", "status", "words"),
+    [
+        (None, Status.FAILED, "has no role of rowq's"),
+        ("producer", Status.WARNING, "those of producer; "),
+        ("consumer", Status.WARNING, "those of consumer; "),
+        ("monitor", Status.WARNING, "those of monitor; "),
+        ("admin", Status.OK, "may call all "),
+    ],
+)
+def test_the_role_of_an_account_is_found_by_calls_that_change_nothing(
+    connection: Connection, account: str, role: str | None, status: Status, words: str
+) -> None:
+    name = sql.Identifier(account)
+    if role:
+        grant = sql.SQL("grant {} to {}")
+        connection.execute(grant.format(sql.Identifier(f"rowq_{role}"), name))
+    connection.execute(sql.SQL("set session authorization {}").format(name))
+    (check,) = rights(connection)
+    assert check.status is status
+    assert check.detail.startswith(words)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("select 1 from rowq.queue")

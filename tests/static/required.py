@@ -1,0 +1,20 @@
+"""A check whose programs are missing: a visible skip, or a failure where they must be there."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+def need(missing: str | None, variable: str) -> None:
+    """Go on where nothing is missing; otherwise skip, or fail where the variable is set.
+
+    missing: why the check cannot run here and what to do about it, None when it can. variable: the
+    name of the environment's variable that makes its absence a failure.
+    """
+    if missing is None:
+        return
+    if os.environ.get(variable):
+        pytest.fail(f"{variable} is set, but {missing}")
+    pytest.skip(f"{missing}; with {variable}=1 this is a failure")

@@ -1,0 +1,100 @@
+"""The tests for Oracle that no server has run: their SQL is grammar, their table names tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rowq.doctor.oracle import ENGINE
+from tests.engine_only.oracle.test_settings import STRANGE
+from tests.engines.oracle_session import spelled
+from tests.helpers import oracle_tables
+from tests.static.plsql import gate, tools
+from tests.static.plsql.gate import Script
+from tests.static.required import need
+from tests.static.sources import ROOT
+from tests.static.test_plsql import REQUIRED
+
+PITFALLS = 16
+PAGE = ROOT / "tests" / "engine_only" / "oracle" / "README.md"
+MODULES = sorted(
+    [
+        *(ROOT / "tests" / "engine_only" / "oracle").glob("*.py"),
+        *(ROOT / "tests" / "engines").glob("oracle*.py"),
+        *(ROOT / "tests" / "helpers").glob("oracle*.py"),
+    ]
+)
+STATEMENT = re.compile(
+    r"\s*(?:select|insert into|update|delete from|merge into|declare|begin|lock table"
+    r"|alter index|create table|drop table)\s.*",
+    re.DOTALL,
+)
+NO_SQL = re.compile(r"\s*(?:begin rowq\.\{|select \(\?!|insert into \.\*|select nonsense)")
+"""Beginnings of texts that are put together elsewhere, or are patterns."""
+
+
+def texts(module: Path) -> Iterator[str]:
+    """Yield every text of a module that is a statement, values put in by name."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    parts = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in node.values
+    }
+    for node in ast.walk(tree):
+        text = ""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            text = node.value
+        elif isinstance(node, ast.JoinedStr):
+            text = "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values
+            )
+        if STATEMENT.fullmatch(text) and not NO_SQL.match(text) and "{" not in text:
+            yield text
+
+
+def script(name: str, text: str) -> Script:
+    """Return a statement as the gate reads it, with a name in place of every bind."""
+    bound = re.sub(r"(?<![:\w]):(\w+)", r"x\1", spelled(text))
+    return Script(name, f"{bound.strip()}\n/\n")
+
+
+def statements() -> list[Script]:
+    """Return all statements of the tests and of the doctor."""
+    found = [
+        script(f"{module.name} {number}", text)
+        for module in MODULES
+        for number, text in enumerate(texts(module))
+    ]
+    moves = [
+        oracle_tables._MOVE.format(table=table, part="part_id = 1", which=which, how=how)
+        for table, which, how in oracle_tables._SHIFTS
+    ]
+    looks = [ENGINE.now, ENGINE.version, *(setting.query for setting in ENGINE.settings)]
+    sets = [f"alter session set {one}" for some in STRANGE.values() for one in some]
+    return [*found, *(script(text[:40], text) for text in (*moves, *looks, *sets))]
+
+
+def test_there_is_something_to_read() -> None:
+    assert len(statements()) > 80
+
+
+@pytest.mark.timeout(900)
+def test_every_statement_of_the_tests_is_accepted_by_the_grammar() -> None:
+    need(tools.missing(), REQUIRED)
+    assert not gate.check(statements())
+
+
+def test_every_test_that_the_table_of_pitfalls_names_exists() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_/]+\.py)(?:::(\w+))?`", page)
+    assert len(re.findall(r"^\| \d+ \|", page, re.MULTILINE)) == PITFALLS
+    assert len(named) > PITFALLS
+    for path, name in named:
+        text = (ROOT / "tests" / path).read_text(encoding="utf-8")
+        assert not name or f"\ndef {name}(" in text, name
