@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from itertools import count
@@ -18,15 +18,16 @@ from random import Random
 from rowq.contract import Routine, load_contract
 from rowq.resources import sql_directory
 from tests.chaos import callers as program
-from tests.chaos.callers import Caller
+from tests.chaos.callers import Caller, accepts
 from tests.chaos.mortal import Mortal
 from tests.chaos.prepared import Picture, Prepared
-from tests.chaos.trial import Trial
+from tests.chaos.trial import KEEPS_HOUSE, Trial
 from tests.dice import AGAIN
 from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import call
 from tests.helpers.dialects import dialect_of
 
+ROOT = Path(__file__).parents[2]
 SECONDS = 60
 _numbers = count()
 
@@ -49,16 +50,22 @@ class Stand:
             there = {str(name) for (name,) in dialect_of(connection).execute(connection, query)}
         return sorted(there & {path.stem for path in folder.glob("*.sql")})
 
-    def prepare(self, dice: Random) -> list[Trial]:
-        """Return a trial of each routine, in a transaction of the caller's now and then."""
+    def tables_of_messages(self) -> list[str]:
+        """Return those which a call comes to after it has begun."""
+        return [table for table in self.tables() if table not in {"meta", "queue"}]
+
+    def prepare(self, names: Iterable[str], dice: Random) -> list[Trial]:
+        """Return a trial of each of these routines, some in a transaction of the caller's."""
         with closing(self.mortal.server.connect(self.url)) as connection:
-            return [self._trial(connection, one, dice) for one in self.routines.values()]
+            return [self._trial(connection, self.routines[one], dice) for one in names]
 
     def _trial(self, connection: Connection, routine: Routine, dice: Random) -> Trial:
-        prepared = Prepared(connection, f"{routine.name} {next(_numbers)}")
+        # The others' queues keep the day that these may purge.
+        days = 1 if routine.group == KEEPS_HOUSE else 30
+        prepared = Prepared(connection, f"{routine.name} {next(_numbers)}", days)
         before = Picture.of(connection, prepared)
         if routine.name not in self._after:
-            twin = Prepared(connection, f"{routine.name} {next(_numbers)}")
+            twin = Prepared(connection, f"{routine.name} {next(_numbers)}", days)
             call(connection, routine.name, **twin.arguments(routine))
             self._after[routine.name] = Picture.of(connection, twin)
         in_transaction = routine.kind != "procedure" and dice.random() < 0.3
@@ -100,8 +107,8 @@ class Stand:
         path = self.room / "calls.json"
         path.write_text(program.as_text([one.caller for one in trials]))
         pipe = subprocess.PIPE
-        command = [sys.executable, program.__file__, self.url, str(path)]
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        command = [sys.executable, "-m", program.__name__, self.url, str(path)]
+        with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
             said, told = process.stdout, process.stdin
             assert said is not None
             assert told is not None
@@ -139,6 +146,7 @@ class Stand:
 
     def judge(self, trials: list[Trial], where: str) -> None:
         """Let every trial say what is wrong with what is left; nobody else may be connected."""
+        wait_until(lambda: accepts(self.url), "the server is back", SECONDS)
         with closing(self.mortal.server.connect(self.url)) as connection:
             wait_until(
                 lambda: dialect_of(connection).other_sessions(connection) == 0,

@@ -1,7 +1,7 @@
 """Sessions that each call one routine of the contract at the same time.
 
-As a program, `callers.py <url> <file>`, it does so in a process of its own, which can be killed.
-The file says what to call, and each line of its output is the place of a call that has ended.
+As a program, `python -m tests.chaos.callers <url> <file>`, it does so in a process of its own, to
+be killed. The file says what to call; each line of output is the place of a call that has ended.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from rowq.contract import Routine, load_contract
 from rowq.engines import engine_for_url
+from rowq.errors import CannotConnect
 from tests.engines.base import Connection
 from tests.helpers.calls import Row, call
 from tests.helpers.dialects import dialect_of
@@ -70,6 +71,15 @@ class Caller:
             self.rows = call(self.connection, self.routine.name, **self.arguments)
         except Exception as error:
             self.error = error
+
+
+def accepts(url: str) -> bool:
+    """Return whether the server takes a session."""
+    try:
+        engine_for_url(url).connect(url).close()
+    except CannotConnect:
+        return False
+    return True
 
 
 def as_text(callers: Sequence[Caller]) -> str:

@@ -25,16 +25,17 @@ DAYS_AGO = 3 * 86_400
 class Prepared:
     """One queue, and the history of what was done to it.
 
+    archive_days: some of its finished messages are older than one day.
     ids: its messages in the order of their coming. claim_id: a claim that holds some of them.
     """
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: Connection, name: str, archive_days: int) -> None:
         self.name = name
         self.recorder = Recorder()
         self.ids: list[int] = []
         self._queue = Queue(connection)
         self._queue.create_queue(
-            name, archive_days=1, lease_seconds=LEASE_SECONDS, backoff_base_seconds=0
+            name, archive_days=archive_days, lease_seconds=LEASE_SECONDS, backoff_base_seconds=0
         )
         self._send(NewMessage(), count=6)
         self._finish("complete", 2)
@@ -51,6 +52,10 @@ class Prepared:
         self._finish("complete", 2)
         self.claim_id = self.lease(3)[0].claim_id
         self.take_census(connection)
+
+    def use(self, connection: Connection) -> None:
+        """Go on in another session."""
+        self._queue = Queue(connection)
 
     def arguments(self, routine: Routine) -> dict[str, Any]:
         """Return what to call a routine with: what it requires, and what makes it do more.

@@ -18,7 +18,7 @@ from tests.dice import dice, limit, times
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(limit(300))]
 
-MESSAGES = 3000
+MESSAGES = 10_000
 
 
 class Weather(threading.Thread):
@@ -36,7 +36,7 @@ class Weather(threading.Thread):
 
     def run(self) -> None:
         kinds: list[Callable[[], None]] = [self.cut, self.break_off, self.stall, self.delay]
-        while not self._ended.wait(self._dice.uniform(0.02, 0.2)):
+        while not self._ended.wait(self._dice.uniform(0.01, 0.1)):
             kind = self._dice.choice(kinds)
             self.done[kind.__name__] = self.done.get(kind.__name__, 0) + 1
             kind()

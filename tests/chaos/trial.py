@@ -37,6 +37,7 @@ class Trial:
 
     def faults(self, connection: Connection) -> Iterator[str]:
         """Say what is wrong: with the error, with what is stored, and with what comes of it."""
+        self.prepared.use(connection)
         yield from self._strange_error()
         now = Picture.of(connection, self.prepared)
         if not self._may_be(now):

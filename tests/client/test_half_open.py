@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -49,12 +50,18 @@ def impatient_url(between: Relay, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return a URL through the relay whose connections end after a second or two of silence."""
     if engine_for_url(between.url).name == "postgres":
         options = "keepalives_idle=1&keepalives_interval=1&keepalives_count=1&tcp_user_timeout=2000"
-        return f"{between.url}&{options}"
+        return with_options(between.url, options)
     monkeypatch.setattr(sockets, "IDLE_SECONDS", 1)
     monkeypatch.setattr(sockets, "INTERVAL_SECONDS", 1)
     monkeypatch.setattr(sockets, "PROBES", 1)
     monkeypatch.setattr(sockets, "SILENT_SECONDS", 2)
     return between.url
+
+
+def with_options(url: str, options: str) -> str:
+    """Return a URL with more parameters."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(query="&".join(filter(None, [parts.query, options]))))
 
 
 def option(connection: Connection, name: str) -> int:
@@ -116,18 +123,16 @@ def test_who_waits_for_a_message_notices_that_the_server_is_gone(
 
 
 def test_a_server_that_accepts_and_says_nothing_is_no_connection(between: Relay) -> None:
-    mark = "&" if "?" in between.url else "?"
     between.stall()
     with pytest.raises(rowq.CannotConnect):
-        rowq.connect(f"{between.url}{mark}connect_timeout=2")
+        rowq.connect(with_options(between.url, "connect_timeout=2"))
 
 
 def test_the_time_to_connect_does_not_limit_the_calls_after_it(
     between: Relay, connection: Connection, queue_name: str
 ) -> None:
     rowq.Queue(connection).create_queue(queue_name)
-    mark = "&" if "?" in between.url else "?"
-    with rowq.connect(f"{between.url}{mark}connect_timeout=2") as queue:
+    with rowq.connect(with_options(between.url, "connect_timeout=2")) as queue:
         assert queue.dequeue_wait(queue_name, wait_seconds=3) == []
         assert between.accepted == 1
 
@@ -145,7 +150,7 @@ def test_a_reply_that_breaks_off_anywhere_is_no_reply(
             assert [one.message_id for one in broken.peek(queue_name, 10)] == whole, (after, AGAIN)
             wait_until(lambda: between.lost > lost, "the reply is cut")  # noqa: B023 - ends here
         for after in (0, 1, 5):
-            there = len(queue.peek(queue_name, 1000))
+            there = len(broken.peek(queue_name, 1000))
             between.cut_next_reply(after)
             with pytest.raises(rowq.ConnectionLost):
                 broken.enqueue(queue_name, BODY)
