@@ -5,7 +5,7 @@ ROWQ_TEST_DIRECTORY names the directory they write in.
 
 import os
 import signal
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def note_then_wait(message: rowq.Message) -> None:
     """Write it down and wait until the test says go."""
     note(message)
     while not (directory() / "go").exists():
-        time.sleep(0.01)
+        threading.Event().wait(0.01)  # time.sleep does not go with a faked clock
 
 
 def die_once(message: rowq.Message) -> None:

@@ -1,8 +1,11 @@
-"""A relay in front of a server that can lose the reply to a request the server has carried out."""
+"""A relay in front of a server that can do to connections what networks do."""
 
 import contextlib
+import ctypes
 import socket
+import struct
 import threading
+import time
 from collections.abc import Iterator
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
@@ -11,70 +14,142 @@ from psycopg.conninfo import conninfo_to_dict
 from rowq.engines import engine_for_url
 
 _PORTS = {"mysql": 3306, "oracle": 1521, "sqlserver": 1433}
+_SO_ATTACH_FILTER = 26
+_RETURN_NOTHING = struct.pack("HBBI", 0x06, 0, 0, 0)
+"""A packet filter of one instruction, which lets no packet in."""
 
 
 class Relay:
-    """Passes bytes on, until told to lose a reply.
+    """Passes bytes on, until told to do something else.
 
     url: of the same database, through this relay.
-    lost: how many replies were lost so far.
+    accepted, requests, lost: how many connections were made so far, how often a client sent
+        something, and how many replies were lost.
+    delay_seconds: how long every piece is kept back on its way, in both directions.
     """
 
     def __init__(self, url: str) -> None:
         self._upstream, self.url, self._listener = _open(url)
-        self._lose = threading.Event()
+        self._cut_after: int | None = None
         self._refuse = threading.Event()
-        self._sockets: list[socket.socket] = []
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self._lock = threading.Lock()
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self.delay_seconds = 0.0
+        self.accepted = 0
+        self.requests = 0
         self.lost = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
     def lose_next_reply(self) -> None:
         """Carry the next request to the server, wait for its reply, and close without a word."""
-        self._lose.set()
+        self.cut_next_reply(0)
+
+    def cut_next_reply(self, after: int) -> None:
+        """Close in the middle of the next reply, when so many bytes of it have passed."""
+        with self._lock:
+            self._cut_after = after
 
     def refuse(self, *, connections: bool) -> None:
         """Close new connections at once, or accept them again."""
         (self._refuse.set if connections else self._refuse.clear)()
 
+    def stall(self) -> None:
+        """Let nothing pass, while everything stays open and whoever calls is answered."""
+        self._flowing.clear()
+
+    def go_on(self) -> None:
+        """Let pass what waits, and everything after it."""
+        self._flowing.set()
+
+    def vanish(self) -> None:
+        """Be silent to the clients of now, as a machine that is gone: no packet is acknowledged."""
+        instruction = ctypes.create_string_buffer(_RETURN_NOTHING)
+        program = struct.pack("HP", 1, ctypes.addressof(instruction))
+        with self._lock:
+            for client, _ in self._pairs:
+                client.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
+
     def cut(self) -> None:
         """Close every connection that is open now."""
-        sockets, self._sockets = self._sockets, []
-        for one in sockets:
+        with self._lock:
+            pairs, self._pairs = self._pairs, []
+        for one in (one for pair in pairs for one in pair):
             _close(one)
+
+    def calm(self) -> None:
+        """Pass everything on again."""
+        self.delay_seconds = 0.0
+        with self._lock:
+            self._cut_after = None
+        self.refuse(connections=False)
+        self.go_on()
 
     def close(self) -> None:
         """End the relay."""
         _close(self._listener)
+        self.go_on()
         self.cut()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                self._flowing.wait()
                 if self._refuse.is_set():
                     client.close()
                     continue
-                server = _connect(self._upstream)
-                self._sockets += [client, server]
-                threading.Thread(target=self._requests, args=(client, server), daemon=True).start()
-                threading.Thread(target=self._replies, args=(client, server), daemon=True).start()
+                self._pass_on(client)
+
+    def _pass_on(self, client: socket.socket) -> None:
+        """Connect a client with the server; when that is away, close."""
+        try:
+            server = _connect(self._upstream)
+        except OSError:
+            client.close()
+            return
+        with self._lock:
+            self._pairs.append((client, server))
+            self.accepted += 1
+        for pump in (self._requests, self._replies):
+            threading.Thread(target=pump, args=(client, server), daemon=True).start()
 
     def _requests(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(65536):
+                self._hold_back()
                 server.sendall(data)
+                self.requests += 1
         _close(server)
 
     def _replies(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := server.recv(65536):
-                if self._lose.is_set():
-                    self._lose.clear()
-                    self.lost += 1
+                self._hold_back()
+                left = self._passes(len(data))
+                client.sendall(data[:left])
+                if left < len(data):
                     break
-                client.sendall(data)
         _close(client)
         _close(server)
+
+    def _hold_back(self) -> None:
+        self._flowing.wait()
+        if self.delay_seconds:
+            time.sleep(self.delay_seconds)
+
+    def _passes(self, size: int) -> int:
+        """Return how many bytes of a reply may pass."""
+        with self._lock:
+            if self._cut_after is None:
+                return size
+            if self._cut_after > size:
+                self._cut_after -= size
+                return size
+            left, self._cut_after = self._cut_after, None
+            self.lost += 1
+            return min(left, size - 1)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rowq import NewMessage, Queue
+from rowq import NewMessage, Queue, RowqError
 from rowq.engines import engine_for_url
 from tests.concurrency.history import Recorder
 from tests.engines.base import Connection, Server, wait_until
@@ -19,11 +19,17 @@ class SessionLost(Exception):  # noqa: N818 - it reads as what it says
     """The session, or the server, was killed while a call was on its way."""
 
 
+class TryAgain(Exception):  # noqa: N818 - it reads as what it says
+    """A call failed with an error that says: nothing has happened, try again."""
+
+
 @dataclass
 class Run:
     """What the sessions of one run share.
 
-    deadlocks: names of sessions whose own transaction was ended by one, where engines have them.
+    may_be_asked_again: whether calls may fail with errors that say so, as during a migration.
+    asked_again: these errors. deadlocks: names of sessions whose own transaction was ended by one,
+        where engines have them.
     stop: set when they are to come to an end. producing: how many producers are still at it.
     """
 
@@ -36,6 +42,8 @@ class Run:
     alive: dict[str, int] = field(default_factory=dict)
     errors: list[BaseException] = field(default_factory=list)
     deadlocks: list[str] = field(default_factory=list)
+    may_be_asked_again: bool = False
+    asked_again: list[str] = field(default_factory=list)
 
 
 class Actor(ABC):
@@ -69,6 +77,8 @@ class Actor(ABC):
         try:
             return function()
         except Exception as error:
+            if self.may_try_again(error):
+                raise TryAgain from error
             if not self.is_lost(error):
                 raise
             self.run.recorder.record(start, self.name, action, claim_id, known=False, **what)
@@ -85,6 +95,15 @@ class Actor(ABC):
     def is_lost(self, error: Exception) -> bool:
         """Return whether an error says that this session is gone."""
         return isinstance(error, SessionLost) or self._engine.is_connection_lost(error)
+
+    def may_try_again(self, error: Exception) -> bool:
+        """Return whether an error says so where the run allows it, and note it."""
+        allowed = self.run.may_be_asked_again and not self.is_lost(error)
+        retryable = isinstance(error, RowqError) and error.retryable
+        if allowed and (retryable or self._engine.is_passing(error)):
+            self.run.asked_again.append(f"{type(error).__name__}: {error}")
+            return True
+        return False
 
     def connect(self) -> None:
         """Open a session, as soon as the server takes one."""
@@ -118,7 +137,11 @@ class Actor(ABC):
     def _take_turn(self) -> bool:
         try:
             return self.act()
+        except TryAgain:
+            return True
         except Exception as error:
+            if self.may_try_again(error):
+                return True
             if not self.is_lost(error):
                 raise
             self.connect()

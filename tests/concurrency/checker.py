@@ -15,7 +15,15 @@ from tests.concurrency.history import Event
 
 FINISHES = frozenset({"complete", "retry_later", "release", "fail_now"})
 GIVES_ATTEMPT_BACK = frozenset({"release", "rollback"})
-LAST_STATES = frozenset({"completed", "cancelled"})
+LAST_STATES = frozenset({"completed", "cancelled", "purged"})
+_PLACES = {
+    **dict.fromkeys(LAST_STATES),
+    "retrying": "delayed",
+    "dead": "dead",
+    "released": "ready",
+    "reset": "ready",
+}
+"""Where a message is after an outcome, as a census says it."""
 
 
 @dataclass(slots=True)
@@ -80,6 +88,21 @@ class Record:
             ends += [one.start for one in everything if one.action == "expire"]
         lease.live_until = min([lease.live_until, *ends])
 
+    def around(self, event: Event) -> tuple[Event | None, Event | None]:
+        """Return the census before and after a call, if nothing else happened between them."""
+        then = now = None
+        for one in self.history:
+            if one.action == "census" and one.end <= event.start:
+                then = one
+            elif one.action == "census" and one.start >= event.end:
+                now = one
+                break
+        if then and now:
+            between = (one for one in self.history if one.end > then.end and one.start < now.start)
+            if any(one is not event for one in between):
+                return None, None
+        return then, now
+
     def effects(self, message: int) -> Iterator[tuple[Event, str]]:
         """Yield the calls on a message that are known to have taken effect."""
         for event, outcome in self.finishes[message]:
@@ -108,7 +131,7 @@ def no_double_lease(record: Record) -> Iterator[str]:
 
 
 def completed_once(record: Record) -> Iterator[str]:
-    """A message is completed or cancelled once."""
+    """A message is completed, cancelled or purged once."""
     for message in record.finishes:
         ends = [outcome for _, outcome in record.effects(message) if outcome in LAST_STATES]
         if len(ends) > 1:
@@ -116,7 +139,7 @@ def completed_once(record: Record) -> Iterator[str]:
 
 
 def not_delivered_after_completion(record: Record) -> Iterator[str]:
-    """A completed message is never delivered again."""
+    """A completed, cancelled or purged message is never delivered again."""
     for message, leases in record.leases.items():
         ends = [one.end for one, outcome in record.effects(message) if outcome in LAST_STATES]
         if ends and any(lease.dequeue.start > min(ends) for lease in leases):
@@ -164,7 +187,7 @@ def attempts_count_leases(record: Record) -> Iterator[str]:
 
 
 def nothing_lost(record: Record) -> Iterator[str]:
-    """In = done + cancelled + ready + delayed + leased + dead, each message in one place."""
+    """In = done + cancelled + purged + ready + delayed + leased + dead, each in one place."""
     for census in (event for event in record.history if event.action == "census"):
         places: dict[int, list[str]] = defaultdict(list)
         for message, state in census.results:
@@ -199,6 +222,26 @@ def only_known_messages(record: Record) -> Iterator[str]:
             yield f"message {message} was delivered before it was enqueued"
 
 
+def whole_or_not_at_all(record: Record) -> Iterator[str]:
+    """A call that was lost has done all that it would have done, or nothing.
+
+    Only where a census before and after it show its messages, and no other call was about them.
+    """
+    for event in (one for one in record.history if not one.known):
+        then, now = record.around(event)
+        if then is None or now is None:
+            continue
+        was, found = dict(then.results), dict(now.results)
+        moves = {
+            message
+            for message, outcome in event.results
+            if _PLACES.get(str(outcome), was.get(message)) != was.get(message)
+        }
+        left = {message for message in moves if was.get(message) == found.get(message)}
+        if left and left != moves:
+            yield f"{event.action} was broken off halfway: it left {sorted(left)} where they were"
+
+
 RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     no_double_lease,
     completed_once,
@@ -207,6 +250,7 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     attempts_count_leases,
     nothing_lost,
     only_known_messages,
+    whole_or_not_at_all,
 )
 
 

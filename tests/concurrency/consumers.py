@@ -134,6 +134,8 @@ class TransactionalConsumer(Consumer):
 
     def _may_be_repeated(self, error: Exception) -> bool:
         """Whether a deadlock has ended the transaction, which only its owner can begin again."""
+        if self.may_try_again(error):
+            return True
         meets_deadlocks = not dialect_of(self.connection).is_free_of_deadlocks
         lost = self.is_lost(error)
         return meets_deadlocks and not lost and self._engine.is_passing(error)

@@ -40,10 +40,14 @@ class Event:
 
 
 class Recorder:
-    """Collects the events of all sessions; any thread may record."""
+    """Collects the events of all sessions; any thread may record.
+
+    completed: how many messages calls of `complete` were about so far.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
+        self.completed = 0
         self._events: list[Event] = []
         self._lock = threading.Lock()
 
@@ -65,6 +69,7 @@ class Recorder:
         event = Event(start, end, session, action, claim_id, found, known, lease_seconds)
         with self._lock:
             self._events.append(event)
+            self.completed += len(found) if action == "complete" else 0
 
     def history(self) -> list[Event]:
         """Return all events in the order in which they ended."""

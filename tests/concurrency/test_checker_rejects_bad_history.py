@@ -10,7 +10,7 @@ import pytest
 
 from tests.concurrency import checker
 from tests.concurrency.checker import check, check_order
-from tests.concurrency.history import Event, Recorder, read, write
+from tests.concurrency.history import Event, Recorder, Results, read, write
 
 GOOD = [
     Event(0, 1, "p", "enqueue", None, ((1, 5), (2, 5), (3, 5), (4, 5), (5, 5))),
@@ -41,6 +41,14 @@ def bad(*more: Event, without: Callable[[Event], bool] = lambda _: False) -> lis
 def is_census(event: Event) -> bool:
     return event.action == "census"
 
+
+BROKEN_OFF = [
+    Event(0, 1, "p", "enqueue", None, ((1, 5), (2, 5), (3, 5))),
+    Event(2, 3, "a", "dequeue", 10, ((1, 1), (2, 1)), lease_seconds=30),
+    Event(4, 5, "judge", "census", None, ((1, "leased"), (2, "leased"), (3, "ready"))),
+    Event(6, 7, "a", "complete", 10, ((1, "completed"), (2, "completed")), known=False),
+    Event(8, 9, "judge", "census", None, ((2, "leased"), (3, "ready"))),
+]
 
 BAD = {
     "two live leases": (
@@ -77,6 +85,29 @@ BAD = {
         checker.not_delivered_after_completion,
         bad(Event(17.5, 17.8, "b", "dequeue", 13, ((5, 1),), lease_seconds=30)),
         "message 5 was delivered after it was finished",
+    ),
+    "completed and purged": (
+        checker.completed_once,
+        bad(Event(15, 16, "p", "purge_queue", None, ((1, "purged"),))),
+        "message 1 was finished 2 times: completed, purged",
+    ),
+    "delivered after a purge": (
+        checker.not_delivered_after_completion,
+        bad(
+            Event(15.5, 15.6, "p", "purge_queue", None, ((4, "purged"),)),
+            Event(16, 17, "b", "dequeue", 13, ((4, 3),), lease_seconds=30),
+        ),
+        "message 4 was delivered after it was finished",
+    ),
+    "a purged message that is still there": (
+        checker.nothing_lost,
+        bad(Event(15.5, 15.6, "p", "purge_queue", None, ((4, "purged"),))),
+        "message 4 is in ['delayed'] and was finished 1 times",
+    ),
+    "a call broken off halfway": (
+        checker.whole_or_not_at_all,
+        BROKEN_OFF,
+        "complete was broken off halfway: it left [2] where they were",
     ),
     "a late finish accepted": (
         checker.late_finish_refused,
@@ -189,6 +220,17 @@ def test_a_lost_complete_leaves_open_whether_the_message_is_still_there() -> Non
     gone = Event(18, 19, "judge", "census")
     assert check(bad(lost)) == []
     assert check(bad(lost, gone, without=is_census)) == []
+
+
+@pytest.mark.parametrize("found", [((3, "ready"),), ((1, "leased"), (2, "leased"), (3, "ready"))])
+def test_a_lost_call_may_have_done_everything_or_nothing(found: Results) -> None:
+    *begun, census = BROKEN_OFF
+    assert check([*begun, replace(census, results=found)]) == []
+
+
+def test_a_lost_call_between_others_is_not_judged_as_a_whole() -> None:
+    other = Event(6, 7, "b", "release", 10, ((2, "released"),))
+    assert list(checker.whole_or_not_at_all(checker.Record([*BROKEN_OFF, other]))) == []
 
 
 def test_a_lost_dequeue_may_have_counted_an_attempt() -> None:

@@ -8,7 +8,6 @@ all at once: no deadlock, no error, nothing lost, nothing done twice.
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -18,11 +17,15 @@ from tests.concurrency.actors import Producer, Run
 from tests.concurrency.checker import check, check_order
 from tests.concurrency.consumers import Consumer
 from tests.concurrency.history import Recorder
-from tests.concurrency.stage import SEED, count, drain, kill_now_and_then, perform
+from tests.concurrency.stage import count, drain, kill_now_and_then, perform
+from tests.dice import SEED
 from tests.engines.base import Connection, Server
 
 VARIABLE = "ROWQ_LONG_RUN_ON"
 LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb").split(",")
+
+# A loaded machine takes its time; who hangs is found by completing nothing, see stage.py.
+pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
@@ -49,11 +52,9 @@ def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_doubl
     if not {server.name, server.product} & set(LONG_RUN_ON):
         pytest.skip(f"the long run is for {LONG_RUN_ON}; to have it here: {VARIABLE}={server.name}")
     Queue(connection).create_queue(queue_name, backoff_base_seconds=0)
-    started = time.monotonic()
     run = Run(server, database_url, queue_name, Recorder())
     history = perform(run, 100_000, tmp_path, kill_now_and_then(run))
     assert count(history, "enqueue") >= 100_000
-    assert time.monotonic() - started < (60 if server.product == "postgres" else 120)
 
 
 @pytest.mark.promise("P05")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rowq.migrate import migrate
+from tests import dice
 from tests.engines.base import Connection, Server, Unavailable
 from tests.engines.provide import REQUIRED_VARIABLE, Servers, required
 
@@ -25,6 +26,8 @@ MIGRATIONS = re.compile(r"/tests/migrations/")
 INTERLEAVINGS = re.compile(r"/tests/interleavings/")
 # They kill a server of their own, whose version does not matter.
 ONE_OF_EACH = re.compile(r"/tests/chaos/")
+# They draw by chance.
+DICED = re.compile(r"/tests/(?:chaos|concurrency)/")
 OUTCOMES = ("passed", "failed", "error", "skipped")
 
 
@@ -58,8 +61,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say which servers are at hand, and why others are not."""
-    return config.stash[SERVERS].outlook
+    """Say what draws the same once more, which servers are at hand, and why others are not."""
+    return [dice.AGAIN, *config.stash[SERVERS].outlook]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -92,8 +95,10 @@ def _only_engine(path: str) -> str | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show with a test that failed what deadlocks its server met meanwhile, where it tells."""
+    """Show with a test that failed its seed, and the deadlocks that its server tells of."""
     report = yield
+    if report.failed and DICED.search(item.path.as_posix()):
+        report.sections.append(("the same once more", dice.AGAIN))
     server: Any = getattr(item, "funcargs", {}).get("server")
     if report.failed and hasattr(server, "deadlocks_since"):
         began_at = datetime.fromtimestamp(call.start, UTC)

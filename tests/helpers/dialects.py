@@ -21,6 +21,7 @@ class Dialect(Protocol):
     is_free_of_deadlocks: whether the routines never meet one. Elsewhere they try again by
         themselves, and one that reaches a caller is an error of that call.
     archive_table: the name of the table that keeps finished messages.
+    can_interrupt: whether a statement of another session can be ended without that session.
     savepoints_give_back: whether a row is free as soon as its lock is rolled back to a savepoint,
         and not at the end of the transaction only.
     """
@@ -31,6 +32,8 @@ class Dialect(Protocol):
     def archive_table(self) -> str: ...
     @property
     def is_free_of_deadlocks(self) -> bool: ...
+    @property
+    def can_interrupt(self) -> bool: ...
     @property
     def savepoints_give_back(self) -> bool: ...
 
@@ -71,6 +74,15 @@ class Dialect(Protocol):
 
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
         """Let a session wait no longer than this for a lock; then a statement of it fails."""
+
+    def hold_table(self, connection: Connection, table: str) -> None:
+        """Let nobody else read or write a table of rowq's until give_table."""
+
+    def give_table(self, connection: Connection) -> None:
+        """Let others have it again."""
+
+    def interrupt(self, connection: Connection, other: Connection) -> None:
+        """End the statement that another session is executing, and not that session."""
 
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Open a transaction that can be prepared under a name."""

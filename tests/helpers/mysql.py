@@ -99,6 +99,18 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
         """Let a session wait no longer than this for a row; then a statement of it fails."""
         connection.cursor().execute(f"set session innodb_lock_wait_timeout = {seconds}")
 
+    def hold_table(self, connection: Connection, table: str) -> None:
+        """Let nobody else read or write a table of rowq's until give_table."""
+        self.execute(connection, f"lock tables rowq.{table} write")
+
+    def give_table(self, connection: Connection) -> None:
+        """Let others have it again."""
+        self.execute(connection, "unlock tables")
+
+    def interrupt(self, connection: Connection, other: Connection) -> None:
+        """End the statement that another session is executing, and not that session."""
+        self.execute(connection, f"kill query {other.thread_id()}")
+
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Open a transaction that can be prepared under a name."""
         cursor = connection.cursor()

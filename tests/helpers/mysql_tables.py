@@ -66,6 +66,7 @@ class MysqlTables:
 
     archive_table = "rowq.archive"
     is_free_of_deadlocks = False
+    can_interrupt = True
     savepoints_give_back = False
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:

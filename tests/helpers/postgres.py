@@ -83,6 +83,19 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
         """Let a session wait no longer than this for a lock; then a statement of it fails."""
         connection.execute(f"set lock_timeout = '{seconds}s'".encode())
 
+    def hold_table(self, connection: Connection, table: str) -> None:
+        """Let nobody else read or write a table of rowq's until give_table."""
+        self.begin(connection)
+        self.execute(connection, f"lock table rowq.{table} in access exclusive mode")
+
+    def give_table(self, connection: Connection) -> None:
+        """Let others have it again."""
+        self.rollback(connection)
+
+    def interrupt(self, connection: Connection, other: Connection) -> None:
+        """End the statement that another session is executing, and not that session."""
+        self.execute(connection, "select pg_cancel_backend(%s)", [other.info.backend_pid])
+
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Open a transaction that can be prepared under a name."""
         del name

@@ -56,6 +56,7 @@ class PostgresTables:
 
     archive_table = "rowq.archive"
     is_free_of_deadlocks = True
+    can_interrupt = True
     savepoints_give_back = True
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:

@@ -98,6 +98,19 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
         """Let a session wait no longer than this for a lock; then a statement of it fails."""
         self.execute(connection, f"set lock_timeout {int(seconds * 1000)}")
 
+    def hold_table(self, connection: Connection, table: str) -> None:
+        """Let nobody else read or write a table of rowq's until give_table."""
+        self.begin(connection)
+        self.execute(connection, f"select top (0) 1 from rowq.{table} with (tablockx, holdlock)")
+
+    def give_table(self, connection: Connection) -> None:
+        """Let others have it again."""
+        self.rollback(connection)
+
+    def interrupt(self, connection: Connection, other: Connection) -> None:
+        """Refuse: a statement is ended by its own client, or with its session."""
+        raise NotImplementedError
+
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Raise: a prepared transaction needs the operating system's coordinator."""
         raise NotImplementedError(name)

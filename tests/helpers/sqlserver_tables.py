@@ -49,6 +49,7 @@ class SqlserverTables:
 
     archive_table = "rowq.archived"
     is_free_of_deadlocks = False
+    can_interrupt = False
     savepoints_give_back = False
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:

@@ -22,7 +22,7 @@ from rowq.arguments import check_argument
 from rowq.contract import load_contract
 from rowq.engines.base import Engine, Row
 from rowq.engines.mysql_url import connection_parameters
-from rowq.engines.sockets import has_input
+from rowq.engines.sockets import end_when_silent, has_input
 from rowq.errors import (
     CannotConnect,
     DriverMissing,
@@ -93,8 +93,10 @@ class MysqlEngine(Engine):
         pymysql = _driver()
         parameters = connection_parameters(url)
         try:
-            return pymysql.connect(
+            connection = pymysql.connect(
                 **parameters,
+                # The driver's connect_timeout ends with the first packet.
+                read_timeout=parameters["connect_timeout"],
                 charset=_CHARACTER_SET,
                 autocommit=True,
                 init_command=_READ_COMMITTED,
@@ -102,6 +104,9 @@ class MysqlEngine(Engine):
             )
         except (pymysql.Error, OSError, RuntimeError, UnicodeError) as error:
             raise CannotConnect(f"MySQL: {_text_of(error)}") from error
+        connection._read_timeout = None
+        end_when_silent(connection._sock.fileno())
+        return connection
 
     async def connect_async(self, url: str) -> Any:  # noqa: ARG002 - said for every URL
         _only_synchronous()

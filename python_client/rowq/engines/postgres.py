@@ -18,7 +18,13 @@ from typing import Any
 from rowq.arguments import check_argument
 from rowq.contract import load_contract
 from rowq.engines.base import Engine, Row
-from rowq.engines.sockets import has_input
+from rowq.engines.sockets import (
+    IDLE_SECONDS,
+    INTERVAL_SECONDS,
+    PROBES,
+    SILENT_SECONDS,
+    has_input,
+)
 from rowq.errors import (
     REFUSALS,
     CannotConnect,
@@ -31,9 +37,10 @@ from rowq.errors import (
 _DEFAULTS = {
     "fallback_application_name": "rowq",
     "connect_timeout": "10",
-    "keepalives_idle": "30",
-    "keepalives_interval": "10",
-    "keepalives_count": "3",
+    "keepalives_idle": str(IDLE_SECONDS),
+    "keepalives_interval": str(INTERVAL_SECONDS),
+    "keepalives_count": str(PROBES),
+    "tcp_user_timeout": str(SILENT_SECONDS * 1000),
 }
 _COMMITS_INSIDE_TRANSACTION = "2D000"
 _CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import UTC, datetime
 
 from rowq.errors import QueueNotFound, StaleClaim
 from rowq.messages import Message
@@ -16,9 +15,6 @@ from rowq.worker.stats import WorkerStats
 from rowq.worker.verdicts import apply_verdicts, count
 
 _FLUSH_SECONDS = 0.5
-# The heartbeat's longest interval when the lease is the queue's and its length can only be
-# estimated from this machine's clock.
-_LONGEST_GUESS_SECONDS = 10.0
 
 
 class HeldMessage(Message):
@@ -41,11 +37,18 @@ class HeldMessage(Message):
 
 
 class LiveClaim:
-    """A claim and its messages; `lock` is held while its state in the database is changed."""
+    """A claim and its messages; `lock` is held while its state in the database is changed.
 
-    def __init__(self, context: Context, messages: list[Message], asked_at: float) -> None:
-        """Take over what dequeue returned; `asked_at` is the monotonic time before that call."""
+    How much of the lease is left is reckoned in monotonic time from before the call that gave it,
+    never from lease_until: this machine's clock may be wrong.
+    """
+
+    def __init__(
+        self, context: Context, messages: list[Message], asked_at: float, lease_seconds: int
+    ) -> None:
+        """Take over what a dequeue for `lease_seconds` returned; it was made at `asked_at`."""
         self._context = context
+        self._lease_seconds = lease_seconds
         self._name = context.settings.queue_name
         self.lock = threading.RLock()
         self.claim_id = messages[0].claim_id
@@ -54,7 +57,7 @@ class LiveClaim:
         self._open = {message.message_id for message in messages}
         self._verdicts: dict[int, Verdict] = {}
         self._flush_at = float("inf")
-        self._set_lease(messages[0].lease_until, asked_at)
+        self._set_lease(asked_at)
 
     @property
     def heartbeat_due(self) -> bool:
@@ -94,20 +97,19 @@ class LiveClaim:
 
     def extend(self, queue: Queue) -> None:
         """Extend the lease, or learn that the claim is lost."""
-        lease_seconds = self._context.settings.lease_seconds
         with self.lock:
             asked_at = time.monotonic()
             try:
-                lease = self._context.persist(
+                self._context.persist(
                     lambda: queue.extend_lease(
-                        self._name, self.claim_id, lease_seconds=lease_seconds
+                        self._name, self.claim_id, lease_seconds=self._lease_seconds
                     )
                 )
             except (StaleClaim, QueueNotFound) as error:
                 self.lost = True
                 log.warning("claim %d is lost: %s", self.claim_id, error)
             else:
-                self._set_lease(lease.lease_until, asked_at)
+                self._set_lease(asked_at)
 
     def is_held(self, queue: Queue) -> bool:
         """Whether the claim is still ours; asks the database when the lease may have run out."""
@@ -126,12 +128,6 @@ class LiveClaim:
                 told = self._context.persist(lambda: queue.release(self._name, self.claim_id, rest))
                 self._context.counter.add(count(told))
 
-    def _set_lease(self, lease_until: datetime, asked_at: float) -> None:
-        given = self._context.settings.lease_seconds
-        if given is not None:
-            length, beat = float(given), given / 3
-        else:
-            length = max(1.0, (lease_until - datetime.now(UTC)).total_seconds())
-            beat = min(length / 3, _LONGEST_GUESS_SECONDS)
-        self._extend_at = asked_at + beat
-        self._expires_at = asked_at + length
+    def _set_lease(self, asked_at: float) -> None:
+        self._extend_at = asked_at + self._lease_seconds / 3
+        self._expires_at = asked_at + self._lease_seconds

@@ -15,6 +15,8 @@ from rowq.worker.transactional import TransactionalWork
 
 # A claim that was still uncommitted during one round's maintain is seen after the next round's.
 _EMPTY_ROUNDS = 2
+# How long the length of the queue's own leases is taken for known.
+_SETTING_SECONDS = 60.0
 
 
 class Consumer:
@@ -25,6 +27,8 @@ class Consumer:
         self._context = context
         self._handler = handler
         self._keeper = keeper
+        self._queue_lease_seconds = 0
+        self._look_again_at = 0.0
         self._worker_name = context.settings.name_of_thread(number)
 
     def run(self) -> None:
@@ -59,16 +63,26 @@ class Consumer:
 
     def _take(self) -> LiveClaim | None:
         settings = self._context.settings
+        lease_seconds = settings.lease_seconds or self._setting()
         asked_at = time.monotonic()
         messages = self._context.persist(
             lambda: self._queue.dequeue_fast(
                 settings.queue_name,
                 settings.batch_size,
                 worker_name=self._worker_name,
-                lease_seconds=settings.lease_seconds,
+                lease_seconds=lease_seconds,
             )
         )
-        return LiveClaim(self._context, messages, asked_at) if messages else None
+        return LiveClaim(self._context, messages, asked_at, lease_seconds) if messages else None
+
+    def _setting(self) -> int:
+        """Return the length of the queue's own leases, as of the last minute."""
+        if time.monotonic() >= self._look_again_at:
+            name = self._context.settings.queue_name
+            stats = self._context.persist(lambda: self._queue.queue_stats(name, max_count=1))
+            self._queue_lease_seconds = stats[0].lease_seconds
+            self._look_again_at = time.monotonic() + _SETTING_SECONDS
+        return self._queue_lease_seconds
 
     def _is_drained(self) -> bool:
         """Whether nothing is ready, due or in any worker's hands, after a round of maintain.

@@ -51,7 +51,8 @@ class Worker:
 
         handler             a callable, or "module:function"; with processes it must be importable
         batch_size          most messages per claim
-        lease_seconds       length of the lease, extended while handlers run; None: the queue's
+        lease_seconds       length of the lease, extended while handlers run; None: the queue's,
+                            looked up once a minute
         threads             handlers at a time in this process, each thread with its own connection
         processes           0: work here; else so many child processes, restarted when they die
         transactional       handler and completion share one transaction per claim

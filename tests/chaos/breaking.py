@@ -1,0 +1,159 @@
+"""Every routine of the contract is stopped at one table, to be broken off there.
+
+A table is held, so that each call stops when it comes to it, after whatever it did before. Then all
+of them are broken off at once; trial.py judges what they leave.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from random import Random
+
+from rowq.contract import Routine, load_contract
+from rowq.resources import sql_directory
+from tests.chaos import callers as program
+from tests.chaos.callers import Caller, accepts
+from tests.chaos.mortal import Mortal
+from tests.chaos.prepared import Picture, Prepared
+from tests.chaos.trial import KEEPS_HOUSE, Trial
+from tests.dice import AGAIN
+from tests.engines.base import Connection, wait_until
+from tests.helpers.calls import call
+from tests.helpers.dialects import dialect_of
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 60
+_numbers = count()
+
+
+class Stand:
+    """A server, its database, and one picture of what each routine does when it is left alone."""
+
+    def __init__(self, mortal: Mortal, url: str, room: Path) -> None:
+        self.mortal = mortal
+        self.url = url
+        self.room = room
+        self.routines = load_contract().of(mortal.server.engine)
+        self._after: dict[str, Picture] = {}
+
+    def tables(self) -> list[str]:
+        """Return the names of rowq's tables, as far as they are what files say they are."""
+        folder = sql_directory() / self.mortal.server.engine / "tables"
+        with closing(self.mortal.server.connect(self.url)) as connection:
+            query = "select table_name from information_schema.tables where table_schema = 'rowq'"
+            there = {str(name) for (name,) in dialect_of(connection).execute(connection, query)}
+        return sorted(there & {path.stem for path in folder.glob("*.sql")})
+
+    def tables_of_messages(self) -> list[str]:
+        """Return those which a call comes to after it has begun."""
+        return [table for table in self.tables() if table not in {"meta", "queue"}]
+
+    def prepare(self, names: Iterable[str], dice: Random) -> list[Trial]:
+        """Return a trial of each of these routines, some in a transaction of the caller's."""
+        with closing(self.mortal.server.connect(self.url)) as connection:
+            return [self._trial(connection, self.routines[one], dice) for one in names]
+
+    def _trial(self, connection: Connection, routine: Routine, dice: Random) -> Trial:
+        # The others' queues keep the day that these may purge.
+        days = 1 if routine.group == KEEPS_HOUSE else 30
+        prepared = Prepared(connection, f"{routine.name} {next(_numbers)}", days)
+        before = Picture.of(connection, prepared)
+        if routine.name not in self._after:
+            twin = Prepared(connection, f"{routine.name} {next(_numbers)}", days)
+            call(connection, routine.name, **twin.arguments(routine))
+            self._after[routine.name] = Picture.of(connection, twin)
+        in_transaction = routine.kind != "procedure" and dice.random() < 0.3
+        caller = Caller(self.url, routine, prepared.arguments(routine), in_transaction)
+        return Trial(prepared, caller, before, self._after[routine.name])
+
+    @contextmanager
+    def stopped_at(self, table: str, trials: list[Trial]) -> Iterator[set[str]]:
+        """Hold a table, begin every call, and return the names of those that wait for it.
+
+        The table is free again when the block ends, and the calls have come back.
+        """
+        callers = [one.caller for one in trials]
+        for one in callers:
+            one.connect()
+        with self._held(table):
+            for trial in trials:
+                trial.began_at = trial.prepared.recorder.clock()
+                trial.caller.start()
+            waiting: set[str] = set()
+
+            def all_stop() -> bool:
+                there = self.mortal.server.waiting_sessions()
+                left = [one for one in callers if not one.has_ended]
+                sessions = {self.mortal.server.session_id(one.connection): one for one in left}
+                waiting.clear()
+                waiting.update(sessions[one].routine.name for one in there if one in sessions)
+                return len(waiting) == len(left)
+
+            wait_until(all_stop, f"every call ends or waits for {table}", SECONDS)
+            yield waiting
+        for one in callers:
+            one.wait()
+            one.close()
+
+    @contextmanager
+    def in_a_program(self, table: str, trials: list[Trial]) -> Iterator[subprocess.Popen[str]]:
+        """As stopped_at, with the calls in a process of their own, which is killed in the end."""
+        path = self.room / "calls.json"
+        path.write_text(program.as_text([one.caller for one in trials]))
+        pipe = subprocess.PIPE
+        command = [sys.executable, "-m", program.__name__, self.url, str(path)]
+        with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
+            said, told = process.stdout, process.stdin
+            assert said is not None
+            assert told is not None
+            assert said.readline() == "connected\n"
+            ended: list[str] = []
+            with ThreadPoolExecutor(1) as reader, self._held(table):
+                told.write("go\n")
+                told.flush()
+                for trial in trials:
+                    trial.began_at = trial.prepared.recorder.clock()
+                reader.submit(lambda: ended.extend(iter(said.readline, "")))
+                wait_until(
+                    lambda: len(ended) + len(self.mortal.server.waiting_sessions()) >= len(trials),
+                    f"every call ends or waits for {table}",
+                    SECONDS,
+                )
+                yield process
+                process.kill()
+        for place in map(int, ended):
+            trials[place].caller.rows = []
+        for trial in trials:
+            trial.caller.error = ConnectionAbortedError()
+
+    @contextmanager
+    def _held(self, table: str) -> Iterator[None]:
+        holder = self.mortal.server.connect(self.url)
+        dialect = dialect_of(holder)
+        dialect.hold_table(holder, table)
+        try:
+            yield
+        finally:
+            with suppress(dialect.database_error):  # when the server has died, the lock has too
+                dialect.give_table(holder)
+            holder.close()
+
+    def judge(self, trials: list[Trial], where: str) -> None:
+        """Let every trial say what is wrong with what is left; nobody else may be connected."""
+        wait_until(lambda: accepts(self.url), "the server is back", SECONDS)
+        with closing(self.mortal.server.connect(self.url)) as connection:
+            wait_until(
+                lambda: dialect_of(connection).other_sessions(connection) == 0,
+                "nobody else is connected",
+                SECONDS,
+            )
+            for trial in trials:
+                faults = list(trial.faults(connection))
+                name, error = trial.caller.routine.name, trial.caller.error
+                assert not faults, f"{name}, {where}, {AGAIN}: {faults}; it said {error!r}"

@@ -1,0 +1,174 @@
+"""A queue with messages in every state, made alike as often as wanted, and pictures of it.
+
+The same call on two of them does the same: so what a call that was broken off did to one can be
+compared with what it does to another when it is left alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rowq import Message, NewMessage, Queue, QueueNotFound
+from rowq.contract import Routine
+from tests.concurrency.history import Recorder
+from tests.engines.base import Connection
+from tests.helpers.dialects import dialect_of
+from tests.stored_times import pass_seconds
+
+LEASE_SECONDS = 600
+DAYS_AGO = 3 * 86_400
+
+
+class Prepared:
+    """One queue, and the history of what was done to it.
+
+    archive_days: some of its finished messages are older than one day.
+    ids: its messages in the order of their coming. claim_id: a claim that holds some of them.
+    """
+
+    def __init__(self, connection: Connection, name: str, archive_days: int) -> None:
+        self.name = name
+        self.recorder = Recorder()
+        self.ids: list[int] = []
+        self._queue = Queue(connection)
+        self._queue.create_queue(
+            name, archive_days=archive_days, lease_seconds=LEASE_SECONDS, backoff_base_seconds=0
+        )
+        self._send(NewMessage(), count=6)
+        self._finish("complete", 2)
+        self._finish("fail_now", 2)
+        self.lease(2)
+        self._send(NewMessage(delay_seconds=1), count=2)
+        start = self.recorder.clock()
+        pass_seconds(connection, name, DAYS_AGO)
+        self.recorder.record(start, "judge", "expire")
+        self._queue.archive(name)
+        self._send(NewMessage(dedup_key="taken"), count=1)
+        self._send(NewMessage(priority=3), count=7)
+        self._send(NewMessage(delay_seconds=2 * DAYS_AGO), count=2)
+        self._finish("complete", 2)
+        self.claim_id = self.lease(3)[0].claim_id
+        self.take_census(connection)
+
+    def use(self, connection: Connection) -> None:
+        """Go on in another session."""
+        self._queue = Queue(connection)
+
+    def arguments(self, routine: Routine) -> dict[str, Any]:
+        """Return what to call a routine with: what it requires, and what makes it do more.
+
+        A required parameter that is not known here is a KeyError: say what to give for it.
+        """
+        known = {name: value(self) for name, value in ARGUMENTS.items()}
+        return {
+            one.name: known[one.name]
+            for one in routine.parameters
+            if one.direction == "in" and (one.default is None or one.name in OPTIONAL)
+        } | ({"queue_name": _new(self.name)} if routine.name == "create_queue" else {})
+
+    def take_census(self, connection: Connection) -> None:
+        """Write down where every message is."""
+        start = self.recorder.clock()
+        found = dialect_of(connection).census(connection, self.name)
+        self.recorder.record(start, "judge", "census", None, found)
+
+    def _send(self, message: NewMessage, count: int) -> None:
+        start = self.recorder.clock()
+        sent = self._queue.enqueue_batch(self.name, [message] * count)
+        made = [(one.message_id, message.priority) for one in sent]
+        self.recorder.record(start, "producer", "enqueue", None, made)
+        self.ids += [message_id for message_id, _ in made]
+
+    def lease(self, count: int) -> list[Message]:
+        """Lease messages, and write it down."""
+        start = self.recorder.clock()
+        messages = self._queue.dequeue_fast(self.name, count)
+        if not messages:
+            return []
+        leased = [(one.message_id, one.attempt) for one in messages]
+        claim_id = messages[0].claim_id
+        self.recorder.record(
+            start, "worker", "dequeue", claim_id, leased, lease_seconds=LEASE_SECONDS
+        )
+        return messages
+
+    def _finish(self, how: str, count: int) -> None:
+        claim_id = self.lease(count)[0].claim_id
+        start = self.recorder.clock()
+        rows = getattr(self._queue, how)(self.name, claim_id)
+        told = [(one.message_id, one.outcome) for one in rows]
+        self.recorder.record(start, "worker", how, claim_id, told)
+
+
+ARGUMENTS: Mapping[str, Callable[[Prepared], Any]] = {
+    "queue_name": lambda own: own.name,
+    "claim_id": lambda own: own.claim_id,
+    "message_id": lambda own: own.ids[-1],
+    "message_ids": lambda own: own.ids,
+    "messages": lambda _: [{"body": "new", "dedup_key": "new"}, {"delay_seconds": 900}, {}],
+    "body": lambda _: "new",
+    "dedup_key": lambda _: "new",
+    "lease_seconds": lambda _: 2 * LEASE_SECONDS,
+    "force": lambda _: True,
+    "include_dead": lambda _: True,
+    "wait_seconds": lambda _: 1.0,
+}
+OPTIONAL = frozenset(
+    {"queue_name", "body", "dedup_key", "lease_seconds", "force", "include_dead", "wait_seconds"}
+)
+"""Parameters that are given although they have a default; of the others the default counts."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is stored of a queue: settings, rows by table, and the states of its messages by place.
+
+    created: the settings of the queue that create_queue makes.
+    Messages that are not in Prepared.ids have places from len(ids) on, in no special order.
+    """
+
+    settings: Mapping[str, Any] | None
+    created: Mapping[str, Any] | None
+    rows: Mapping[str, int]
+    states: tuple[str, ...]
+
+    @staticmethod
+    def of(connection: Connection, prepared: Prepared) -> Picture:
+        """Look; nobody else is at work on the queue."""
+        dialect, name = dialect_of(connection), prepared.name
+        found = [*dialect.census(connection, name), *dialect.finished(connection, name)]
+        twice = [one for one, times in Counter(one for one, _ in found).items() if times > 1]
+        assert not twice, f"messages in two places: {twice} of {found}"
+        states = dict(found)
+        new = sorted(states[one] for one in states.keys() - set(prepared.ids))
+        stored = dialect.stored(connection, name)
+        return Picture(
+            settings=_settings(connection, name),
+            created=_settings(connection, _new(name)),
+            rows={table: stored[table] for table in ("message", "dead", "dedup", "archive")},
+            states=(*(states.get(one, "gone") for one in prepared.ids), *new),
+        )
+
+    def is_between(self, before: Picture, after: Picture) -> bool:
+        """Whether each message is where it was before or is after, and nothing else is changed."""
+        places = zip(self.states, before.states, after.states, strict=True)
+        return self.settings == before.settings and all(
+            now in {then, later} for now, then, later in places
+        )
+
+
+def _new(name: str) -> str:
+    """Return the name of the queue that create_queue makes."""
+    return f"{name} new"
+
+
+def _settings(connection: Connection, name: str) -> dict[str, Any] | None:
+    try:
+        (row,) = Queue(connection).queue_stats(name)
+    except QueueNotFound:
+        return None
+    counted = ("queue_name", "oldest_ready_seconds", "ready", "delayed", "leased", "dead")
+    return {name: getattr(row, name) for name in row.__slots__ if name not in counted}

@@ -1,0 +1,131 @@
+"""Every routine of the contract is killed in its middle: nothing is done by half, nothing is lost.
+
+What is broken off is the session, the call, the client, the server's process for a session, or the
+server. The tables at which calls are stopped, and which calls, are drawn.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from rowq.migrate import migrate
+from tests.chaos.breaking import Stand
+from tests.chaos.mortal import Mortal
+from tests.chaos.trial import Trial
+from tests.dice import LENGTH, dice, limit, times
+from tests.engines.base import wait_until
+from tests.helpers.dialects import dialect_of
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(limit(240))]
+
+Break = Callable[[Mortal, list[Trial]], None]
+
+
+@pytest.fixture(scope="module")
+def stand(server: Mortal, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """Return a database with rowq, where every routine is tried."""
+    url = server.server.fresh_database()
+    migrate(url)
+    yield Stand(server, url, tmp_path_factory.mktemp("calls"))
+    server.server.drop_database(url)
+
+
+def waiting(trials: list[Trial]) -> list[Trial]:
+    """Return the trials whose call has not come back."""
+    return [one for one in trials if not one.caller.has_ended]
+
+
+def kill_sessions(mortal: Mortal, trials: list[Trial]) -> None:
+    """End every session that waits, as an administrator would."""
+    for trial in waiting(trials):
+        mortal.server.kill_session(mortal.server.session_id(trial.caller.connection))
+
+
+def interrupt_calls(mortal: Mortal, trials: list[Trial]) -> None:
+    """End every call that waits, and not its session."""
+    with closing(mortal.server.connect(trials[0].caller.url)) as connection:
+        for trial in waiting(trials):
+            dialect_of(connection).interrupt(connection, trial.caller.connection)
+    for trial in trials:
+        trial.caller.wait()
+
+
+def kill_server(mortal: Mortal, trials: list[Trial]) -> None:
+    """Kill the server, as a power failure would."""
+    del trials
+    mortal.crash()
+
+
+def kill_backend(mortal: Mortal, trials: list[Trial]) -> None:
+    """Kill the process of one session: PostgreSQL then ends all the others, and recovers."""
+    left = waiting(trials)
+    if mortal.server.engine != "postgres" or not left:
+        pytest.skip("a session is no process of its own there, or none waits")
+    os.kill(mortal.server.session_id(left[0].caller.connection), signal.SIGKILL)
+    wait_until(lambda: not waiting(trials), "every session is told", 30)
+
+
+BREAKS: list[Break] = [interrupt_calls, kill_backend, kill_server]
+A_FEW = 10
+"""So many routines are tried at once in CI."""
+
+
+def drawn_tries(stand: Stand, what: str) -> Iterator[tuple[str, list[Trial]]]:
+    """Yield a table to stop at, and what to try there: a few routines, or with time all of them."""
+    drawn = dice("broken calls", what, stand.mortal.server.engine)
+    for _ in range(times(1)):
+        table = drawn.choice(stand.tables_of_messages())
+        names = drawn.sample(sorted(stand.routines), min(times(A_FEW), len(stand.routines)))
+        yield table, stand.prepare(names, drawn)
+
+
+@pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08", "P15")
+@pytest.mark.parametrize("break_off", BREAKS, ids=lambda one: one.__name__)
+def test_a_call_that_is_broken_off_has_done_everything_or_nothing(
+    stand: Stand, break_off: Break
+) -> None:
+    _skip_what_cannot_be(stand, break_off)
+    for table, trials in drawn_tries(stand, break_off.__name__):
+        with stand.stopped_at(table, trials) as stopped:
+            break_off(stand.mortal, trials)
+        print(f"{break_off.__name__} at {table}: {len(stopped)} of {len(trials)} calls")
+        stand.judge(trials, f"{break_off.__name__} at {table}")
+
+
+@pytest.mark.promise("P01", "P02", "P03", "P04", "P08")
+def test_a_client_that_is_killed_in_a_call_leaves_everything_or_nothing(stand: Stand) -> None:
+    for table, trials in drawn_tries(stand, "client"):
+        with stand.in_a_program(table, trials) as process:
+            process.kill()
+        stand.judge(trials, f"client at {table}")
+
+
+@pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08", "P15")
+def test_every_routine_of_the_contract_is_killed_at_some_table(stand: Stand) -> None:
+    """None is left out: each is stopped somewhere and killed there, as late in it as can be."""
+    drawn = dice("broken calls", "all", stand.mortal.server.engine)
+    tables = stand.tables_of_messages()
+    drawn.shuffle(tables)
+    # Every call but one begins with the table of the queues, which therefore comes last.
+    rounds = [*(tables if LENGTH > 1 else ["message", "claim"]), "queue", "meta"]
+    left = set(stand.routines)
+    for table in rounds:
+        trials = stand.prepare(sorted(stand.routines if LENGTH > 1 else left), drawn)
+        with stand.stopped_at(table, trials) as stopped:
+            kill_sessions(stand.mortal, trials)
+        stand.judge(trials, f"kill_sessions at {table}")
+        left -= stopped
+    assert left == set()
+
+
+def _skip_what_cannot_be(stand: Stand, break_off: Break) -> None:
+    with closing(stand.mortal.server.connect(stand.url)) as connection:
+        if break_off is interrupt_calls and not dialect_of(connection).can_interrupt:
+            pytest.skip("this engine ends sessions, and no single statement of another one")
+    if break_off is kill_backend and stand.mortal.server.engine != "postgres":
+        pytest.skip("only on PostgreSQL a session is a process, which can be killed")

@@ -1,0 +1,124 @@
+"""Rowq is upgraded, and taken back, while ten sessions work: nobody stops, nothing is lost."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq.migrate import migrate, rollback, status
+from rowq.migrate.frozen import newest_copies
+from rowq.resources import migrations_directory
+from tests.chaos.mortal import Mortal
+from tests.concurrency.actors import Run
+from tests.concurrency.history import Recorder
+from tests.concurrency.stage import count, perform
+from tests.dice import limit, times
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(limit(300))]
+
+MESSAGES = 4000
+_COLUMN = {
+    "postgres": "alter table rowq.queue {} note text",
+    "mysql": "alter table rowq.queue {} note text",
+}
+_MIGRATION = '''
+"""A release after the newest one, made up by a test."""
+
+from rowq.migrate.steps import frozen, statement
+
+__depends__ = {{"{before}"}}
+__rowq_version__ = "99.0.0"
+
+statement("{add};", "{drop};")
+frozen(__file__)
+'''
+
+Change = Callable[[str, int], None]
+
+
+@pytest.fixture
+def next_release(mortal: Mortal, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Make up a release with a column more and every routine anew; return the one before it.
+
+    The database keeps what is installed until somebody migrates.
+    """
+    engine = mortal.server.engine
+    if engine not in _COLUMN:
+        pytest.skip(f"no release is made up for {engine}")
+    before = status(url).installed
+    copy = tmp_path / "migrations"
+    shutil.copytree(migrations_directory(), copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr("rowq.migrate.engines.migrations_directory", lambda: copy)
+    folder = copy / engine / f"{before + 1:04d}"
+    names = _changed_copies(copy / engine, before, folder)
+    (folder / "order.txt").write_text("".join(f"{name}\n" for name in names))
+    (newest,) = (copy / engine).glob(f"*-{before:04d}-*.py")
+    prefix = newest.stem.partition("-")[0]
+    add, drop = (_COLUMN[engine].format(f"{what} column if {there}") for what, there in _HOW)
+    text = _MIGRATION.format(before=newest.stem, add=add, drop=drop)
+    (copy / engine / f"{prefix}-{before + 1:04d}-next.py").write_text(text.lstrip())
+    return before
+
+
+_HOW = (("add", "not exists"), ("drop", "exists"))
+
+
+def _changed_copies(releases: Path, before: int, folder: Path) -> list[str]:
+    """Copy the routines as they are after a release, each with another version in its header."""
+    names = []
+    for name, path in newest_copies(releases, before).items():
+        if name.startswith(("internal/", "routines/")):
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(re.sub(r"(?m)^-- version .*$", "-- version   99", path.read_text()))
+            names.append(name)
+    return names
+
+
+def work_during(
+    mortal: Mortal, url: str, room: Path, changes: Callable[[], None], messages: int = MESSAGES
+) -> None:
+    """Let ten sessions work while something is done to rowq; they may be told to try again."""
+    with rowq.connect(url) as queue:
+        queue.create_queue("orders", backoff_base_seconds=0)
+    run = Run(mortal.server, url, "orders", Recorder(), may_be_asked_again=True)
+    history = perform(run, times(messages), room, changes)
+    print(Counter(run.asked_again))
+    assert count(history, "enqueue") >= messages
+
+
+@pytest.mark.slow
+@pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
+def test_ten_sessions_work_on_while_rowq_is_upgraded_and_taken_back(
+    mortal: Mortal, url: str, tmp_path: Path, next_release: int
+) -> None:
+    newest = next_release + 1
+
+    def change() -> None:
+        for _ in range(times(1)):
+            assert migrate(url).applied == (newest,)
+            assert migrate(url).applied == ()
+            assert rollback(url, to=next_release).rolled_back == (newest,)
+        assert migrate(url).applied == (newest,)
+
+    work_during(mortal, url, tmp_path, change)
+    assert status(url).installed == newest
+    assert status(url).drift == ()
+
+
+@pytest.mark.slow
+@pytest.mark.promise("P01", "P02", "P03", "P04", "P08")
+def test_migrating_again_under_load_disturbs_nobody(
+    mortal: Mortal, url: str, tmp_path: Path
+) -> None:
+    def change() -> None:
+        for _ in range(times(5)):
+            assert migrate(url).applied == ()
+
+    work_during(mortal, url, tmp_path, change, MESSAGES // 2)

@@ -1,0 +1,189 @@
+"""Housekeeping that nobody does for ten minutes, that many do at once, or that is killed."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+
+import pytest
+
+import rowq
+from rowq import NewMessage, Queue
+from tests.chaos.mortal import Mortal
+from tests.concurrency.actors import Actor, Housekeeper, Run
+from tests.concurrency.checker import check
+from tests.concurrency.history import Recorder
+from tests.dice import SEED, dice, limit, times
+from tests.engines.base import Connection, wait_until
+from tests.helpers.dialects import dialect_of
+from tests.stored_times import pass_seconds
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(limit(120))]
+
+TEN_MINUTES = 600
+
+
+class Neglected:
+    """A queue with work for housekeepers, and its history so far.
+
+    delayed, expired: messages whose time has come, and whose lease has run out. done: finished
+    ones, which wait for the archive.
+    """
+
+    def __init__(self, connection: Connection, size: int) -> None:
+        self.recorder = Recorder()
+        self.connection = connection
+        self.queue = Queue(connection)
+        self.queue.create_queue("orders", archive_days=7, lease_seconds=60)
+        self.done = self._send(size)
+        self._lease(len(self.done), "complete")
+        self.expired = self._send(size)
+        for _ in range(10):
+            self._lease(len(self.expired) // 10)
+        self.delayed = self._send(size, delay_seconds=TEN_MINUTES / 2)
+        start = self.recorder.clock()
+        pass_seconds(connection, "orders", TEN_MINUTES)
+        self.recorder.record(start, "judge", "expire")
+
+    def _send(self, size: int, delay_seconds: float | None = None) -> list[int]:
+        messages = [NewMessage(delay_seconds=delay_seconds)] * size
+        start = self.recorder.clock()
+        sent = self.queue.enqueue_batch("orders", messages)
+        self.recorder.record(
+            start, "producer", "enqueue", None, [(one.message_id, 5) for one in sent]
+        )
+        return [one.message_id for one in sent]
+
+    def _lease(self, size: int, finish: str | None = None) -> list[int]:
+        """Lease as many as there are, up to so many, and finish them in a way, or not at all."""
+        start = self.recorder.clock()
+        messages = self.queue.dequeue_fast("orders", size)
+        if not messages:
+            return []
+        claim_id = messages[0].claim_id
+        leased = [(one.message_id, one.attempt) for one in messages]
+        self.recorder.record(start, "worker", "dequeue", claim_id, leased, lease_seconds=60)
+        if finish is not None:
+            start = self.recorder.clock()
+            rows = getattr(self.queue, finish)("orders", claim_id)
+            told = [(one.message_id, one.outcome) for one in rows]
+            self.recorder.record(start, "worker", finish, claim_id, told)
+        return [one.message_id for one in messages]
+
+    def judge(self) -> None:
+        """Drain the queue, compare what is left with nothing, and let the checker judge."""
+        self.take_census()
+        while self._lease(1000, "complete"):
+            pass
+        self.take_census()
+        assert dialect_of(self.connection).census(self.connection, "orders") == []
+        assert check(self.recorder.history()) == []
+
+    def take_census(self) -> None:
+        """Write down where every message is."""
+        start = self.recorder.clock()
+        found = dialect_of(self.connection).census(self.connection, "orders")
+        self.recorder.record(start, "judge", "census", None, found)
+
+    def stored(self) -> dict[str, int]:
+        """Return how many rows each table has."""
+        return dialect_of(self.connection).stored(self.connection, "orders")
+
+    def states(self) -> Counter[str]:
+        """Return how many messages are where."""
+        found = dialect_of(self.connection).census(self.connection, "orders")
+        return Counter(state for _, state in found)
+
+
+@pytest.fixture
+def session(mortal: Mortal, url: str) -> Iterator[Connection]:
+    """Return a session of the tables' owner, in autocommit."""
+    with closing(mortal.server.connect(url)) as connection:
+        yield connection
+
+
+@pytest.mark.promise("P02", "P05", "P09", "P11")
+def test_after_ten_minutes_without_maintain_one_call_brings_everything_up_to_date(
+    session: Connection,
+) -> None:
+    neglected = Neglected(session, 50)
+    done = neglected.queue.maintain("orders")[0]
+    assert (done.promoted, done.reaped, done.archived) == (50, 50, 50)
+    assert neglected.states() == {"ready": 100}
+    # Whose lease ran out is at the front of its priority; the delayed ones come in their order.
+    there = [one.message_id for one in neglected.queue.peek("orders", 100)]
+    assert there == [*neglected.expired, *neglected.delayed]
+    assert neglected.stored()["archive"] == 50
+    neglected.judge()
+
+
+@pytest.mark.promise("P02", "P11")
+def test_consumers_get_what_was_delayed_when_nobody_keeps_house(session: Connection) -> None:
+    neglected = Neglected(session, 50)
+    there = neglected._lease(1000, "complete")
+    assert there == neglected.delayed
+    assert neglected.states() == {"leased": 50}
+    assert neglected.queue.maintain("orders")[0].reaped == 50
+    neglected.judge()
+
+
+@pytest.mark.promise("P02", "P04", "P09", "P11")
+def test_a_worker_catches_up_by_itself_with_what_nobody_did_for_ten_minutes(
+    url: str, session: Connection
+) -> None:
+    neglected = Neglected(session, 50)
+    seen: list[int] = []
+    worker = rowq.Worker(
+        url, "orders", lambda message: seen.append(message.message_id), drain=True, batch_size=50
+    )
+    assert worker.run().processed == 100
+    assert sorted(seen) == sorted([*neglected.expired, *neglected.delayed])
+    wait_until(partial(_archives, neglected), "everything is in the archive")
+    assert neglected.states() == {}
+
+
+def _archives(neglected: Neglected) -> bool:
+    neglected.queue.maintain("orders")
+    return neglected.stored()["archive"] == 150
+
+
+@contextmanager
+def working(actors: list[Actor], run: Run) -> Iterator[None]:
+    """Let sessions act inside the block; raise what went wrong in them."""
+    for actor in actors:
+        actor.thread.start()
+    try:
+        yield
+    finally:
+        run.stop.set()
+        for actor in actors:
+            actor.thread.join(60)
+    if run.errors:
+        raise run.errors[0]
+
+
+@pytest.mark.promise("P02", "P03", "P09", "P11", "P19")
+def test_four_housekeepers_killed_again_and_again_do_everything_once(
+    mortal: Mortal, url: str, session: Connection
+) -> None:
+    drawn = dice("housekeepers")
+    neglected = Neglected(session, min(1000, times(500)))
+    run = Run(mortal.server, url, "orders", neglected.recorder)
+    actors: list[Actor] = [Housekeeper(run, f"housekeeper {one}", SEED) for one in range(4)]
+    kills = 0
+    with working(actors, run):
+        while kills < times(20) or neglected.states()["ready"] < 2 * len(neglected.delayed):
+            assert not run.errors
+            victim = run.alive.get(drawn.choice(actors).name)
+            if victim is not None:
+                mortal.server.kill_session(victim)
+                kills += 1
+            threading.Event().wait(drawn.uniform(0.0, 0.1))
+    while any(one.archived for one in neglected.queue.maintain("orders", 10_000)):
+        pass
+    assert neglected.stored()["archive"] == len(neglected.done)
+    assert neglected.states() == {"ready": 2 * len(neglected.delayed)}
+    neglected.judge()

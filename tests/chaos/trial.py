@@ -1,0 +1,142 @@
+"""Judges a call that was broken off: it has done all that a call does, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rowq import Queue
+from rowq.engines import engine_for_url
+from tests.chaos.callers import Caller
+from tests.chaos.prepared import DAYS_AGO, LEASE_SECONDS, Picture, Prepared
+from tests.concurrency.checker import FINISHES, check
+from tests.concurrency.history import Results
+from tests.engines.base import Connection
+from tests.helpers.dialects import dialect_of
+from tests.stored_times import pass_seconds
+
+KEEPS_HOUSE = "keep house"
+"""The group of routines that may stop halfway: each message is then where it was, or done."""
+_TAKES = frozenset({"dequeue_fast", "dequeue_wait"})
+_SENDS = frozenset({"enqueue", "enqueue_batch"})
+_PRIORITY = 5
+
+
+@dataclass
+class Trial:
+    """One call, the queue that it is about, and what it may leave behind.
+
+    before: the queue without the call. after: the queue with all that the call does.
+    """
+
+    prepared: Prepared
+    caller: Caller
+    before: Picture
+    after: Picture
+    began_at: float = 0.0
+
+    def faults(self, connection: Connection) -> Iterator[str]:
+        """Say what is wrong: with the error, with what is stored, and with what comes of it."""
+        self.prepared.use(connection)
+        yield from self._strange_error()
+        now = Picture.of(connection, self.prepared)
+        if not self._may_be(now):
+            yield f"it is {now}; before it was {self.before}; after it is {self.after}"
+        self._record_call()
+        self.prepared.take_census(connection)
+        if now.settings is not None:
+            _drain(connection, self.prepared)
+            yield from _leftovers(connection, self.prepared)
+        yield from check(self.prepared.recorder.history())
+
+    def _strange_error(self) -> Iterator[str]:
+        """A caller who was broken off is told so by an error that says: try again."""
+        error, engine = self.caller.error, engine_for_url(self.caller.url)
+        if error is None or isinstance(error, ConnectionAbortedError):
+            return
+        refusal = engine.refusal(error)
+        if not (refusal.retryable if refusal else engine.is_passing(error)):
+            yield f"nobody would try again after {error!r}"
+
+    def _may_be(self, now: Picture) -> bool:
+        if self.caller.in_transaction:
+            return now == self.before
+        if self.caller.error is None:
+            return now == self.after
+        if now in (self.before, self.after):
+            return True
+        keeps_house = self.caller.routine.group == KEEPS_HOUSE
+        return keeps_house and now.is_between(self.before, self.after)
+
+    def _record_call(self) -> None:
+        """Write down what the call did, or would have done."""
+        caller, own = self.caller, self.prepared
+        action, known = caller.routine.name, caller.error is None
+        if caller.in_transaction or caller.routine.group == KEEPS_HOUSE:
+            return
+        claim_id: int | None = own.claim_id if action in FINISHES else None
+        results: Results = ()
+        if action in _SENDS:
+            action = "enqueue"
+            results = tuple(
+                (row.message_id, _PRIORITY) for row in caller.rows if row.outcome == "enqueued"
+            )
+        elif action in _TAKES:
+            action, claim_id, results = "dequeue", *self._leased()
+        else:
+            results = tuple(self._changes())
+        own.recorder.record(
+            self.began_at, "caller", action, claim_id, results, known=known,
+            lease_seconds=LEASE_SECONDS,
+        )  # fmt: skip
+
+    def _leased(self) -> tuple[int | None, Results]:
+        rows = self.caller.rows
+        if self.caller.routine.name == "dequeue_wait":
+            leased = [dict(one) for row in rows for one in row.messages or ()]
+        else:
+            leased = [vars(row) for row in rows]
+        found = tuple((int(one["message_id"]), int(one["attempt"])) for one in leased)
+        return (int(leased[0]["claim_id"]) if leased else None), found
+
+    def _changes(self) -> Iterator[tuple[int, str]]:
+        """Yield each message that the call moves, with the outcome that says where to."""
+        words = {"gone": "purged", "delayed": "retrying", "ready": "reset"}
+        if self.caller.routine.name in FINISHES:
+            words["ready"] = "released"
+        places = zip(self.prepared.ids, self.before.states, self.after.states, strict=False)
+        for message_id, then, later in places:
+            if later != then and then not in {"completed", "cancelled"}:
+                yield message_id, words.get(later, later)
+
+
+def _drain(connection: Connection, prepared: Prepared) -> None:
+    """Let everything come due and run out, and complete all that is left, the dead too."""
+    queue, recorder, name = Queue(connection), prepared.recorder, prepared.name
+    queue.resume_queue(name)
+    start = recorder.clock()
+    told = queue.reset(name)
+    results = [(one.message_id, one.outcome) for one in told]
+    recorder.record(start, "judge", "reset", None, results)
+    start = recorder.clock()
+    pass_seconds(connection, name, 3 * DAYS_AGO)
+    recorder.record(start, "judge", "expire")
+    queue.maintain(name, 10_000)
+    while messages := prepared.lease(1000):
+        start = recorder.clock()
+        rows = queue.complete(name, messages[0].claim_id)
+        done = [(one.message_id, one.outcome) for one in rows]
+        recorder.record(start, "judge", "complete", messages[0].claim_id, done)
+    prepared.take_census(connection)
+
+
+def _leftovers(connection: Connection, prepared: Prepared) -> Iterator[str]:
+    """Say what a drained queue should not have."""
+    dialect, name = dialect_of(connection), prepared.name
+    if left := dialect.census(connection, name):
+        yield f"left after the drain: {left}"
+    if keys := dialect.held_keys(connection, name):
+        yield f"keys are held that nobody has: {keys}"
+    kept = {message for message, _ in dialect.finished(connection, name)}
+    if bodies := dialect.bodies(connection, name) - kept:
+        yield f"bodies without a message: {bodies}"

@@ -1,0 +1,231 @@
+"""A network that stalls, drops what it is given, or breaks off in the middle of a reply.
+
+Nothing hangs for ever, nothing is done twice, and whoever lost a lease meanwhile is told so.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+import rowq
+from rowq.engines import engine_for_url, sockets
+from tests.client.proxy import Relay, relay
+from tests.dice import AGAIN, dice, times
+from tests.engines.base import Connection, wait_until
+from tests.stored_times import pass_seconds
+
+BODY = "x" * 300
+needs_filters = pytest.mark.skipif(
+    sys.platform != "linux", reason="silence is made by Linux's packet filters"
+)
+
+
+@pytest.fixture
+def between(database_url: str) -> Iterator[Relay]:
+    """Return a relay to the database."""
+    with relay(database_url) as one:
+        yield one
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+    """Return the queue as seen past the relay, with three messages."""
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name, lease_seconds=60)
+    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=BODY)] * 3)
+    return queue
+
+
+@pytest.fixture
+def impatient_url(between: Relay, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return a URL through the relay whose connections end after a second or two of silence."""
+    if engine_for_url(between.url).name == "postgres":
+        options = "keepalives_idle=1&keepalives_interval=1&keepalives_count=1&tcp_user_timeout=2000"
+        return with_options(between.url, options)
+    monkeypatch.setattr(sockets, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(sockets, "INTERVAL_SECONDS", 1)
+    monkeypatch.setattr(sockets, "PROBES", 1)
+    monkeypatch.setattr(sockets, "SILENT_SECONDS", 2)
+    return between.url
+
+
+def with_options(url: str, options: str) -> str:
+    """Return a URL with more parameters."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(query="&".join(filter(None, [parts.query, options]))))
+
+
+def option(connection: Connection, name: str) -> int:
+    """Return a TCP option of a driver's connection."""
+    descriptor = connection._sock.fileno() if hasattr(connection, "_sock") else connection.fileno()
+    with closing(socket.socket(fileno=os.dup(descriptor))) as one:
+        return one.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+
+
+@needs_filters
+def test_the_system_ends_a_connection_after_a_minute_of_silence(between: Relay) -> None:
+    with rowq.connect(between.url) as queue:
+        connection = queue._session.connection()
+        assert option(connection, "TCP_USER_TIMEOUT") == 60_000
+        assert option(connection, "TCP_KEEPIDLE") == 30
+        assert option(connection, "TCP_KEEPINTVL") == 10
+        assert option(connection, "TCP_KEEPCNT") == 3
+
+
+@needs_filters
+@pytest.mark.promise("P04", "P08")
+def test_a_call_into_silence_is_made_again_on_a_new_connection(
+    between: Relay, impatient_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    with rowq.connect(impatient_url) as half_open:
+        claim_id = half_open.dequeue_fast(queue_name)[0].claim_id
+        between.vanish()
+        assert [one.outcome for one in half_open.complete(queue_name, claim_id)] == ["completed"]
+        between.vanish()
+        with pytest.raises(rowq.ConnectionLost, match="enqueue: whether it took effect is unknown"):
+            half_open.enqueue(queue_name, BODY)
+    assert len(queue.peek(queue_name, 10)) == 2
+
+
+@needs_filters
+@pytest.mark.promise("P02")
+def test_who_waits_for_a_message_notices_that_the_server_is_gone(
+    between: Relay, impatient_url: str, connection: Connection, queue_name: str
+) -> None:
+    other = rowq.Queue(connection)
+    other.create_queue(queue_name)
+    with rowq.connect(impatient_url) as half_open:
+        half_open.version()
+        sent = between.requests
+        taken: list[rowq.Message] = []
+
+        def wait() -> None:
+            taken.extend(half_open.dequeue_wait(queue_name, lease_seconds=60, wait_seconds=3600))
+
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        wait_until(lambda: between.requests > sent, "the call is on its way")
+        between.vanish()
+        # One may go to the session that nobody hears any more, until its lease runs out.
+        for number in range(2):
+            other.enqueue(queue_name, number)
+        waiting.join(60)
+        assert len(taken) == 1
+
+
+def test_a_server_that_accepts_and_says_nothing_is_no_connection(between: Relay) -> None:
+    between.stall()
+    with pytest.raises(rowq.CannotConnect):
+        rowq.connect(with_options(between.url, "connect_timeout=2"))
+
+
+def test_the_time_to_connect_does_not_limit_the_calls_after_it(
+    between: Relay, connection: Connection, queue_name: str
+) -> None:
+    rowq.Queue(connection).create_queue(queue_name)
+    with rowq.connect(with_options(between.url, "connect_timeout=2")) as queue:
+        assert queue.dequeue_wait(queue_name, wait_seconds=3) == []
+        assert between.accepted == 1
+
+
+@pytest.mark.promise("P03", "P04", "P08")
+def test_a_reply_that_breaks_off_anywhere_is_no_reply(
+    between: Relay, queue: rowq.Queue, queue_name: str
+) -> None:
+    drawn = dice("reply that breaks off")
+    with rowq.connect(between.url) as broken:
+        whole = [one.message_id for one in broken.peek(queue_name, 10)]
+        for _ in range(times(20)):
+            lost, after = between.lost, drawn.randint(0, 900)
+            between.cut_next_reply(after)
+            assert [one.message_id for one in broken.peek(queue_name, 10)] == whole, (after, AGAIN)
+            wait_until(lambda: between.lost > lost, "the reply is cut")  # noqa: B023 - ends here
+        for after in (0, 1, 5):
+            there = len(broken.peek(queue_name, 1000))
+            between.cut_next_reply(after)
+            with pytest.raises(rowq.ConnectionLost):
+                broken.enqueue(queue_name, BODY)
+            assert len(queue.peek(queue_name, 1000)) == there + 1
+
+
+@pytest.mark.promise("P04", "P08")
+def test_a_slow_network_changes_nothing_but_the_time(
+    between: Relay, queue: rowq.Queue, queue_name: str
+) -> None:
+    between.delay_seconds = 0.02
+    done: list[int] = []
+    stats = rowq.Worker(
+        between.url, queue_name, lambda message: done.append(message.message_id), drain=True
+    ).run()
+    assert (stats.processed, len(set(done))) == (3, 3)
+    assert queue.queue_stats(queue_name)[0].leased == 0
+
+
+@pytest.mark.promise("P03", "P04", "P08", "P09")
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_worker_behind_a_stalled_network_loses_its_lease_and_is_told_when_it_is_back(
+    between: Relay,
+    queue: rowq.Queue,
+    connection: Connection,
+    queue_name: str,
+    *,
+    transactional: bool,
+) -> None:
+    handling, go_on = threading.Event(), threading.Event()
+
+    def handle(*_: Any) -> None:
+        handling.set()
+        go_on.wait(60)
+
+    worker = rowq.Worker(
+        between.url,
+        queue_name,
+        handle,
+        lease_seconds=3,
+        maintain_seconds=0,
+        idle_min_seconds=60,
+        idle_max_seconds=60,
+        transactional=transactional,
+    )
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        assert handling.wait(30)
+        between.stall()
+        taken = _take_over(queue, connection, queue_name)
+        go_on.set()
+        between.cut()
+        between.go_on()
+        wait_until(lambda: worker.stats.stale == 3, "the worker was told", 30)
+        assert {one.outcome for one in queue.complete(queue_name, taken[0].claim_id)} == {
+            "completed"
+        }
+    finally:
+        go_on.set()
+        worker.stop()
+        thread.join(60)
+    assert worker.stats.processed == 0
+
+
+def _take_over(queue: rowq.Queue, connection: Connection, name: str) -> list[rowq.Message]:
+    """Let the worker's lease run out, and lease what it had."""
+    taken: list[rowq.Message] = []
+
+    def has_all() -> bool:
+        # A heartbeat that was on its way already may come after the first look.
+        pass_seconds(connection, name, 30)
+        queue.maintain(name)
+        taken.extend(queue.dequeue_fast(name, 3, lease_seconds=600))
+        return len(taken) == 3
+
+    wait_until(has_all, "another has the messages", 30)
+    return taken

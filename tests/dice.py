@@ -1,0 +1,38 @@
+"""The dice of the tests that draw by chance: one seed for all of them, and how long they go on."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+
+SEED_VARIABLE = "ROWQ_TEST_SEED"
+"""A number, or `random` for another one with each run."""
+LENGTH_VARIABLE = "ROWQ_TEST_LENGTH"
+"""How many times as long as in CI the tests of faults go on, such as 20."""
+
+
+def _seed() -> int:
+    given = os.environ.get(SEED_VARIABLE, "20261121")
+    return random.SystemRandom().randrange(10**9) if given == "random" else int(given)
+
+
+SEED = _seed()
+LENGTH = float(os.environ.get(LENGTH_VARIABLE, "1"))
+AGAIN = f"{SEED_VARIABLE}={SEED} {LENGTH_VARIABLE}={LENGTH:g}"
+"""What draws the same once more."""
+
+
+def dice(*words: object) -> random.Random:
+    """Return dice of one's own, the same for the same words and seed."""
+    return random.Random(" ".join(map(str, (SEED, *words))))
+
+
+def times(number: int) -> int:
+    """Return how often to do what is done so often in CI."""
+    return max(1, math.ceil(number * LENGTH))
+
+
+def limit(seconds: float) -> float:
+    """Return the time limit of a test that has this one in CI."""
+    return seconds * max(1.0, LENGTH)
