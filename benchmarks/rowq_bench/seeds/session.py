@@ -5,7 +5,6 @@ Statements are the engine's own: parameters are $1, $2 on PostgreSQL and ? on Ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -58,7 +57,7 @@ class Session(Protocol):
     ) -> None:
         """Close it."""
 
-    def run(self, statement: str, *values: Value) -> Sequence[Row]:
+    def run(self, statement: str, *values: Value) -> list[Row]:
         """Run a statement and return its rows, columns as text; raises StatementError."""
 
     def script(self, *statements: str) -> None:
