@@ -1,50 +1,37 @@
-"""A session in autocommit for plain SQL, with as little of the client in the figures as possible.
-
-Statements are the engine's own: parameters are $1, $2 on PostgreSQL and ? on MariaDB.
-"""
+"""Sessions that run statements with named values, with as little of the client as possible."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
 import psycopg
+import pymysql
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
+from pymysql.constants import CLIENT
 
+from benchmarks.rowq_bench.host import cpu_seconds
 from benchmarks.rowq_bench.mariadb.wire import Connection, WireError
+from rowq.engines.mysql_url import connection_parameters
 
-Value = int | str
 Row = tuple[bytes | None, ...]
+Value = int | str | bytes | Sequence[int]
 
+_NAME = re.compile(r"(?<![:\w]):([a-z]\w*)")
 _GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
-_DEADLOCKS = {"40P01", "1213"}
-_TIMEOUTS = {"55P03", "1205"}
+_RETRY_STATES = {"40P01", "40001", "55P03"}
+_RETRY_NUMBERS = {1213, 1205, 1020}
 
 
-class StatementError(RuntimeError):
-    """What the server refused; code is its SQLSTATE on PostgreSQL, its number on MariaDB."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(f"{code}: {text}")
-        self.code = code
-
-    @property
-    def is_deadlock(self) -> bool:
-        """Whether the server chose this session as the victim of a deadlock."""
-        return self.code in _DEADLOCKS
-
-    @property
-    def is_timeout(self) -> bool:
-        """Whether the session waited too long for a lock."""
-        return self.code in _TIMEOUTS
+class RetryError(RuntimeError):
+    """A deadlock, a lock timeout or a lost race: nothing was done, the caller may try again."""
 
 
 class Session(Protocol):
-    """An open session; a context that closes it."""
-
-    affected: int
-    """How many rows the last statement changed or returned."""
+    """An open session in autocommit."""
 
     def __enter__(self) -> Self:
         """Return the session."""
@@ -55,28 +42,29 @@ class Session(Protocol):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close it."""
+        """Close the session."""
 
-    def run(self, statement: str, *values: Value) -> list[Row]:
-        """Run a statement and return its rows, columns as text; raises StatementError."""
+    @property
+    def backend(self) -> int:
+        """The server's number of the session."""
 
-    def script(self, *statements: str) -> None:
-        """Run statements that are needed once."""
+    @property
+    def server_cpu(self) -> float:
+        """Seconds that the server spent for this session alone; 0 where nobody can tell."""
+
+    def run(self, statement: str, **values: Value) -> list[Row]:
+        """Run a statement, return its rows; raises RetryError, or RuntimeError for the others."""
+
+    def script(self, text: str) -> None:
+        """Run any number of statements."""
 
 
-def open_session(url: str) -> Session:
-    """Open a session on the server of a URL."""
-    return _Postgres(url) if url.startswith("postgres") else _MariaDB(url)
-
-
-class _Postgres:
-    """A session through libpq; a statement is prepared when it runs for the first time."""
+class PostgresSession:
+    """A session through libpq; each statement is prepared when it is first run."""
 
     def __init__(self, url: str) -> None:
-        self._connection = psycopg.connect(url, autocommit=True)
-        self._link = self._connection.pgconn
-        self._prepared: dict[str, bytes] = {}
-        self.affected = 0
+        self.connection = psycopg.connect(url, autocommit=True)
+        self._prepared: dict[str, tuple[bytes, list[str]]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -87,39 +75,57 @@ class _Postgres:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._connection.close()
+        self.connection.close()
 
-    def run(self, statement: str, *values: Value) -> list[Row]:
-        name = self._prepared.get(statement)
-        if name is None:
-            name = b"s%d" % len(self._prepared)
-            self._check(self._link.prepare(name, statement.encode()))
-            self._prepared[statement] = name
-        result = self._check(self._link.exec_prepared(name, [str(one).encode() for one in values]))
-        self.affected = result.command_tuples or 0
+    @property
+    def backend(self) -> int:
+        """The server process's pid."""
+        return self.connection.info.backend_pid
+
+    @property
+    def server_cpu(self) -> float:
+        """Seconds of processor time of the server process."""
+        return cpu_seconds(self.backend)
+
+    def run(self, statement: str, **values: Value) -> list[Row]:
+        """Run a statement and return its rows."""
+        name, order = self._prepared.get(statement) or self._prepare(statement)
+        given = [_postgres_text(values[one]) for one in order]
+        result = self._check(self.connection.pgconn.exec_prepared(name, given))
         columns = range(result.nfields)
         return [
             tuple(result.get_value(row, column) for column in columns)
             for row in range(result.ntuples)
         ]
 
-    def script(self, *statements: str) -> None:
-        for statement in statements:
-            self._check(self._link.exec_(statement.encode()))
+    def script(self, text: str) -> None:
+        """Run any number of statements, in one transaction if they are several."""
+        self.connection.execute(text.encode())
+
+    def _prepare(self, statement: str) -> tuple[bytes, list[str]]:
+        order = list(dict.fromkeys(_NAME.findall(statement)))
+        text = _NAME.sub(lambda found: f"${order.index(found[1]) + 1}", statement)
+        name = f"s{len(self._prepared)}".encode()
+        self._check(self.connection.pgconn.prepare(name, text.encode()))
+        self._prepared[statement] = name, order
+        return name, order
 
     def _check(self, result: PGresult) -> PGresult:
         if result.status not in _GOOD:
-            code = result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) or b""
-            raise StatementError(code.decode(), result.error_message.decode(errors="replace"))
+            text = result.error_message.decode(errors="replace")
+            state = (result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) or b"").decode()
+            raise (RetryError if state in _RETRY_STATES else RuntimeError)(text)
         return result
 
 
-class _MariaDB:
+class MariadbSession:
     """A session through libmariadb; values are written into the text."""
 
     def __init__(self, url: str) -> None:
+        self._url = url
         self._connection = Connection(url)
-        self.affected = 0
+        ((number,),) = self._connection.run(b"select connection_id()")
+        self.backend = int(number or 0)
 
     def __enter__(self) -> Self:
         return self
@@ -132,26 +138,52 @@ class _MariaDB:
     ) -> None:
         self._connection.close()
 
-    def run(self, statement: str, *values: Value) -> list[Row]:
-        text = statement
-        for value in values:
-            text = text.replace("?", _literal(value), 1)
+    @property
+    def server_cpu(self) -> float:
+        """Not known for a session: the server is one process of many threads."""
+        return 0.0
+
+    def run(self, statement: str, **values: Value) -> list[Row]:
+        """Run a statement and return the rows of its first result."""
+        text = _NAME.sub(lambda found: _mariadb_text(values[found[1]]), statement)
         try:
-            rows = self._connection.run(text.encode())
+            return self._connection.run(text.encode())
         except WireError as error:
-            raise StatementError(str(error.number), str(error)) from None
-        self.affected = self._connection.affected
-        return rows
+            if error.number in _RETRY_NUMBERS:
+                raise RetryError(str(error)) from error
+            raise
 
-    def script(self, *statements: str) -> None:
-        for statement in statements:
-            self._connection.run(statement.encode())
+    def script(self, text: str) -> None:
+        """Run any number of statements; the server finds where each ends, bodies included."""
+        given = connection_parameters(self._url)
+        with (
+            pymysql.connect(
+                **given, autocommit=True, client_flag=CLIENT.MULTI_STATEMENTS
+            ) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(text)
+            while cursor.nextset():
+                pass
 
 
-def _literal(value: Value) -> str:
-    """Write a value as MariaDB reads it; a text may hold no quote, backslash or question mark."""
+def _postgres_text(value: Value) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, int):
+        return b"%d" % value
+    return b"{" + b",".join(b"%d" % one for one in value) + b"}"
+
+
+def _mariadb_text(value: Value) -> str:
     if isinstance(value, int):
         return str(value)
-    if set(value) & set("'\\?"):
-        raise ValueError("this text cannot be written into a statement")
-    return f"'{value}'"
+    if isinstance(value, bytes | str):
+        text = value.decode() if isinstance(value, bytes) else value
+        return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+    return ", ".join(str(one) for one in value)
+
+
+OpenSession = Callable[[str], Session]

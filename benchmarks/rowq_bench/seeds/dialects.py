@@ -1,0 +1,31 @@
+"""The engines that the seeds are run on: how to open a session and how to observe the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.rowq_bench.mariadb.client import BARE
+from benchmarks.rowq_bench.seeds.observe import MariadbObserver, Observer, PostgresObserver
+from benchmarks.rowq_bench.seeds.session import MariadbSession, OpenSession, PostgresSession
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One engine. room: the script that makes the place for a form's tables."""
+
+    name: str
+    open: OpenSession
+    observe: Callable[[str], Observer]
+    room: str
+
+
+DIALECTS = {
+    "postgres": Dialect("postgres", PostgresSession, PostgresObserver, "create schema seed"),
+    "mariadb": Dialect(
+        "mariadb",
+        MariadbSession,
+        MariadbObserver,
+        f"create database {BARE} character set utf8mb4",
+    ),
+}
