@@ -52,6 +52,10 @@ class Session(Protocol):
     def server_cpu(self) -> float:
         """Seconds that the server spent for this session alone; 0 where nobody can tell."""
 
+    @property
+    def affected(self) -> int:
+        """How many rows the last statement changed."""
+
     def run(self, statement: str, **values: Value) -> list[Row]:
         """Run a statement, return its rows; raises RetryError, or RuntimeError for the others."""
 
@@ -65,6 +69,7 @@ class PostgresSession:
     def __init__(self, url: str) -> None:
         self.connection = psycopg.connect(url, autocommit=True)
         self._prepared: dict[str, tuple[bytes, list[str]]] = {}
+        self.affected = 0
 
     def __enter__(self) -> Self:
         return self
@@ -92,6 +97,7 @@ class PostgresSession:
         name, order = self._prepared.get(statement) or self._prepare(statement)
         given = [_postgres_text(values[one]) for one in order]
         result = self._check(self.connection.pgconn.exec_prepared(name, given))
+        self.affected = result.command_tuples or 0
         columns = range(result.nfields)
         return [
             tuple(result.get_value(row, column) for column in columns)
@@ -142,6 +148,11 @@ class MariadbSession:
     def server_cpu(self) -> float:
         """Not known for a session: the server is one process of many threads."""
         return 0.0
+
+    @property
+    def affected(self) -> int:
+        """How many rows the last statement changed."""
+        return self._connection.affected
 
     def run(self, statement: str, **values: Value) -> list[Row]:
         """Run a statement and return the rows of its first result."""
