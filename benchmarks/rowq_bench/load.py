@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from benchmarks.rowq_bench.statements import body
 
-_WARM_UP = 5
+WARM_UP = 5
 _PATIENCE = 120
 _EMPTY_ENOUGH = 3
 
@@ -75,7 +75,8 @@ class Report:
     ended: when, by the monotonic clock. server_cpu, client_cpu: seconds.
     deadlocks: statements tried again after a deadlock or a lock timeout.
     loops: length of each loop in seconds. dequeues: messages passed by then, and seconds.
-    handled: ids of all messages that the session completed, the warm-up's too.
+    empty: dequeues that found nothing.
+    handled: ids of all messages that the session completed, those of the warm-up too.
     drains: whether it took messages; without, it only added them.
     """
 
@@ -86,6 +87,7 @@ class Report:
     deadlocks: int = 0
     loops: list[float] = field(default_factory=list)
     dequeues: list[tuple[int, float]] = field(default_factory=list)
+    empty: int = 0
     handled: list[int] = field(default_factory=list)
     drains: bool = True
 
@@ -150,7 +152,7 @@ def _session(number: int, task: Task, barrier: Barrier, passed: Any, reports: An
     """Run one session; what goes wrong is reported as text."""
     try:
         with task.open() as client:
-            for _ in range(_WARM_UP):
+            for _ in range(WARM_UP):
                 _loop(client, task, number)
             barrier.wait(_PATIENCE)
             barrier.wait(_PATIENCE)
@@ -170,6 +172,7 @@ def _work(client: Worker, task: Task, number: int, passed: Any) -> Report:
         count, seconds = _loop(client, task, number)
         if count == 0:
             empty += not task.patient
+            report.empty += 1
             continue
         empty = 0
         with passed.get_lock():

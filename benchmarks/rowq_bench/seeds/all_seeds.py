@@ -20,7 +20,7 @@ def seeds_engine(name: str) -> Engine:
     kinds = {
         kind: partial(run, DIALECTS[name]) for seed in SEEDS for kind, run in seed.kinds.items()
     }
-    return Engine(name, partial(_forms, name), kinds, _SERVERS[name].open_lab)
+    return Engine(name, lambda: [*_forms(name)], kinds, _SERVERS[name].open_lab)
 
 
 def seeds_scenarios(engine: str, *, quick: bool = False) -> list[Scenario]:

@@ -33,6 +33,7 @@ class SqlClient:
         self.handled: list[int] = []
         self._deadlocks = 0
         self._bodies = Bodies(body_bytes)
+        self.optional("session")
         self._chunk = min(_MOST, max(1, 2 * _CHUNK_BYTES // body_bytes))
 
     def __enter__(self) -> Self:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.rowq_bench.load import Crew, Report, Task
+from benchmarks.rowq_bench.load import WARM_UP, Crew, Report, Task
 from benchmarks.rowq_bench.measure import Figures, Mark, work_figures
 from benchmarks.rowq_bench.scenarios import Scenario
 from benchmarks.rowq_bench.seeds.base import Form
 from benchmarks.rowq_bench.seeds.bodies import Bodies
 from benchmarks.rowq_bench.seeds.client import SqlClient
 from benchmarks.rowq_bench.seeds.dialects import Dialect
-from benchmarks.rowq_bench.seeds.observe import Counts
+from benchmarks.rowq_bench.seeds.observe import Counts, Observer
 
 _NO_LIMIT = 10**12
 _NO_END = 3600.0
@@ -38,7 +38,7 @@ def work(
     *,
     tasks: Sequence[Task] | None = None,
 ) -> dict[str, Any]:
-    """Let the scenario's sessions drain and its producers add, for its seconds or until it is empty.
+    """Let the sessions take and the producers add, for the scenario's seconds or until it is empty.
 
     control: a client for the housekeeping. tasks: other work than that, one for each session.
     """
@@ -73,6 +73,7 @@ def figures_of(began: float, used: Counts, reports: Sequence[Report]) -> Figures
         added = sum(report.messages for report in producers)
         figures["enqueued_per_second"] = round(added / seconds, 1)
     return figures | {
+        "empty_dequeues": sum(report.empty for report in workers),
         "commits_per_message": round(used.commits / figures["messages"], 3),
         "deadlocks": used.deadlocks,
         "deadlocks_reached": sum(report.deadlocks for report in reports),
@@ -83,15 +84,26 @@ def figures_of(began: float, used: Counts, reports: Sequence[Report]) -> Figures
     }
 
 
+def rows_locked(client: SqlClient, observer: Observer, batch: int) -> int:
+    """Return how many rows a dequeue in an open transaction locks."""
+    client.session.run("begin")
+    try:
+        client.dequeue_held(batch)
+        return observer.rows_locked(client.session)
+    finally:
+        client.session.run("rollback")
+
+
 def _tasks(url: str, form: Form, scenario: Scenario) -> list[Task]:
+    warm_up = WARM_UP * scenario.batch * scenario.sessions
     worker = Task(
         open=partial(form.open_client, url, scenario.body_bytes),
         batch=scenario.batch,
         feed=False,
-        messages=_NO_LIMIT,
+        messages=_NO_LIMIT if scenario.producers else scenario.messages - warm_up,
         seconds=scenario.seconds or _NO_END,
         body=Bodies(scenario.body_bytes),
-        patient=scenario.producers > 0,
+        patient=True,
     )
     producer = Task(
         open=worker.open,
