@@ -15,13 +15,13 @@ _FOLDER = Path(__file__).parent
 _NAME = "executions"
 
 WORDS = """
-Four processes take executions that are due from one table, 50 at a time, and delete each when it is
-done; each process has four executor threads with a session of their own, and a poller with a fifth.
-There is nothing to do for an execution, so that the figures are those of the queue. By the document,
-the optimistic strategy needs at worst 254 statements for a batch of 50, and lock and fetch 51; how
-many there are was counted by the server, and the executions are those in the processes' histories.
-rowq runs with the same processes and threads, each thread with claims of 50: `rowq` completes a
-claim in one call, `rowq_single` message by message, each in a transaction.
+Four processes take executions that are due from one table, 50 at a time, and delete each when it
+is done; each process has four executor threads with a session of their own, and a poller with a
+fifth. There is nothing to do for an execution, so that the figures are those of the queue. By the
+document, the optimistic strategy needs at worst 254 statements for a batch of 50, and lock and
+fetch 51; how many there are was counted by the server, and the executions are those in the
+processes' histories. rowq runs with the same processes and threads, each thread with claims of 50:
+`rowq` completes a claim in one call, `rowq_single` message by message, each in a transaction.
 """
 
 

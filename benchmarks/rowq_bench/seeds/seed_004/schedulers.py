@@ -129,7 +129,7 @@ class _Scheduler:
     def _execute_one(self, session: Session, candidate: _Candidate, tally: Tally) -> None:
         instance, version = candidate.instance, candidate.version
         if self._optimistic:
-            pick = {"who": self._who, "instance": instance, "version": version}
+            pick: dict[str, Value] = {"who": self._who, "instance": instance, "version": version}
             if not self._change(session, tally, "pick", **pick):
                 tally.misses += 1
                 return
