@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +36,12 @@ _WAITS = """
     from pg_catalog.pg_locks l
     where not l.granted and l.waitstart is not null
 """
+_SESSIONS = """
+    select a.pid
+    from pg_catalog.pg_stat_activity a
+    where a.datname = current_database() and a.backend_type = 'client backend'
+"""
+_SETTLE_SECONDS = 10.0
 _TABLES = """
     select format('%I.%I', n.nspname, c.relname)
     from pg_catalog.pg_class c
@@ -84,6 +91,9 @@ class Observer(Protocol):
     def counts(self, session: Session | None = None) -> Counts:
         """Read the counters; session: first let this one hand in what it has not told yet."""
 
+    def settle(self) -> None:
+        """Wait until sessions that have been opened since this one have handed in what they did."""
+
     def look(self) -> None:
         """Note who waits for a lock now, where the server does not count it."""
 
@@ -97,6 +107,7 @@ class PostgresObserver:
     def __init__(self, url: str) -> None:
         self._session = PostgresSession(url)
         self._waits: dict[tuple[bytes | None, bytes | None], float] = {}
+        self._there = self._others()
 
     def __enter__(self) -> Self:
         return self
@@ -126,6 +137,15 @@ class PostgresObserver:
             log_bytes=int(log_bytes or 0),
             cpu=0.0,
         )
+
+    def settle(self) -> None:
+        """Wait until younger sessions are gone: each hands in its counts before it ends."""
+        until = time.monotonic() + _SETTLE_SECONDS
+        while self._others() - self._there and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def _others(self) -> set[bytes | None]:
+        return {pid for (pid,) in self._session.run(_SESSIONS)}
 
     def look(self) -> None:
         """Note each session that waits for a lock, and for how long it has."""
@@ -182,6 +202,9 @@ class MariadbObserver:
             log_bytes=status["Innodb_lsn_current"],
             cpu=cpu,
         )
+
+    def settle(self) -> None:
+        """Do nothing: every count is the server's own."""
 
     def look(self) -> None:
         """Do nothing: the server counts every wait."""

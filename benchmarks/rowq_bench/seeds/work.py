@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -54,17 +55,20 @@ def work(
                 control.maintain()
                 last = time.monotonic()
 
+        cpu = control.server_cpu
         began = crew.start(lambda: marks.append(observer.counts()))
         reports = crew.join(tick, every=_LOOK_SECONDS)
+        observer.settle()
         used = observer.counts().since(marks[0])
-    return figures_of(began, used, reports)
+    return figures_of(began, replace(used, cpu=used.cpu + control.server_cpu - cpu), reports)
 
 
 def figures_of(began: float, used: Counts, reports: Sequence[Report]) -> Figures:
     """Return the figures of a run from what its sessions and the server tell."""
     workers = [report for report in reports if report.drains]
     producers = [report for report in reports if not report.drains]
-    figures = work_figures(began, Mark(0, 0, 0.0), Mark(used.log_bytes, 0, used.cpu), workers)
+    cpu = used.cpu + sum(report.server_cpu for report in producers)
+    figures = work_figures(began, Mark(0, 0, 0.0), Mark(used.log_bytes, 0, cpu), workers)
     figures["log_bytes_per_message"] = figures.pop("wal_bytes_per_message")
     del figures["wal_full_page_images"]
     handled = Counter(id_ for report in workers for id_ in report.handled)
