@@ -18,7 +18,7 @@ A message names its predecessor and is to be taken only when that is done. The d
 messages by a join at dequeue, and keeps the consumer's transaction open until the message is
 deleted. Six consumers, a millisecond of work for each message, and two producers; a hundred chains
 of 200 messages stand in the table, one chain behind the other. `chain_blocked` keeps what has a
-predecessor in a table of its own, from which the transaction that finishes the predecessor moves it.
+predecessor in a table of its own, and the transaction that finishes the predecessor moves it.
 "Order broken" counts messages, in the histories of the consumers, that were handed out before the
 handler of their predecessor was done; deadlocks are the server's count.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.rowq_bench.seeds.dialects import Dialect
 from benchmarks.rowq_bench.seeds.sections import read_sections
-from benchmarks.rowq_bench.seeds.session import RetryError, Row, Session, Value
+from benchmarks.rowq_bench.seeds.session import RetryError, Row, Value
 from benchmarks.rowq_bench.seeds.team import Gate
 
 WORK_SECONDS = 0.001

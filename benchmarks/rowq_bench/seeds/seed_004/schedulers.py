@@ -129,26 +129,19 @@ class _Scheduler:
     def _execute_one(self, session: Session, candidate: _Candidate, tally: Tally) -> None:
         instance, version = candidate.instance, candidate.version
         if self._optimistic:
-            pick: dict[str, Value] = {"who": self._who, "instance": instance, "version": version}
-            if not self._change(session, tally, "pick", **pick):
+            if not self._change(session, tally, "pick", instance, version):
                 tally.misses += 1
                 return
             version += 1
-        if self._change(session, tally, "remove", instance=instance, version=version) != 1:
+        if self._change(session, tally, "remove", instance, version) != 1:
             raise RuntimeError(f"execution {instance} was picked twice")
         tally.handled.append(int(instance))
         tally.last = time.monotonic()
 
     def _change(
-        self,
-        session: Session,
-        tally: Tally,
-        section: str,
-        version: int,
-        instance: str,
-        who: str = "",
+        self, session: Session, tally: Tally, section: str, instance: str, version: int
     ) -> int:
         """Run a statement that changes one execution or none; return how many."""
-        values: dict[str, Value] = {"who": who, "instance": instance, "version": version}
+        values: dict[str, Value] = {"instance": instance, "version": version, "who": self._who}
         patiently(lambda: session.run(self._sql[section], **values), session, tally)
         return session.affected
