@@ -7,11 +7,17 @@ from functools import partial
 from benchmarks.rowq_bench.mariadb.engine import MARIADB
 from benchmarks.rowq_bench.runner import POSTGRES, Engine
 from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
-from benchmarks.rowq_bench.seeds import seed_000, seed_002
+from benchmarks.rowq_bench.seeds import seed_000, seed_001, seed_002, seed_003, seed_004
 from benchmarks.rowq_bench.seeds.base import Form, Seed
 from benchmarks.rowq_bench.seeds.dialects import DIALECTS
 
-SEEDS: list[Seed] = [seed_000.SEED, seed_002.SEED]
+SEEDS: list[Seed] = [
+    seed_000.SEED,
+    seed_001.SEED,
+    seed_002.SEED,
+    seed_003.SEED,
+    seed_004.SEED,
+]
 _SERVERS = {"postgres": POSTGRES, "mariadb": MARIADB}
 
 

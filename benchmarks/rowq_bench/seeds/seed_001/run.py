@@ -37,6 +37,7 @@ def chains(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> dict[s
         began, accounts = Team(works).run(
             lambda: marks.append(observer.counts()), observer.look, _LOOK_SECONDS
         )
+        observer.settle()
         used = observer.counts().since(marks[0])
     first = {
         number: number - 1 for number in range(1, scenario.messages + 1) if number % LENGTH != 1

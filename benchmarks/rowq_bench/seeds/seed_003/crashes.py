@@ -18,14 +18,15 @@ from benchmarks.rowq_bench.seeds.seed_003.workers import BATCH
 def crashes(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> dict[str, Any]:
     """Let things happen to four workers with five messages each, and a fifth take over.
 
-    scenario.seconds: the age at which a claim is reset, or the length of a lease.
+    scenario.seconds: the age at which a claim is reset, or the length of a lease; at least 1.
     """
     with (
         tempfile.TemporaryDirectory(prefix="rowq-bench-") as folder,
         form.open_client(url, scenario.body_bytes) as control,
     ):
         control.create()
-        scene = Scene(dialect, url, form, control, Path(folder), int(scenario.seconds))
+        limit = max(1, round(scenario.seconds))
+        scene = Scene(dialect, url, form, control, Path(folder), limit)
         happened, resumed = scene.play()
         return judge(read_diaries(Path(folder)), happened, resumed)
 

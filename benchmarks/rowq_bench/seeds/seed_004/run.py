@@ -14,7 +14,7 @@ from benchmarks.rowq_bench.seeds.dialects import Dialect
 from benchmarks.rowq_bench.seeds.observe import Counts
 from benchmarks.rowq_bench.seeds.seed_004.consumers import consume
 from benchmarks.rowq_bench.seeds.seed_004.schedulers import schedule
-from benchmarks.rowq_bench.seeds.seed_004.server import Served, await_end, read_served
+from benchmarks.rowq_bench.seeds.seed_004.server import Served, read_served
 from benchmarks.rowq_bench.seeds.seed_004.tally import Size, Tally
 from benchmarks.rowq_bench.seeds.team import Gate, Team
 
@@ -38,8 +38,8 @@ def executions(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> di
     counts: list[Counts] = []
     with (
         form.open_client(url, scenario.body_bytes) as control,
-        dialect.observe(url) as observer,
         dialect.open(url) as counter,
+        dialect.observe(url) as observer,
     ):
 
         def read() -> None:
@@ -50,11 +50,13 @@ def executions(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> di
         control.fill(scenario.messages)
         control.settle()
         began, tallies = team.run(read, control.maintain, _MAINTAIN_SECONDS)
-        await_end(dialect, counter)
+        observer.settle()
         read()
     total = Tally()
     for tally in tallies:
         total.add(tally)
+    if not total.handled:
+        raise RuntimeError(f"{form.name} has executed nothing")
     used = counts[1].since(counts[0])
     return _figures(began, total, served[0], served[1], scenario.batch) | {
         "log_bytes_per_execution": round(used.log_bytes / len(total.handled), 1),
