@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from benchmarks.rowq_bench.load import Report
 from benchmarks.rowq_bench.results import Results
-from benchmarks.rowq_bench.runner import Lab, Plan, run_plan
+from benchmarks.rowq_bench.runner import Plan, run_plan
 from benchmarks.rowq_bench.scenarios import Scenario
 from benchmarks.rowq_bench.seeds import seed_000, seed_002
 from benchmarks.rowq_bench.seeds.all_seeds import SEEDS, seeds_engine, seeds_scenarios
@@ -26,10 +25,7 @@ from benchmarks.rowq_bench.seeds.observe import Counts
 from benchmarks.rowq_bench.seeds.plots import draw, plot_name
 from benchmarks.rowq_bench.seeds.report import PRODUCTS, render
 from benchmarks.rowq_bench.seeds.work import figures_of
-from rowq.demo.local_postgres import LocalPostgresError
-from rowq.demo.postgres_binaries import choose_binaries
-from tests.engines.base import Unavailable, wait_until
-from tests.engines.local_mariadb import find_programs
+from tests.engines.base import wait_until
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 STORED = sorted((BENCHMARKS / "results").glob("seeds_*.json"))
@@ -56,48 +52,6 @@ def tiny(scenario: Scenario) -> Scenario:
         seconds=0.3 if scenario.seconds else 0,
         samples=min(scenario.samples, 1),
     )
-
-
-@pytest.fixture(params=sorted(DIALECTS))
-def engine(request: pytest.FixtureRequest) -> str:
-    """Return the name of an engine whose private server can be started here."""
-    name = str(request.param)
-    try:
-        if name == "postgres":
-            choose_binaries(18)
-        else:
-            find_programs()
-    except (LocalPostgresError, Unavailable) as error:
-        pytest.skip(str(error))
-    return name
-
-
-@pytest.fixture(scope="module")
-def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Lab]]:
-    """Return a function that gives an engine's private server, started when first asked for."""
-    opened: dict[str, tuple[AbstractContextManager[Lab], Lab]] = {}
-
-    def lab(name: str) -> Lab:
-        if name not in opened:
-            context = seeds_engine(name).open_lab(None, tmp_path_factory.mktemp(name) / "server")
-            opened[name] = context, context.__enter__()
-        return opened[name][1]
-
-    yield lab
-    for context, _ in opened.values():
-        context.__exit__(None, None, None)
-
-
-@pytest.fixture
-def place(engine: str, labs: Callable[[str], Lab]) -> Callable[[Form], Any]:
-    """Return a function that brings a form into a fresh database; a context with its URL."""
-    lab = labs(engine)
-
-    def open_place(form: Form) -> AbstractContextManager[str]:
-        lab.prepare(form)
-        return lab.database(form)
-
-    return open_place
 
 
 @pytest.mark.timeout(300)
