@@ -10,7 +10,7 @@ from benchmarks.rowq_bench.seeds.base import Form, Seed, sql_form
 from benchmarks.rowq_bench.seeds.seed_001.run import chains
 from benchmarks.rowq_bench.targets import Target
 
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
 _NAME = "chains"
 
 WORDS = """
@@ -33,19 +33,19 @@ def _forms(engine: str) -> list[Form]:
         sql_form(
             "chain_blocked",
             "messages with a predecessor wait in a table of their own",
-            _FOLDER,
+            FOLDER,
             engine,
         ),
         sql_form(
             "chain_join",
             "one table, a join to the predecessor at dequeue, passing over locked rows",
-            _FOLDER,
+            FOLDER,
             engine,
         ),
         sql_form(
             "chain_join_waiting",
             "the same join, waiting for locked rows",
-            _FOLDER,
+            FOLDER,
             engine,
         ),
     ]
@@ -60,7 +60,7 @@ SEED = Seed(
     name="seed_001",
     title="Chains of predecessors (seed 001)",
     words=WORDS,
-    folder=_FOLDER,
+    folder=FOLDER,
     forms=_forms,
     kinds={_NAME: chains},
     columns={

@@ -12,7 +12,7 @@ from benchmarks.rowq_bench.seeds.seed_003.claims import OwnerClient, claims
 from benchmarks.rowq_bench.seeds.seed_003.crashes import crashes
 from benchmarks.rowq_bench.targets import Target
 
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 WORDS = """
 Messages in one table are claimed by writing a status and the number of the session into them, ten
@@ -32,7 +32,7 @@ process cannot do so, and on waking up it ends the message it was at and leaves 
 
 def _forms(engine: str) -> list[Form]:
     def form(name: str, origin: str) -> Form:
-        return sql_form(name, origin, _FOLDER, engine, OwnerClient)
+        return sql_form(name, origin, FOLDER, engine, OwnerClient)
 
     owned = form("claim_update_limit", "update ... limit with an owner, then select one's own")
     age = "update ... limit with an owner; claims are reset by their age"
@@ -67,7 +67,7 @@ SEED = Seed(
     name="seed_003",
     title="Claims by an owner, and crashed workers (seed 003)",
     words=WORDS,
-    folder=_FOLDER,
+    folder=FOLDER,
     forms=_forms,
     kinds={"claims": claims, "crashes": crashes},
     columns={

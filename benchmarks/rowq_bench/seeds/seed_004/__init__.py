@@ -11,7 +11,7 @@ from benchmarks.rowq_bench.seeds.base import Form, Seed, rowq_form, sql_form
 from benchmarks.rowq_bench.seeds.seed_004.run import SchedulerClient, executions
 from benchmarks.rowq_bench.targets import Target
 
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
 _NAME = "executions"
 
 WORDS = """
@@ -26,7 +26,7 @@ processes' histories. rowq runs with the same processes and threads, each thread
 
 
 def _forms(engine: str) -> list[Form]:
-    table = sql_form("scheduler", "", _FOLDER, engine, SchedulerClient)
+    table = sql_form("scheduler", "", FOLDER, engine, SchedulerClient)
     return [
         rowq_form(engine),
         replace(rowq_form(engine), name="rowq_single"),
@@ -53,7 +53,7 @@ SEED = Seed(
     name="seed_004",
     title="Two strategies of a scheduler (seed 004)",
     words=WORDS,
-    folder=_FOLDER,
+    folder=FOLDER,
     forms=_forms,
     kinds={_NAME: executions},
     columns={

@@ -33,7 +33,7 @@ class SchedulerClient(SqlClient):
 def executions(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> dict[str, Any]:
     """Let the scenario's sessions, each a process with executors, execute what is due."""
     size = Size(scenario.batch, THREADS, scenario.seconds)
-    team = Team([_work(dialect, url, form.name, size, one) for one in range(scenario.sessions)])
+    team = Team([work_of(dialect, url, form.name, size, one) for one in range(scenario.sessions)])
     served: list[Served] = []
     counts: list[Counts] = []
     with (
@@ -65,7 +65,7 @@ def executions(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> di
     }
 
 
-def _work(
+def work_of(
     dialect: Dialect, url: str, name: str, size: Size, number: int
 ) -> Callable[[Gate], Tally]:
     """Return what a process of a form does."""
