@@ -21,11 +21,11 @@ set session transaction isolation level read committed
 
 -- name: fill
 insert into rowq_bench.message (id, data_type, data)
-select seq, 'text', rpad(seq, 200, 'x') from seq_1_to_100000000 where seq <= :count;
+select seq, 'text', rpad(seq, 200, 'x') from rowq_bench.seq_1_to_100000000 where seq <= :count;
 insert into rowq_bench.ready
-select seq from seq_1_to_100000000 where seq <= :count and seq % :length = 1;
+select seq from rowq_bench.seq_1_to_100000000 where seq <= :count and seq % :length = 1;
 insert into rowq_bench.blocked
-select seq - 1, seq from seq_1_to_100000000 where seq <= :count and seq % :length <> 1
+select seq - 1, seq from rowq_bench.seq_1_to_100000000 where seq <= :count and seq % :length <> 1
 
 -- name: settle
 analyze table rowq_bench.message, rowq_bench.ready, rowq_bench.blocked

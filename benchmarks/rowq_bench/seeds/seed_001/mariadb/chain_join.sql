@@ -23,7 +23,7 @@ set session transaction isolation level read committed
 -- name: fill
 insert into rowq_bench.queue (id, predecessor_id, queue_name, data_type, data)
 select seq, if(seq % :length <> 1, seq - 1, null), 'bench', 'text', rpad(seq, 200, 'x')
-from seq_1_to_100000000
+from rowq_bench.seq_1_to_100000000
 where seq <= :count
 
 -- name: settle

@@ -29,7 +29,7 @@ insert into rowq_bench.scheduled_tasks
     (task_name, task_instance, task_data, execution_time, picked, version)
 select 'once', seq, rpad(seq, 200, 'x'),
        now(6) - interval 1 hour + interval seq microsecond, false, 1
-from seq_1_to_100000000
+from rowq_bench.seq_1_to_100000000
 where seq between :first and :last
 
 -- name: settle
