@@ -14,6 +14,7 @@ from benchmarks.rowq_bench.seeds.dialects import DIALECTS
 from benchmarks.rowq_bench.seeds.seed_001.run import broken_order
 from benchmarks.rowq_bench.seeds.seed_001.sessions import Account, ChainSession
 
+FORMS = ["chain_blocked", "chain_join", "chain_join_waiting"]
 OpenChain = Callable[[str], ChainSession]
 
 
@@ -45,7 +46,18 @@ def test_a_blocked_message_is_handed_out_when_its_predecessor_is_done(
     assert two.dequeue() == 4
 
 
-@pytest.mark.parametrize("name", ["chain_blocked", "chain_join", "chain_join_waiting"])
+@pytest.mark.parametrize("name", FORMS)
+def test_a_chain_whose_head_is_due_tomorrow_is_passed_over(
+    name: str, open_chain: OpenChain
+) -> None:
+    one = open_chain(name)
+    one.prepare(8, 2, stuck=4)
+    assert one.dequeue() == 5
+    one.finish(5)
+    assert one.dequeue() in {6, 7}
+
+
+@pytest.mark.parametrize("name", FORMS)
 def test_a_message_whose_predecessor_is_already_done_is_ready_at_once(
     name: str, open_chain: OpenChain
 ) -> None:

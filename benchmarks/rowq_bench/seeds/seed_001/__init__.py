@@ -17,14 +17,15 @@ WORDS = """
 A message names its predecessor and is to be taken only when that is done. The document finds such
 messages by a join at dequeue, and keeps the consumer's transaction open until the message is
 deleted. Six consumers, a millisecond of work for each message, and two producers; a hundred chains
-of 200 messages stand in the table, one chain behind the other. `chain_blocked` keeps what has a
+of 200 messages stand in the table, one chain behind the other, and in the second scenario the first
+2,000 messages are one chain that cannot go on before tomorrow. `chain_blocked` keeps what has a
 predecessor in a table of its own, and the transaction that finishes the predecessor moves it.
 "Order broken" counts messages, in the histories of the consumers, that were handed out before the
 handler of their predecessor was done; deadlocks are the server's count.
 
-rowq takes no part. It has no routine that knows a predecessor: it delivers in the order of a
-priority as far as concurrent consumers allow, and a chain is made by adding the next message in the
-transaction that completes the one before, which `complete` and `enqueue` in one transaction are.
+rowq takes no part: it has no routine that knows a predecessor. It delivers in the order of a
+priority as far as concurrent consumers allow, no more. What can be done with it is to add the next
+message of a chain in the transaction that completes the one before, by `complete` and `enqueue`.
 """
 
 

@@ -24,7 +24,11 @@ _LOOK_SECONDS = 0.02
 
 
 def chains(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> dict[str, Any]:
-    """Let consumers work on chains of messages while producers add to chains of their own."""
+    """Let consumers work on chains of messages while producers add to chains of their own.
+
+    scenario.delayed: so many messages, in front of the others, are one chain that is stuck.
+    """
+    stuck = min(scenario.delayed, scenario.messages // 2)
     path = Path(__file__).parent / dialect.name / f"{form.name}.sql"
     open_chain = partial(ChainSession, dialect, path)
     works: list[Callable[[Gate], Account]] = [
@@ -33,17 +37,21 @@ def chains(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> dict[s
     ]
     marks: list[Counts] = []
     with open_chain(url) as control, dialect.observe(url) as observer:
-        control.prepare(scenario.messages, LENGTH)
+        control.prepare(scenario.messages, LENGTH, stuck)
         began, accounts = Team(works).run(
             lambda: marks.append(observer.counts()), observer.look, _LOOK_SECONDS
         )
         observer.settle()
         used = observer.counts().since(marks[0])
     first = {
-        number: number - 1 for number in range(1, scenario.messages + 1) if number % LENGTH != 1
+        number: number - 1
+        for number in range(2, scenario.messages + 1)
+        if number <= stuck or number % LENGTH != 1
     }
     added = {key: value for account in accounts for key, value in account.predecessors.items()}
     done = sum(len(account.handled) for account in accounts)
+    if not done:
+        raise RuntimeError(f"{form.name} has handed out nothing")
     seconds = max(account.ended[-1] for account in accounts if account.ended) - began
     return {
         "messages": done,

@@ -48,10 +48,13 @@ class ChainSession:
     def __exit__(self, *_: object) -> None:
         self.session.__exit__(None, None, None)
 
-    def prepare(self, count: int, length: int) -> None:
-        """Add messages in chains of a length, and settle."""
+    def prepare(self, count: int, length: int, stuck: int = 0) -> None:
+        """Add messages in chains of a length, and settle.
+
+        stuck: so many of them, the first ones, are one chain, whose head is due tomorrow.
+        """
         for section in ("fill", "settle"):
-            self._run_all(section, count=count, length=length)
+            self._run_all(section, count=count, length=length, stuck=stuck)
 
     def enqueue(self, predecessor: int) -> int:
         """Add a message after another one, or after none if that is 0; return its id."""

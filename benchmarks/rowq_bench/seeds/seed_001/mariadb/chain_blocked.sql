@@ -1,5 +1,6 @@
 -- What has a predecessor waits in a table of its own, and is moved by the transaction that finishes
 -- the predecessor: the dequeue joins nothing. The consumer's transaction is open until then.
+-- (A message that is due later would wait in a third table; the stuck one is just not ready.)
 
 -- name: install
 create table rowq_bench.message (
@@ -23,9 +24,11 @@ set session transaction isolation level read committed
 insert into rowq_bench.message (id, data_type, data)
 select seq, 'text', rpad(seq, 200, 'x') from rowq_bench.seq_1_to_100000000 where seq <= :count;
 insert into rowq_bench.ready
-select seq from rowq_bench.seq_1_to_100000000 where seq <= :count and seq % :length = 1;
+select seq from rowq_bench.seq_1_to_100000000
+where seq <= :count and seq % :length = 1 and seq > :stuck;
 insert into rowq_bench.blocked
-select seq - 1, seq from rowq_bench.seq_1_to_100000000 where seq <= :count and seq % :length <> 1
+select seq - 1, seq from rowq_bench.seq_1_to_100000000
+where seq <= :count and seq > 1 and (seq <= :stuck or seq % :length <> 1)
 
 -- name: settle
 analyze table rowq_bench.message, rowq_bench.ready, rowq_bench.blocked

@@ -21,8 +21,11 @@ create table rowq_bench.queue (
 set session transaction isolation level read committed
 
 -- name: fill
-insert into rowq_bench.queue (id, predecessor_id, queue_name, data_type, data)
-select seq, if(seq % :length <> 1, seq - 1, null), 'bench', 'text', rpad(seq, 200, 'x')
+insert into rowq_bench.queue (id, predecessor_id, queue_name, data_type, data, delay_until)
+select seq,
+       if(seq > 1 and (seq <= :stuck or seq % :length <> 1), seq - 1, null),
+       'bench', 'text', rpad(seq, 200, 'x'),
+       if(seq = 1 and :stuck > 0, utc_timestamp() + interval 1 day, null)
 from rowq_bench.seq_1_to_100000000
 where seq <= :count
 

@@ -1,5 +1,6 @@
 -- What has a predecessor waits in a table of its own, and is moved by the transaction that finishes
 -- the predecessor: the dequeue joins nothing. The consumer's transaction is open until then.
+-- (A message that is due later would wait in a third table; the stuck one is just not ready.)
 
 -- name: install
 create table seed.message (
@@ -20,9 +21,11 @@ create table seed.blocked (
 insert into seed.message (id, data_type, data)
 select n, 'text', rpad(n::text, 200, 'x') from generate_series(1, :count::integer) n;
 insert into seed.ready
-select n from generate_series(1, :count::integer) n where n % :length::integer = 1;
+select n from generate_series(1, :count::integer) n
+where n % :length::integer = 1 and n > :stuck::integer;
 insert into seed.blocked
-select n - 1, n from generate_series(1, :count::integer) n where n % :length::integer <> 1
+select n - 1, n from generate_series(1, :count::integer) n
+where n > 1 and (n <= :stuck::integer or n % :length::integer <> 1)
 
 -- name: settle
 select setval(pg_get_serial_sequence('seed.message', 'id'), max(id)) from seed.message;

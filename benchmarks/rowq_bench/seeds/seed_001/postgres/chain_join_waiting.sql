@@ -18,8 +18,11 @@ create table seed.queue (
 create index queue_ix on seed.queue (is_failed, queue_name, delay_until);
 
 -- name: fill
-insert into seed.queue (id, predecessor_id, queue_name, data_type, data)
-select n, case when n % :length::integer <> 1 then n - 1 end, 'bench', 'text', rpad(n::text, 200, 'x')
+insert into seed.queue (id, predecessor_id, queue_name, data_type, data, delay_until)
+select n,
+       case when n > 1 and (n <= :stuck::integer or n % :length::integer <> 1) then n - 1 end,
+       'bench', 'text', rpad(n::text, 200, 'x'),
+       case when n = 1 and :stuck::integer > 0 then now() + interval '1 day' end
 from generate_series(1, :count::integer) n
 
 -- name: settle
