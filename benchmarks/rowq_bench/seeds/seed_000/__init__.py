@@ -35,6 +35,7 @@ def queue_tables(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> 
             client.complete(client.dequeue(_BATCHES[-1]))
         figures |= _reads(client, observer, scenario.samples, "half")
         figures |= work(dialect, url, form, scenario, client)
+        client.fill(scenario.batch)
         figures["rows_locked"] = rows_locked(client, observer, scenario.batch)
     return figures
 

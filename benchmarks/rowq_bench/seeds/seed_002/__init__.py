@@ -72,8 +72,8 @@ def _targets(_engine: str, results: Results) -> Iterator[Target]:
     for name, words in _RACES.items():
         twice = results.figure(name, "rowq", "double_runs")
         yield Target(f"Jobs taken {words} that rowq ran twice", 0, False, twice)
-        rate = results.between(name, "messages_per_second", "rowq", "skip_locked")
-        yield Target(f"Jobs taken {words}: rate, rowq / skip_locked", 1, True, rate)
+        reached = results.figure(name, "rowq", "deadlocks_reached")
+        yield Target(f"Jobs taken {words}: deadlocks that reached a session", 0, False, reached)
     got = results.figure("second_worker", "rowq", "second_got")
     yield Target("Jobs for a second worker that asks for two, of rowq", 2, True, got)
 
