@@ -61,7 +61,7 @@ SEED = Seed(
             "executions_per_second": "executions/s",
             "statements_per_batch": "statements a batch of 50",
             "statements_per_execution": "statements/execution",
-            "commits_per_execution": "commits/execution",
+            "commits_per_execution": "commits that wrote/execution",
             "missed_picks_per_execution": "missed picks/execution",
             "log_bytes_per_execution": "log bytes/execution",
             "deadlocks": "deadlocks",

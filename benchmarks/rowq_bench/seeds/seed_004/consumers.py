@@ -23,9 +23,11 @@ def consume(dialect: Dialect, url: str, size: Size, single: bool, gate: Gate) ->
     """
     with ExitStack() as stack:
         sessions = [stack.enter_context(dialect.open(url)) for _ in range(size.threads)]
+        consumers = [_Consumer(dialect, session, size.batch) for session in sessions]
+        for consumer in consumers:
+            consumer.warm_up()
         end = gate.wait() + size.seconds
-        consumers = [_Consumer(dialect, session, size.batch, end) for session in sessions]
-        crew = Crew([partial(consumer.run, single) for consumer in consumers])
+        crew = Crew([partial(consumer.run, end, single) for consumer in consumers])
         crew.start()
         return crew.join()
 
@@ -33,14 +35,23 @@ def consume(dialect: Dialect, url: str, size: Size, single: bool, gate: Gate) ->
 class _Consumer:
     """One thread with its own session."""
 
-    def __init__(self, dialect: Dialect, session: Session, batch: int, end: float) -> None:
+    def __init__(self, dialect: Dialect, session: Session, batch: int) -> None:
         self._sql = read_sections(Path(__file__).parent / dialect.name / _CALLS)
         self._session = session
         self._batch = batch
-        self._end = end
+        self._end = float("inf")
         self._tally = Tally()
 
-    def run(self, single: bool) -> Tally:
+    def warm_up(self) -> None:
+        """Have the server compile the routines for this session; the two messages do not count."""
+        for finish in (self._complete_each, self._complete_all):
+            rows = self._session.run(self._sql["dequeue"], batch=1)
+            finish(int(rows[0][0] or 0), [int(row[1] or 0) for row in rows])
+        self._tally = Tally()
+
+    def run(self, end: float, single: bool) -> Tally:
+        """Take and complete until the time is up or nothing is ready."""
+        self._end = end
         finish = self._complete_each if single else self._complete_all
         while time.monotonic() < self._end:
             self._tally.fetches += 1

@@ -32,6 +32,7 @@ def schedule(
     with ExitStack() as stack:
         poller = stack.enter_context(dialect.open(url))
         sessions = [stack.enter_context(dialect.open(url)) for _ in range(size.threads)]
+        scheduler.warm_up(poller, sessions)
         crew = Crew([partial(scheduler.execute, session) for session in sessions])
         end = gate.wait() + size.seconds
         crew.start()
@@ -65,6 +66,13 @@ class _Scheduler:
         self._generation = 0
         self._left = 0
         self._over = False
+
+    def warm_up(self, poller: Session, sessions: list[Session]) -> None:
+        """Have the server prepare the statements; nothing is picked."""
+        self._fetch(poller, 0)
+        for session in sessions:
+            for section in ("pick", "remove"):
+                self._change(session, Tally(), section, "", 0)
 
     def poll(self, session: Session, end: float) -> Tally:
         """Fetch whenever a third of a batch is left."""
