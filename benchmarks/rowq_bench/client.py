@@ -6,6 +6,7 @@ its libpq calls cost microseconds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -60,6 +61,11 @@ class Client:
     def deadlocks(self) -> int:
         """None: a deadlock is an error here, and ends the run."""
         return 0
+
+    @property
+    def handled(self) -> Sequence[int]:
+        """Nothing: no scenario of these clients asks for it."""
+        return ()
 
     def create(self) -> None:
         """Create the queue."""

@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from benchmarks.rowq_bench import systems
 from benchmarks.rowq_bench.plots import draw_all
 from benchmarks.rowq_bench.report import render
 from benchmarks.rowq_bench.runner import POSTGRES, Engine, Plan, System, run_plan
-from benchmarks.rowq_bench.scenarios import SCENARIOS, load_scenarios
+from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "benchmarks"
@@ -26,10 +27,10 @@ def main(words: list[str] | None = None) -> None:
     asked = _parser().parse_args(words)
     whole = not (asked.quick or asked.only)
     to = asked.to or (COMMITTED if whole else SCRATCH)
-    engine = _engine(asked.engine)
-    results = to / "results" / f"{asked.engine}.json"
+    engine = _seeds(asked.engine) if asked.set == "seeds" else _engine(asked.engine)
+    results = to / "results" / f"{engine.name}.json"
     if not asked.report:
-        scenarios = load_scenarios(quick=asked.quick, path=engine.scenarios)
+        scenarios = engine.scenarios(asked.quick)
         plan = Plan(
             engine=engine.engine,
             scenarios=[s for s in scenarios if s.name in (asked.only or [s.name])],
@@ -42,21 +43,25 @@ def main(words: list[str] | None = None) -> None:
         )
         results.parent.mkdir(parents=True, exist_ok=True)
         results.write_text(json.dumps(run_plan(plan), indent=1) + "\n", "utf-8")
-    found = json.loads(results.read_text("utf-8"))
-    (to / engine.report).write_text(engine.render(found), "utf-8")
-    engine.draw(found, results.parent)
+    (to / engine.report).write_text(engine.render(results), "utf-8")
+    engine.draw(_read(results), results.parent)
     print(f"Wrote {to / engine.report}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """An engine with its scenarios, the systems besides its own, its report and its plots."""
+    """What is run: an engine, scenarios, the systems besides the engine's own, report and plots.
 
+    name: of the file of results. scenarios: takes whether they are to be quick.
+    render: takes the path of the results. draw: takes the results and the directory.
+    """
+
+    name: str
     engine: Engine
-    scenarios: Path
+    scenarios: Callable[[bool], list[Scenario]]
     peers: Callable[[Path | None], list[System]]
     report: str
-    render: Callable[[dict[str, Any]], str]
+    render: Callable[[Path], str]
     draw: Callable[[dict[str, Any], Path], None]
 
 
@@ -66,14 +71,47 @@ def _engine(name: str) -> _Choice:
         from benchmarks.rowq_bench.mariadb import engine, plots, report
 
         return _Choice(
+            name,
             engine.MARIADB,
-            engine.SCENARIOS,
+            lambda quick: load_scenarios(quick=quick, path=engine.SCENARIOS),
             lambda _: [],
             "RESULTS-mariadb.md",
-            report.render,
+            lambda path: report.render(_read(path)),
             plots.draw,
         )
-    return _Choice(POSTGRES, SCENARIOS, _peers, "RESULTS.md", render, draw_all)
+    return _Choice(
+        name,
+        POSTGRES,
+        lambda quick: load_scenarios(quick=quick),
+        _peers,
+        "RESULTS.md",
+        lambda path: render(_read(path)),
+        draw_all,
+    )
+
+
+def _seeds(name: str) -> _Choice:
+    # Only here: the seeds need the drivers of every engine.
+    from benchmarks.rowq_bench.seeds import all_seeds, plots, report
+
+    def read_all(path: Path) -> dict[str, dict[str, Any]]:
+        paths = {one: path.with_name(f"seeds_{one}.json") for one in report.PRODUCTS}
+        return {one: _read(path) for one, path in paths.items() if path.exists()}
+
+    return _Choice(
+        f"seeds_{name}",
+        all_seeds.seeds_engine(name),
+        lambda quick: all_seeds.seeds_scenarios(name, quick=quick),
+        lambda _: [],
+        "RESULTS-seeds.md",
+        lambda path: report.render(read_all(path)),
+        partial(plots.draw, name),
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
 
 
 def _peers(pgmq_sql: Path | None) -> list[System]:
@@ -84,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     add = parser.add_argument
     add("--engine", choices=["postgres", "mariadb"], default="postgres")
+    add("--set", choices=["queues", "seeds"], default="queues", help="which experiments")
     add("--quick", action="store_true", help="small numbers, about a minute, into .local")
     add("--only", nargs="+", metavar="SCENARIO", help="only these scenarios, into .local")
     add("--pgmq-sql", type=Path, metavar="FILE", help="pgmq's SQL, instead of the package's")
@@ -99,7 +138,8 @@ def _command(asked: argparse.Namespace) -> str:
     words = ["make", "bench"]
     words += ["QUICK=1"] if asked.quick else []
     words += ["PGMQ_SQL=pgmq.sql"] if asked.pgmq_sql else []
-    more = ["--engine", asked.engine] if asked.engine != "postgres" else []
+    more = ["--set", asked.set] if asked.set != "queues" else []
+    more += ["--engine", asked.engine] if asked.engine != "postgres" else []
     more += ["--only", *asked.only] if asked.only else []
     more += ["--url", f"{asked.engine}://..."] if asked.url else []
     return shlex.join(words) + (f' ARGS="{" ".join(more)}"' if more else "")

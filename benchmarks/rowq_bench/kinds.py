@@ -91,7 +91,7 @@ def snapshot(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
 def _watch(control: Client, task: Task, sessions: int) -> tuple[list[Report], list[Sample]]:
     """Let sessions work, keep house, and note how many buffers a dequeue touches meanwhile."""
     samples: list[Sample] = []
-    crew = Crew(task, sessions)
+    crew = Crew([task] * sessions)
     keep_house = _once_a_second(control.maintain)
 
     def tick() -> None:
@@ -170,7 +170,7 @@ def _task(url: str, system: System, scenario: Scenario, *, feed: bool, seconds: 
 def _run(control: Client, task: Task, sessions: int) -> Figures:
     """Let the sessions work, with housekeeping about once a second, and return the figures."""
     marks: list[Mark] = []
-    crew = Crew(task, sessions)
+    crew = Crew([task] * sessions)
     began = crew.start(lambda: marks.append(mark(control)))
     reports = crew.join(control.maintain)
     return work_figures(began, marks[0], mark(control), reports)

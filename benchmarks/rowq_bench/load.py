@@ -6,7 +6,7 @@ import multiprocessing
 import queue
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Barrier
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from benchmarks.rowq_bench.statements import body
 
-_WARM_UP = 5
+WARM_UP = 5
 _PATIENCE = 120
 _EMPTY_ENOUGH = 3
 
@@ -29,6 +29,10 @@ class Worker(Protocol):
     @property
     def deadlocks(self) -> int:
         """How many statements ended in a deadlock or a lock timeout, and were tried again."""
+
+    @property
+    def handled(self) -> Sequence[int]:
+        """Ids of the messages that it completed, in its order; empty where nobody asks."""
 
     def enqueue(self, body: bytes) -> None:
         """Add one message."""
@@ -49,7 +53,8 @@ class Task:
 
     open: returns a context with the session's client; it is sent to the session's process.
     batch: messages per dequeue. feed: whether each loop first adds as many as it will take.
-    drain: whether each loop dequeues; without, it only feeds.
+    drain: whether each loop dequeues; without, it only feeds. body: makes what is added one by one.
+    patient: whether it goes on where nothing is found, until the time is over.
     messages: stop when all sessions together passed so many. seconds: stop after this time.
     """
 
@@ -59,6 +64,8 @@ class Task:
     messages: int
     seconds: float
     drain: bool = True
+    body: Callable[[int], bytes] = body
+    patient: bool = False
 
 
 @dataclass(slots=True)
@@ -68,6 +75,9 @@ class Report:
     ended: when, by the monotonic clock. server_cpu, client_cpu: seconds.
     deadlocks: statements tried again after a deadlock or a lock timeout.
     loops: length of each loop in seconds. dequeues: messages passed by then, and seconds.
+    empty: dequeues that found nothing.
+    handled: ids of all messages that the session completed, those of the warm-up too.
+    drains: whether it took messages; without, it only added them.
     """
 
     messages: int = 0
@@ -77,6 +87,9 @@ class Report:
     deadlocks: int = 0
     loops: list[float] = field(default_factory=list)
     dequeues: list[tuple[int, float]] = field(default_factory=list)
+    empty: int = 0
+    handled: list[int] = field(default_factory=list)
+    drains: bool = True
 
 
 class SessionError(RuntimeError):
@@ -84,17 +97,20 @@ class SessionError(RuntimeError):
 
 
 class Crew:
-    """The sessions of one run: warmed up on entering `start`, at work until `join` returns."""
+    """The sessions of one run: warmed up on entering `start`, at work until `join` returns.
 
-    def __init__(self, task: Task, sessions: int) -> None:
+    tasks: one for each session.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
         context = multiprocessing.get_context("spawn")
-        self._barrier = context.Barrier(sessions + 1)
+        self._barrier = context.Barrier(len(tasks) + 1)
         self._passed = context.Value("q", 0)
         self._reports: Any = context.Queue()
-        common = (task, self._barrier, self._passed, self._reports)
+        common = (self._barrier, self._passed, self._reports)
         self._processes = [
-            context.Process(target=_session, args=(number, *common), daemon=True)
-            for number in range(sessions)
+            context.Process(target=_session, args=(number, task, *common), daemon=True)
+            for number, task in enumerate(tasks)
         ]
 
     @property
@@ -136,7 +152,7 @@ def _session(number: int, task: Task, barrier: Barrier, passed: Any, reports: An
     """Run one session; what goes wrong is reported as text."""
     try:
         with task.open() as client:
-            for _ in range(_WARM_UP):
+            for _ in range(WARM_UP):
                 _loop(client, task, number)
             barrier.wait(_PATIENCE)
             barrier.wait(_PATIENCE)
@@ -147,7 +163,7 @@ def _session(number: int, task: Task, barrier: Barrier, passed: Any, reports: An
 
 
 def _work(client: Worker, task: Task, number: int, passed: Any) -> Report:
-    report = Report()
+    report = Report(drains=task.drain)
     server, own, deadlocks = client.server_cpu, _own_cpu(), client.deadlocks
     end = time.monotonic() + task.seconds
     empty = 0
@@ -155,7 +171,8 @@ def _work(client: Worker, task: Task, number: int, passed: Any) -> Report:
         started = time.monotonic()
         count, seconds = _loop(client, task, number)
         if count == 0:
-            empty += 1
+            empty += not task.patient
+            report.empty += 1
             continue
         empty = 0
         with passed.get_lock():
@@ -168,13 +185,14 @@ def _work(client: Worker, task: Task, number: int, passed: Any) -> Report:
     report.server_cpu = client.server_cpu - server
     report.client_cpu = _own_cpu() - own
     report.deadlocks = client.deadlocks - deadlocks
+    report.handled = list(client.handled)
     return report
 
 
 def _loop(client: Worker, task: Task, number: int) -> tuple[int, float]:
     """Feed if asked to, dequeue, complete; return the messages, and the dequeue's seconds."""
     if task.feed and task.batch == 1:
-        client.enqueue(body(number))
+        client.enqueue(task.body(number))
     elif task.feed:
         client.fill(task.batch)
     if not task.drain:

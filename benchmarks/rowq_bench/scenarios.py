@@ -28,6 +28,9 @@ class Scenario:
     calm: float = 0
     preload: int = 0
     samples: int = 0
+    engines: tuple[str, ...] = ()
+    producers: int = 0
+    body_bytes: int = 200
 
     @property
     def batch(self) -> int:

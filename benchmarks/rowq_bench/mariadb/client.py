@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import TracebackType
 from typing import Self, TypeVar
@@ -53,6 +53,11 @@ class Client:
     def deadlocks(self) -> int:
         """How many statements ended in a deadlock or a lock timeout, and were tried again."""
         return self._deadlocks
+
+    @property
+    def handled(self) -> Sequence[int]:
+        """Nothing: no scenario of these clients asks for it."""
+        return ()
 
     def create(self) -> None:
         """Create the queue."""

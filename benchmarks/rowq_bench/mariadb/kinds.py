@@ -110,7 +110,7 @@ def _work(
         seconds=scenario.seconds or _NO_END,
     )
     marks: list[Counters] = []
-    crew = Crew(task, scenario.sessions)
+    crew = Crew([task] * scenario.sessions)
     began = crew.start(lambda: marks.append(read_counters(url)))
     reports = crew.join(control.maintain)
     start, end = marks[0], read_counters(url)

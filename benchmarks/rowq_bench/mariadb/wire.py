@@ -31,9 +31,13 @@ class WireError(RuntimeError):
 
 
 class Connection:
-    """An open session in autocommit. url: of the server, without TLS."""
+    """An open session in autocommit. url: of the server, without TLS.
+
+    affected: how many rows the last statement changed.
+    """
 
     def __init__(self, url: str) -> None:
+        self.affected = 0
         parts = connection_parameters(url)
         self._lib = _library()
         self._handle = self._lib.mysql_init(None)
@@ -69,16 +73,13 @@ class Connection:
         if lib.mysql_real_query(handle, statement, len(statement)):
             raise self._error()
         rows = self._rows()
+        # Now: asking for the next result resets it.
+        self.affected = int(lib.mysql_affected_rows(handle))
         while (more := lib.mysql_next_result(handle)) == 0:
             self._rows()
         if more > 0:
             raise self._error()
         return rows
-
-    @property
-    def affected(self) -> int:
-        """How many rows the last statement changed."""
-        return int(self._lib.mysql_affected_rows(self._handle))
 
     def _rows(self) -> list[Row]:
         lib = self._lib

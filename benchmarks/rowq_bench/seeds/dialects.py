@@ -1,0 +1,43 @@
+"""The engines that the seeds are run on: how to open a session and how to observe the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.rowq_bench.mariadb.client import BARE
+from benchmarks.rowq_bench.seeds.observe import MariadbObserver, Observer, PostgresObserver
+from benchmarks.rowq_bench.seeds.session import MariadbSession, OpenSession, PostgresSession
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One engine.
+
+    room: the script that makes the place for a form's tables.
+    impatient: lets a session wait for a lock for a second at most.
+    """
+
+    name: str
+    open: OpenSession
+    observe: Callable[[str], Observer]
+    room: str
+    impatient: str
+
+
+DIALECTS = {
+    "postgres": Dialect(
+        "postgres",
+        PostgresSession,
+        PostgresObserver,
+        "create schema seed",
+        "set lock_timeout = '1s'",
+    ),
+    "mariadb": Dialect(
+        "mariadb",
+        MariadbSession,
+        MariadbObserver,
+        f"create database {BARE} character set utf8mb4",
+        "set session innodb_lock_wait_timeout = 1",
+    ),
+}

@@ -1,0 +1,19 @@
+-- rowq's routines as a client calls them.
+
+-- name: create
+call rowq.create_queue('bench', null, null, null, null, null, null, null)
+
+-- name: enqueue
+call rowq.enqueue('bench', :body, null, null, null, null, null, null, null, null)
+
+-- name: fill
+call rowq.enqueue_batch('bench', :messages)
+
+-- name: dequeue
+call rowq.dequeue_fast('bench', :batch, 'bench', 600)
+
+-- name: complete
+call rowq.complete('bench', :claim, null)
+
+-- name: maintain
+call rowq.maintain(null, null)

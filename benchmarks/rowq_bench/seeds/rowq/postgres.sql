@@ -1,0 +1,22 @@
+-- rowq's routines as a client calls them.
+
+-- name: create
+select queue_name from rowq.create_queue('bench')
+
+-- name: enqueue
+select message_id from rowq.enqueue('bench', :body)
+
+-- name: fill
+select count(*) from rowq.enqueue_batch('bench', :messages)
+
+-- name: settle
+vacuum (analyze)
+
+-- name: dequeue
+select * from rowq.dequeue_fast('bench', :batch, 'bench', 600)
+
+-- name: complete
+select message_id, outcome from rowq.complete('bench', :claim)
+
+-- name: maintain
+select queue_name from rowq.maintain('bench')

@@ -1,0 +1,73 @@
+"""Seed 004: a persistent scheduler as a queue, by optimistic picks or by lock and fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.rowq_bench.results import Results
+from benchmarks.rowq_bench.seeds.base import Form, Seed, rowq_form, sql_form
+from benchmarks.rowq_bench.seeds.seed_004.run import SchedulerClient, executions
+from benchmarks.rowq_bench.targets import Target
+
+FOLDER = Path(__file__).parent
+_NAME = "executions"
+
+WORDS = """
+Four processes take executions that are due from one table, 50 at a time, and delete each when it
+is done; each process has four executor threads with a session of their own, and a poller with a
+fifth. There is nothing to do for an execution, so that the figures are those of the queue. By the
+document, the optimistic strategy needs at worst 254 statements for a batch of 50, and lock and
+fetch 51; how many there are was counted by the server, and the executions are those in the
+processes' histories. rowq runs with the same processes and threads, each thread with claims of 50:
+`rowq` completes a claim in one call, `rowq_single` message by message, each in a transaction.
+"""
+
+
+def _forms(engine: str) -> list[Form]:
+    table = sql_form("scheduler", "", FOLDER, engine, SchedulerClient)
+    return [
+        rowq_form(engine),
+        replace(rowq_form(engine), name="rowq_single"),
+        replace(
+            table,
+            name="optimistic",
+            origin="a scheduler's table: executors pick by version what a poller has read",
+        ),
+        replace(
+            table,
+            name="lock_and_fetch",
+            origin="the same table: a poller picks a batch under locks, passing over locked rows",
+        ),
+    ]
+
+
+def _targets(_engine: str, results: Results) -> Iterator[Target]:
+    for other, bound in (("optimistic", 4.0), ("lock_and_fetch", 1.0)):
+        found = results.between(_NAME, "executions_per_second", "rowq", other)
+        yield Target(f"Executions/s of four schedulers, rowq / {other}", bound, True, found)
+
+
+SEED = Seed(
+    name="seed_004",
+    title="Two strategies of a scheduler (seed 004)",
+    words=WORDS,
+    folder=FOLDER,
+    forms=_forms,
+    kinds={_NAME: executions},
+    columns={
+        _NAME: {
+            "executions_per_second": "executions/s",
+            "statements_per_batch": "statements a batch of 50",
+            "statements_per_execution": "statements/execution",
+            "commits_per_execution": "commits that wrote/execution",
+            "missed_picks_per_execution": "missed picks/execution",
+            "log_bytes_per_execution": "log bytes/execution",
+            "deadlocks": "deadlocks",
+            "double_runs": "run twice",
+        }
+    },
+    bars={_NAME: {"executions_per_second": "executions/s"}},
+    targets=_targets,
+)

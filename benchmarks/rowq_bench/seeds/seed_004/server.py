@@ -1,0 +1,41 @@
+"""How many statements, and commits of transactions that wrote, a server has counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.rowq_bench.seeds.dialects import Dialect
+from benchmarks.rowq_bench.seeds.session import Session
+
+# Each statement here is a transaction. A transaction has a number of its own when it has written.
+_POSTGRES = """
+    select d.xact_commit, pg_snapshot_xmax(pg_current_snapshot())
+    from pg_stat_database d
+    where d.datname = current_database()
+"""
+_STATEMENTS = "show global status where variable_name = 'Questions'"
+_COUNT_COMMITS = "set global innodb_monitor_enable = 'trx_rw_commits'"
+_COMMITS = "select count from information_schema.innodb_metrics where name = 'trx_rw_commits'"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the server has counted: statements sent by clients, and commits that wrote.
+
+    PostgreSQL counts transactions; where each statement is one, they are the statements.
+    """
+
+    statements: int
+    commits: int
+
+
+def read_served(dialect: Dialect, session: Session) -> Served:
+    """Read the counters; MariaDB's count of commits begins with the first call."""
+    if dialect.name == "mariadb":
+        session.run(_COUNT_COMMITS)
+        ((_, statements),) = session.run(_STATEMENTS)
+        ((commits,),) = session.run(_COMMITS)
+    else:
+        session.run("select pg_stat_force_next_flush()")
+        ((statements, commits),) = session.run(_POSTGRES)
+    return Served(int(statements or 0), int(commits or 0))

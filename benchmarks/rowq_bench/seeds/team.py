@@ -1,0 +1,101 @@
+"""Processes that begin at the same moment, and what they return."""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.synchronize import Barrier
+from typing import Any, Generic, TypeVar
+
+_T = TypeVar("_T")
+_PATIENCE = 120
+
+
+class TeamError(RuntimeError):
+    """A process could not do its work; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Where each process waits until all are ready."""
+
+    barrier: Barrier
+
+    def wait(self) -> float:
+        """Say that this process is ready, wait for the others; return the monotonic time."""
+        self.barrier.wait(_PATIENCE)
+        self.barrier.wait(_PATIENCE)
+        return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    text: str
+
+
+class Team(Generic[_T]):
+    """Runs functions, each in a process of its own; each must call the gate's `wait` once."""
+
+    def __init__(self, works: Sequence[Callable[[Gate], _T]]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._barrier = context.Barrier(len(works) + 1)
+        self._answers: Any = context.Queue()
+        gate = Gate(self._barrier)
+        self._processes = [
+            context.Process(target=_run, args=(work, gate, self._answers), daemon=True)
+            for work in works
+        ]
+
+    def run(
+        self,
+        before: Callable[[], object],
+        meanwhile: Callable[[], object] = lambda: None,
+        every: float = 0.1,
+    ) -> tuple[float, list[_T]]:
+        """Run them all; return the monotonic time at which they were let go, and their answers.
+
+        before: called when all are ready. meanwhile: called every so many seconds.
+        Raises TeamError when one of them failed.
+        """
+        for process in self._processes:
+            process.start()
+        try:
+            self._barrier.wait(_PATIENCE)
+            before()
+            self._barrier.wait(_PATIENCE)
+        except threading.BrokenBarrierError:
+            list(self._collect(lambda: None, every))
+            raise
+        began = time.monotonic()
+        answers = list(self._collect(meanwhile, every))
+        for process in self._processes:
+            process.join()
+        return began, answers
+
+    def _collect(self, meanwhile: Callable[[], object], every: float) -> Iterator[_T]:
+        missing = len(self._processes)
+        while missing:
+            try:
+                answer = self._answers.get(timeout=every)
+            except queue.Empty:
+                meanwhile()
+                continue
+            if isinstance(answer, _Failure):
+                raise TeamError(answer.text)
+            missing -= 1
+            yield answer
+
+
+def _run(work: Callable[[Gate], Any], gate: Gate, answers: Any) -> None:
+    """Run one process' work; what goes wrong is reported as text."""
+    try:
+        answers.put(work(gate))
+    except threading.BrokenBarrierError:
+        pass  # the one that broke it says why
+    except Exception as error:
+        gate.barrier.abort()
+        answers.put(_Failure(f"{type(error).__name__}: {error}"))

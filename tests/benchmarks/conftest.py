@@ -1,0 +1,73 @@
+"""Servers for the tests of the seeds' experiments: a private one of each engine, on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from benchmarks.rowq_bench.runner import Lab
+from benchmarks.rowq_bench.seeds.all_seeds import seeds_engine
+from benchmarks.rowq_bench.seeds.base import Form
+from benchmarks.rowq_bench.seeds.dialects import DIALECTS
+from rowq.demo.local_postgres import LocalPostgresError
+from rowq.demo.postgres_binaries import choose_binaries
+from tests.engines.base import Unavailable
+from tests.engines.local_mariadb import find_programs
+
+
+@pytest.fixture(params=sorted(DIALECTS))
+def engine(request: pytest.FixtureRequest) -> str:
+    """Return the name of an engine whose private server can be started here."""
+    name = str(request.param)
+    try:
+        if name == "postgres":
+            choose_binaries(18)
+        else:
+            find_programs()
+    except (LocalPostgresError, Unavailable) as error:
+        pytest.skip(str(error))
+    return name
+
+
+@pytest.fixture(scope="session")
+def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Lab]]:
+    """Return a function that gives an engine's private server, started when first asked for."""
+    opened: dict[str, tuple[AbstractContextManager[Lab], Lab]] = {}
+
+    def lab(name: str) -> Lab:
+        if name not in opened:
+            context = seeds_engine(name).open_lab(None, tmp_path_factory.mktemp(name) / "server")
+            opened[name] = context, context.__enter__()
+        return opened[name][1]
+
+    yield lab
+    for context, _ in opened.values():
+        context.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def prepared() -> set[tuple[str, str]]:
+    """Return the engines and forms that are prepared on their servers."""
+    return set()
+
+
+@pytest.fixture
+def place(
+    engine: str, labs: Callable[[str], Lab], prepared: set[tuple[str, str]]
+) -> Callable[[Form], Any]:
+    """Return a function that brings a form into a fresh database; a context with its URL.
+
+    One at a time: on MariaDB, all forms have their tables in the same database.
+    """
+    lab = labs(engine)
+
+    def open_place(form: Form) -> AbstractContextManager[str]:
+        if (engine, form.name) not in prepared:
+            lab.prepare(form)
+            prepared.add((engine, form.name))
+        return lab.database(form)
+
+    return open_place

@@ -1,0 +1,234 @@
+"""The seeds' experiments run on both engines, and what they count is what has happened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.rowq_bench.load import Report
+from benchmarks.rowq_bench.results import Results
+from benchmarks.rowq_bench.runner import Plan, run_plan
+from benchmarks.rowq_bench.scenarios import Scenario
+from benchmarks.rowq_bench.seeds import seed_000, seed_002
+from benchmarks.rowq_bench.seeds.all_seeds import SEEDS, seeds_engine, seeds_scenarios
+from benchmarks.rowq_bench.seeds.base import Form, rowq_form, sql_form
+from benchmarks.rowq_bench.seeds.bodies import Bodies
+from benchmarks.rowq_bench.seeds.dialects import DIALECTS
+from benchmarks.rowq_bench.seeds.observe import Counts
+from benchmarks.rowq_bench.seeds.plots import draw, plot_name
+from benchmarks.rowq_bench.seeds.report import PRODUCTS, render
+from benchmarks.rowq_bench.seeds.work import figures_of
+from tests.engines.base import wait_until
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+STORED = sorted((BENCHMARKS / "results").glob("seeds_*.json"))
+NONE_YET = Counts(0, 0, 0, 0, 0.0, 0, 0, 0.0)
+# The forms that promise to hand out each message once; `no_locks` is there to show what does not.
+CAREFUL = [
+    (seed_000.FOLDER, "queue_slow"),
+    (seed_000.FOLDER, "split_tables"),
+    (seed_000.FOLDER, "one_statement"),
+    (seed_002.FOLDER, "for_update"),
+    (seed_002.FOLDER, "skip_locked"),
+    (seed_002.FOLDER, "skip_locked_unindexed"),
+]
+
+
+def tiny(scenario: Scenario) -> Scenario:
+    """Return a scenario that takes a second or two for each form."""
+    return replace(
+        scenario,
+        rounds=1,
+        sessions=min(scenario.sessions, 2),
+        messages=max(20 * scenario.batch, 1200) if scenario.messages else 0,
+        body_bytes=min(scenario.body_bytes, 3000),
+        seconds=0.3 if scenario.seconds else 0,
+        samples=min(scenario.samples, 1),
+    )
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
+def test_every_form_of_every_scenario_is_measured_and_reported(
+    seed: Any, engine: str, tmp_path: Path
+) -> None:
+    scenarios = [tiny(one) for one in seeds_scenarios(engine) if one.kind in seed.kinds]
+    plan = Plan(
+        scenarios,
+        [],
+        url=None,
+        home=tmp_path / "server",
+        root=tmp_path,
+        command="make bench",
+        note="",
+        engine=seeds_engine(engine),
+    )
+    found: dict[str, Any] = json.loads(json.dumps(run_plan(plan)))
+    results = Results(found)
+    for scenario in scenarios:
+        assert sorted(results.systems(scenario.name)) == sorted(scenario.systems)
+        headings = seed.columns[scenario.kind]
+        for form in scenario.systems:
+            found_figures = results.rounds(scenario.name, form)[0]
+            assert headings.keys() & found_figures.keys(), (scenario.name, form)
+    assert all(target.is_met is not None for target in seed.targets(engine, results))
+    report = render({engine: found})
+    assert all(f"### {one.title}: {PRODUCTS[engine]}" in report for one in scenarios)
+    draw(engine, found, tmp_path)
+    for one in scenarios:
+        for ending in ("svg", "png"):
+            path = tmp_path / f"{plot_name(engine, one.name)}.{ending}"
+            assert path.exists() == (one.kind in seed.bars)
+
+
+@pytest.mark.parametrize(("folder", "name"), CAREFUL, ids=lambda value: str(value).split("/")[-1])
+def test_a_form_hands_out_each_message_once_with_its_body(
+    folder: Path, name: str, engine: str, place: Callable[[Form], Any]
+) -> None:
+    form = sql_form(name, "", folder, engine)
+    with (
+        place(form) as url,
+        form.open_client(url, 100) as one,
+        form.open_client(url, 100) as two,
+    ):
+        one.create()
+        one.fill(45)
+        one.settle()
+        one.enqueue(b"the last")
+        bodies = Bodies(100)
+        sent = [json.loads(bodies.messages(45)), {"body": "the last"}]
+        expected = {message["body"] for message in [*sent[0], sent[1]]}
+        taken = []
+        for client in (one, two, one, two):
+            rows = client.dequeue(20)
+            taken += [(row[1] or b"").decode() for row in rows]
+            client.complete(rows)
+        assert sorted(taken) == sorted(message["body"] for message in [*sent[0], sent[1]])
+        assert set(taken) == expected
+        assert len(set(one.handled + two.handled)) == len(taken) == 46
+
+
+def test_a_message_in_the_histories_of_two_sessions_is_a_double_run() -> None:
+    one = Report(messages=3, ended=2.0, loops=[0.1, 0.1], handled=[1, 2, 3])
+    two = Report(messages=2, ended=2.0, loops=[0.1, 0.1], handled=[3, 4])
+    producer = Report(messages=8, ended=3.0, drains=False)
+    figures = figures_of(1.0, NONE_YET, [one, two, producer])
+    assert (figures["handled"], figures["double_runs"]) == (4, 1)
+    assert figures["messages_per_second"] == 5
+    assert figures["enqueued_per_second"] == 4
+
+
+def test_rows_that_a_transaction_has_locked_are_counted(
+    engine: str, place: Callable[[Form], Any]
+) -> None:
+    form = sql_form("skip_locked", "", seed_002.FOLDER, engine)
+    dialect = DIALECTS[engine]
+    table = "seed.job" if engine == "postgres" else "rowq_bench.job"
+    with (
+        place(form) as url,
+        form.open_client(url, 100) as client,
+        dialect.observe(url) as observer,
+    ):
+        client.fill(10)
+        client.session.run("begin")
+        client.session.run(f"select job_id from {table} where job_id in (2, 4, 6) for update")
+        assert observer.rows_locked(client.session) == 3
+        client.session.run("rollback")
+        assert observer.rows_locked(client.session) == 0
+
+
+def test_a_wait_for_a_lock_is_counted(engine: str, place: Callable[[Form], Any]) -> None:
+    form = sql_form("for_update", "", seed_002.FOLDER, engine)
+    with (
+        place(form) as url,
+        form.open_client(url, 100) as holder,
+        form.open_client(url, 100) as waiting,
+        DIALECTS[engine].observe(url) as observer,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        holder.fill(3)
+        before = observer.counts()
+        holder.session.run("begin")
+        holder.dequeue_held(1)
+        taken = threads.submit(waiting.dequeue, 1)
+
+        def has_waited() -> bool:
+            observer.look()
+            return observer.counts().since(before).lock_waits > 0
+
+        wait_until(has_waited, "a wait is seen", 30)
+        holder.session.run("commit")
+        taken.result(30)
+        assert observer.counts().since(before).lock_waits == 1
+
+
+def test_reads_are_those_that_a_statement_makes(engine: str, place: Callable[[Form], Any]) -> None:
+    form = sql_form("skip_locked", "", seed_002.FOLDER, engine)
+    table = "seed.job" if engine == "postgres" else "rowq_bench.job"
+    with (
+        place(form) as url,
+        form.open_client(url, 100) as client,
+        DIALECTS[engine].observe(url) as observer,
+    ):
+        client.fill(50)
+        client.settle()
+
+        def reads(statement: str) -> int:
+            client.session.run(statement)
+            before = observer.counts(client.session)
+            client.session.run(statement)
+            return observer.counts(client.session).since(before).reads
+
+        assert reads("select 1") == 0
+        assert 1 <= reads(f"select body from {table} where job_id = 7") <= 3
+
+
+def test_a_second_worker_gets_other_jobs_from_rowq(
+    engine: str, place: Callable[[Form], Any]
+) -> None:
+    (scenario,) = (one for one in seeds_scenarios(engine) if one.name == "second_worker")
+    form = rowq_form(engine)
+    with place(form) as url:
+        figures = seed_002.second_worker(DIALECTS[engine], url, form, scenario)
+    assert (figures["second_got"], figures["same_jobs"], figures["second_waited"]) == (2, 0, 0)
+
+
+def test_bodies_are_the_same_in_every_run_and_of_many_lengths() -> None:
+    make = partial(Bodies, 1000)
+    one, two = make(), make()
+    first = [one() for _ in range(200)]
+    assert first == [two() for _ in range(200)]
+    assert max(map(len, first)) > 900
+    assert 1 <= min(map(len, first)) < 100
+    assert json.loads(make().messages(1)) == [{"body": first[0].decode()}]
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_scenarios_have_a_name_of_their_own_and_forms_that_exist(quick: bool) -> None:
+    for engine in DIALECTS:
+        names = [one.name for one in seeds_scenarios(engine, quick=quick)]
+        assert len(names) == len(set(names))
+        forms = {form.name for form in seeds_engine(engine).systems()}
+        assert all(set(one.systems) <= forms for one in seeds_scenarios(engine))
+
+
+def test_the_committed_report_is_the_one_that_the_stored_results_give() -> None:
+    found = {
+        path.stem.removeprefix("seeds_"): json.loads(path.read_text("utf-8")) for path in STORED
+    }
+    report = BENCHMARKS / "RESULTS-seeds.md"
+    assert report.exists() == bool(found)
+    if found:
+        ordered = {name: found[name] for name in PRODUCTS if name in found}
+        assert report.read_text("utf-8") == render(ordered)
+        assert not any("QUICK" in data["command"] for data in found.values())
+        for name, data in ordered.items():
+            targets = [one for seed in SEEDS for one in seed.targets(name, Results(data))]
+            assert all(target.is_met is not None for target in targets)
