@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,14 +46,9 @@ def consume(talk: Talk) -> Mapping[str, Any]:
         talk.url, talk.queue, handle, batch_size=talk.batch, threads=talk.workers
     )
     talk.ready()
-    threading.Thread(target=_stop_with, args=(talk, worker), daemon=True).start()
+    talk.on_stop(worker.stop)
     worker.run()
     return tally.result()
-
-
-def _stop_with(talk: Talk, worker: rowq.Worker) -> None:
-    talk.stopping.wait()
-    worker.stop()
 
 
 if __name__ == "__main__":
