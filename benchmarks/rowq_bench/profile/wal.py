@@ -40,7 +40,7 @@ def written(bin_dir: Path, connection: psycopg.Connection, start: str, end: str)
     """
     row = connection.execute("show data_directory").fetchone()
     assert row is not None
-    command = [bin_dir / "pg_waldump", "--path", f"{row[0]}/pg_wal", "-s", start, "-e", end]
+    command = [str(bin_dir / "pg_waldump"), "--path", f"{row[0]}/pg_wal", "-s", start, "-e", end]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return add_up(done.stdout.splitlines(), _relations(connection))
 
