@@ -2,13 +2,14 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
 
 // The packages are those beside the Node.js that runs this, in the virtual environment.
 export const load = createRequire(process.execPath);
 
 export function versionOf(name) {
-    const folder = load.resolve.paths(name).find((path) => path.includes("node_modules"));
-    return JSON.parse(readFileSync(`${folder}/${name}/package.json`, "utf8")).version;
+    const packages = new URL("../../", pathToFileURL(process.execPath));
+    return JSON.parse(readFileSync(new URL(`${name}/package.json`, packages), "utf8")).version;
 }
 
 const orders = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
