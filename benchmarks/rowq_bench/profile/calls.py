@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from benchmarks.rowq_bench.host import cpu_seconds
-from benchmarks.rowq_bench.profile.actions import Action, Course
+from benchmarks.rowq_bench.profile.actions import Action, Course, Parameters
 
 _Found = TypeVar("_Found")
 _GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
@@ -21,9 +22,9 @@ _GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the calls of one action took together: seconds of the clock and of the server's CPU.
+    """What one call of an action took: seconds of the clock, the median, and the server's CPU.
 
-    start, end: the places in the log before and after.
+    start, end: the places in the log before the first call and after the last.
     """
 
     seconds: float
@@ -44,21 +45,29 @@ class Session:
                 prepared = self.connection.pgconn.prepare(action.name.encode(), action.sql.encode())
                 _check(prepared)
 
-    def run(self, action: Action, calls: int) -> None:
-        """Make calls of one action; complete finishes what the last calls of dequeue returned."""
-        taken = self._taken if action.name == "complete" else [None] * calls
-        found = [self._call(action, number, one) for number, one in enumerate(taken)]
+    def run(self, action: Action, calls: int) -> list[float]:
+        """Make calls of one action, return the seconds of each.
+
+        complete finishes what the last calls of dequeue returned.
+        """
+        lengths, found = [], []
+        for number in range(calls):
+            taken = self._taken[number] if action.name == "complete" else None
+            values = action.parameters(number, taken)
+            began = time.perf_counter()
+            found.append(self._call(action, values))
+            lengths.append(time.perf_counter() - began)
         self._taken = found if action.name == "dequeue" else []
         for one in self._taken:
             if one.ntuples != self._course.batch:
                 raise RuntimeError(f"a dequeue returned {one.ntuples} messages")
+        return lengths
 
     def cost(self, action: Action, calls: int) -> Cost:
-        """Make calls and return what they took."""
-        start, cpu, began = self._log(), self._cpu(), time.perf_counter()
-        self.run(action, calls)
-        seconds = time.perf_counter() - began
-        return Cost(seconds, self._cpu() - cpu, start, self._log())
+        """Make calls and return what one of them took."""
+        start, cpu = self._log(), self._cpu()
+        lengths = self.run(action, calls)
+        return Cost(statistics.median(lengths), (self._cpu() - cpu) / calls, start, self._log())
 
     def pass_through(self, each: Callable[[Action], _Found]) -> dict[str, _Found]:
         """Let the actions take turns, with marks set and dead rows gone in between."""
@@ -68,8 +77,7 @@ class Session:
             self.connection.execute("vacuum (analyze)")
         return found
 
-    def _call(self, action: Action, number: int, taken: PGresult | None) -> PGresult:
-        values = action.parameters(number, taken)
+    def _call(self, action: Action, values: Parameters) -> PGresult:
         pgconn = self.connection.pgconn
         if not action.copy:
             return _check(pgconn.exec_prepared(action.name.encode(), values))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.rowq_bench.report import facts, table
+from benchmarks.rowq_bench.report import facts, notes, table
 
 _TEXT = 100
 _LEAST = 0.005
@@ -14,13 +14,14 @@ _WORDS = {"enqueue": "Enqueue", "dequeue": "Dequeue", "complete": "Complete"}
 _HEAD = """\
 Made by `make bench ARGS="--set profile"` from [results/profile.json](results/profile.json); do not
 edit. One session that has its plans makes each call some hundred times, first all enqueues, then
-all dequeues, then all completes, with `vacuum (analyze)` in between and autovacuum off; bodies are
-JSON texts of 200 bytes. The floor, **bare**, is an insert of the same rows in one statement (or one
-COPY), and a `delete ... returning` that takes them: no queue at all."""
+all dequeues, then all completes, with `vacuum (analyze)` in between and autovacuum off; the bodies
+are JSON texts of 200 bytes. The floor, **bare**, is an insert of the same rows in one statement (or
+one COPY), and a `delete ... returning` that takes them: no queue at all."""
 
 _SHARE_HEAD = """\
-µs per message; a share is the floor's figure divided by rowq's, so 50 % means that rowq costs twice
-the floor. Take is dequeue and complete. Durable: each call waits for the disk."""
+µs per message, from the median call; a share is the floor's figure divided by rowq's, so 50 % means
+that rowq costs twice the floor. Take is dequeue and complete. Durable: each call waits for the
+disk. For rates of several sessions at once see [RESULTS.md](RESULTS.md)."""
 
 _INSIDE_HEAD = """\
 Per call, by pg_stat_statements with all nested statements (noting them costs time too, so a sum is
@@ -40,6 +41,7 @@ def render(data: dict[str, Any]) -> str:
     parts = [
         "# What one call is spent on",
         _HEAD,
+        *notes(data),
         "## Share of the floor",
         _SHARE_HEAD,
         *(_shares(data, course) for course in own),

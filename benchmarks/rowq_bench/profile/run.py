@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import time
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,28 +20,42 @@ _WATCHED = 60
 _WARM_UP = 20
 
 
-def run(home: Path, root: Path, *, messages: int, singles: int, command: str) -> dict[str, Any]:
-    """Profile every course.
+@dataclass(frozen=True, slots=True)
+class ProfilePlan:
+    """What to run.
 
-    home: for the private server. root: the checkout. messages: in batches of 50; singles: one by
-    one. command: for the report.
+    messages: how many pass in batches of 50. singles: how many one by one.
+    home: the private server's directory. root: the checkout. command, note: for the report.
     """
-    with server.open_lab(None, home, server.SETTINGS | statements.SETTINGS) as lab:
+
+    messages: int
+    singles: int
+    home: Path
+    root: Path
+    command: str
+    note: str
+
+
+def run_profile(plan: ProfilePlan) -> dict[str, Any]:
+    """Profile every course, and return the results as JSON data."""
+    began = time.monotonic()
+    with server.open_lab(None, plan.home, server.SETTINGS | statements.SETTINGS) as lab:
         facts = {
             "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "commit": commit_of(root),
-            "command": command,
+            "commit": commit_of(plan.root),
+            "command": plan.command,
+            "note": plan.note,
             "host": host_facts(lab.directory),
             "server": lab.facts(),
         }
         found: list[dict[str, Any]] = []
-        for course in courses(messages, singles):
+        for course in courses(plan.messages, plan.singles):
             if course.system.name not in {one["system"] for one in found}:
                 lab.prepare(course.system)
             with lab.database(course.system) as url:
                 found.append(_profile(lab, url, course))
             print(f"{course.title}, batch {course.batch}: done", flush=True)
-    return facts | {"courses": found}
+    return facts | {"minutes": round((time.monotonic() - began) / 60, 1), "courses": found}
 
 
 def _profile(lab: server.Lab, url: str, course: Course) -> dict[str, Any]:
@@ -66,9 +81,9 @@ def _profile(lab: server.Lab, url: str, course: Course) -> dict[str, Any]:
         actions = [
             {
                 "action": action.name,
-                "durable_ms": durable[action.name].seconds * 1e3 / course.calls,
-                "ms": free[action.name].seconds * 1e3 / course.calls,
-                "cpu_ms": free[action.name].cpu * 1e3 / course.calls,
+                "durable_ms": durable[action.name].seconds * 1e3,
+                "ms": free[action.name].seconds * 1e3,
+                "cpu_ms": free[action.name].cpu * 1e3,
                 "statements": [asdict(one) for one in inside[action.name]],
                 "wal": _wal(lab, session, free[action.name]),
             }

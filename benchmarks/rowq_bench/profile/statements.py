@@ -41,7 +41,6 @@ _TOTALS = """
            wal_records, wal_bytes::bigint
     from pg_stat_statements
     where dbid = (select oid from pg_database where datname = current_database())
-      and userid in (select oid from pg_roles where rolname = current_user)
 """
 
 
