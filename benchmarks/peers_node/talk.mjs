@@ -69,6 +69,11 @@ class Handled {
         this.longest = Math.max(this.longest, latency);
     }
 
+    forgetLatencies() {
+        this.latency = new Histogram();
+        this.longest = 0;
+    }
+
     result() {
         return {
             messages: this.messages,
@@ -114,6 +119,7 @@ async function produce(config, send, stopped) {
 
 async function consume(begin, stopped) {
     const handled = new Handled();
+    stopped.onMark = () => handled.forgetLatencies();
     const end = await begin((body) => handled.note(body));
     let said = 0;
     const teller = setInterval(() => {
@@ -123,6 +129,14 @@ async function consume(begin, stopped) {
     await end();
     clearInterval(teller);
     return handled.result();
+}
+
+// Obeys orders until the one to stop.
+async function listen(stopped) {
+    for (let order = await nextOrder(); !order.stop; order = await nextOrder()) {
+        if (order.mark) stopped.onMark();
+    }
+    stopped.now = true;
 }
 
 // Runs the role that the command line names. roles has
@@ -140,8 +154,8 @@ export async function main(roles) {
     const peer = await roles[role](config);
     say({ ready: true });
     await nextOrder();
-    const stopped = { now: false };
-    stopped.promise = nextOrder().then(() => (stopped.now = true));
+    const stopped = { now: false, onMark() {} };
+    stopped.promise = listen(stopped);
     const result =
         role === "produce"
             ? await produce(config, peer.send, stopped)

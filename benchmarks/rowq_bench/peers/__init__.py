@@ -1,4 +1,4 @@
-'''Other people's queues, and rowq, each run by programs of its own with its documented client.
+"""Other people's queues, and rowq, each run by programs of its own with its documented client.
 
 A peer is described by a `Peer` (peer.py; the list is in registry.py) and driven by a program in any
 language. The harness starts `<program> <role>` as a process for each role, and speaks JSON with it,
@@ -12,6 +12,8 @@ The talk
     3. harness -> program   {"go": true}          begin
     4. program -> harness   {"handled": 1234}     `consume` only: handlers that have returned so far
                             in this process, about every 50 ms while that number grows
+       harness -> program   {"mark": true}        `consume` only, at any time after go: forget the
+                            latencies so far, and only these
     5. harness -> program   {"stop": true}        `consume`, `keep` (and `produce`, to cut it short):
                             finish what runs, acknowledge it, give the rest back, go on with 6.
                             The end of standard input means the same.
@@ -59,4 +61,4 @@ Results (seconds are floats; CPU, buffers, WAL, sizes, queries are measured from
 
 A histogram is an object of buckets and counts: {"345": 12, "346": 3}. The bucket of a value of V
 microseconds is floor(50 * ln(max(V, 1))), so a bucket is two per cent wide.
-'''
+"""

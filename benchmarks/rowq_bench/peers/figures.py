@@ -17,30 +17,35 @@ Sample = tuple[float, int]
 _BEGINNING, _END = 0.2, 0.8
 
 
-class Wrong(RuntimeError):
+class WrongCountError(RuntimeError):
     """A peer lost messages or handled some twice; the text says how many."""
 
 
-def work(results: Sequence[dict[str, Any]], began: float, expected: int, whole: bool) -> Figures:
-    """Return how many messages were handled, in what time, and whether those were all.
+def check(results: Sequence[dict[str, Any]], expected: int, numbers: int) -> None:
+    """Raise WrongCountError if some of the messages were handled twice, or others lost.
 
-    began: seconds since 1970. expected: messages to handle; after these the clock may stop.
-    whole: whether those are all that there are, numbered from 0.
-
-    Raises Wrong if not each of them was handled exactly once.
+    expected: how many messages there are; fewer may be handled. numbers: the sum of their numbers.
     """
     messages = sum(result["messages"] for result in results)
-    numbers = sum(result["sum"] for result in results)
     if messages == 0:
-        raise Wrong("no message was handled before the time was up")
-    if messages > expected and whole:
-        raise Wrong(f"{messages - expected} of {expected} messages were handled twice")
-    if messages == expected and whole and numbers != expected * (expected - 1) // 2:
-        raise Wrong(f"of {expected} messages some were lost and as many handled twice")
-    seconds = max(max(result["ended"] or began for result in results) - began, 1e-6)
+        raise WrongCountError("no message was handled before the time was up")
+    if messages > expected:
+        raise WrongCountError(f"{messages - expected} of {expected} messages were handled twice")
+    if messages == expected and sum(result["sum"] for result in results) != numbers:
+        raise WrongCountError(f"of {expected} messages some were lost and as many handled twice")
+
+
+def rate(messages: int, began: float, results: Sequence[dict[str, Any]], *, capped: bool) -> Figures:
+    """Return how many messages were handled from a moment (seconds since 1970) on, how fast.
+
+    Raises WrongCountError if there were none.
+    """
+    if messages <= 0:
+        raise WrongCountError("all was handled before the clock started, or nothing after")
+    seconds = max(max(result["ended"] or began for result in results) - began, 1e-3)
     return {
         "messages": messages,
-        "capped": messages < expected,
+        "capped": capped,
         "seconds": round(seconds, 3),
         "messages_per_second": round(messages / seconds, 1),
     }
@@ -48,13 +53,22 @@ def work(results: Sequence[dict[str, Any]], began: float, expected: int, whole: 
 
 def costs(start: Counters, end: Counters, messages: int) -> Figures:
     """Return what the server spent on each message between two moments."""
+    return {
+        "server_cpu_us_per_message": round((end.cpu - start.cpu) / messages * 1e6, 1),
+        "wal_bytes_per_message": round((end.wal_bytes - start.wal_bytes) / messages, 1),
+    } | reads(start, end, messages)
+
+
+def reads(start: Counters, end: Counters, messages: int) -> Figures:
+    """Return buffers, queries and transactions of each message between two moments.
+
+    The server's sessions hand these in once a second and when they end.
+    """
     queries = None
     if end.queries is not None and start.queries is not None:
         queries = round((end.queries - start.queries) / messages, 3)
     return {
-        "server_cpu_us_per_message": round((end.cpu - start.cpu) / messages * 1e6, 1),
         "buffers_per_message": round((end.buffers - start.buffers) / messages, 1),
-        "wal_bytes_per_message": round((end.wal_bytes - start.wal_bytes) / messages, 1),
         "queries_per_message": queries,
         "transactions_per_message": round((end.transactions - start.transactions) / messages, 3),
         "deadlocks": end.deadlocks - start.deadlocks,
@@ -101,6 +115,6 @@ def rates_within(samples: Sequence[Sample]) -> Figures:
         last = samples[-2]
     rest = samples[-1][1] - last[1], samples[-1][0] - last[0]
     return {
-        "rate_start": round(first[1] / first[0], 1),
+        "rate_start": round((first[1] - samples[0][1]) / first[0], 1),
         "rate_end": round(rest[0] / rest[1], 1),
     }

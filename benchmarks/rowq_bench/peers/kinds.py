@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 from benchmarks.rowq_bench.peers import figures as count
 from benchmarks.rowq_bench.peers.figures import Figures, Sample
@@ -14,20 +15,53 @@ from benchmarks.rowq_bench.peers.watch import sizes
 
 _STEP = 0.02
 _SETTLE = 1.0
+_LEAD = 2.0
+_PATIENCE = 15.0
+_ENOUGH = 0.1
+_FAR = 10**7
 _TOMORROW = 86400
 
 
 def steady(run: Run) -> Figures:
-    """Messages come at a rate for a while; the workers have a little time to handle the last."""
-    return _fed(run, run.scenario.seconds + _SETTLE)
+    """Messages come at a rate for a while, of which the first seconds do not count."""
+    scenario = run.scenario
+    with ExitStack() as stack:
+        keepers = stack.enter_context(run.keeper())
+        watch = stack.enter_context(run.watch())
+        consumers = run.consumers(stack)
+        lead = stack.enter_context(run.producer(seconds=_LEAD))
+        producer = stack.enter_context(run.producer(first=_FAR))
+        before = sizes(run.url)
+        start_together([*consumers, lead])
+        first = lead.finish()["messages"]
+        producer.wait_ready()
+        for program in consumers:
+            program.mark()
+        spent = sum(program.cpu_so_far() for program in [*consumers, *keepers])
+        start, began = watch.read(), time.time()
+        handled = sum(program.handled for program in consumers)
+        start_together([producer])
+        _wait(consumers, scenario.seconds + _SETTLE, lambda: _sent(producer, first))
+        sent = producer.finish()["messages"]
+        results = _stop(consumers)
+        watch.wait_quiet()
+        end = watch.read()
+        _stop(keepers)
+    numbers = _sum(0, first) + _sum(_FAR, sent)
+    count.check(results, first + sent, numbers)
+    total = sum(result["messages"] for result in results)
+    passed = total - handled
+    return (
+        count.rate(passed, began, results, capped=total < first + sent)
+        | count.latency(results)
+        | count.costs(start, end, passed)
+        | count.client_cpu([producer, *consumers, *keepers], passed, spent)
+        | count.growth(before, sizes(run.url), total)
+    )
 
 
 def burst(run: Run) -> Figures:
-    """Messages come as fast as one client sends them, while the workers wait."""
-    return _fed(run, run.scenario.seconds)
-
-
-def _fed(run: Run, cap: float) -> Figures:
+    """Messages come as fast as one client sends them, to workers that have been waiting."""
     with ExitStack() as stack:
         keepers = stack.enter_context(run.keeper())
         watch = stack.enter_context(run.watch())
@@ -35,11 +69,12 @@ def _fed(run: Run, cap: float) -> Figures:
         producer = stack.enter_context(run.producer())
         before = sizes(run.url)
         start_together(consumers)
+        producer.wait_ready()
         time.sleep(_SETTLE)
-        spent = sum(program.cpu_so_far() for program in consumers)
-        start = watch.read()
+        spent = sum(program.cpu_so_far() for program in [*consumers, *keepers])
+        start, began = watch.read(), time.time()
         start_together([producer])
-        _wait(consumers, cap, lambda: _sent(producer))
+        _wait(consumers, run.scenario.seconds, lambda: _sent(producer, 0))
         producer.stop()
         produced = producer.finish()
         results = _stop(consumers)
@@ -47,20 +82,25 @@ def _fed(run: Run, cap: float) -> Figures:
         end = watch.read()
         _stop(keepers)
     sent = produced["messages"]
-    found = count.work(results, produced["began"], sent, whole=True)
-    handled = found["messages"]
+    count.check(results, sent, _sum(0, sent))
+    passed = sum(result["messages"] for result in results)
+    length = max(produced["ended"] - produced["began"], 1e-6)
     return (
-        found
-        | {"sent_per_second": round(sent / max(produced["ended"] - produced["began"], 1e-6), 1)}
+        count.rate(passed, began, results, capped=passed < sent)
+        | {"sent_per_second": round(sent / length, 1)}
         | count.latency(results)
-        | count.costs(start, end, handled)
-        | count.client_cpu([producer, *consumers, *keepers], handled, spent)
-        | count.growth(before, sizes(run.url), handled)
+        | count.costs(start, end, passed)
+        | count.client_cpu([producer, *consumers, *keepers], passed, spent)
+        | count.growth(before, sizes(run.url), passed)
     )
 
 
 def drain(run: Run) -> Figures:
-    """Messages are put in, then the workers are let go; the clock stops at the last handler."""
+    """Messages are put in, then the workers are let go.
+
+    The clock runs from when each process has handled some, or all together a tenth, to the start
+    of the last handler: what programs need to begin is not counted.
+    """
     scenario = run.scenario
     with ExitStack() as stack:
         stack.enter_context(run.held())
@@ -70,38 +110,39 @@ def drain(run: Run) -> Figures:
         delayed = 0
         if scenario.delayed:
             delayed = run.fill(messages=scenario.delayed, delay_seconds=_TOMORROW)["messages"]
-        before, start = sizes(run.url), watch.read()
+        before, empty = sizes(run.url), watch.read()
         filled = run.fill()
         put_in, full = watch.read(), sizes(run.url)
         run.vacuum()
-        for program in consumers:
-            program.wait_ready()
-        begun = watch.read()
-        began = time.time()
-        start_together(consumers)
         depth = filled["messages"]
         expected = min(scenario.target or depth, depth)
+        start_together(consumers)
+        first = _warm(consumers, expected)
+        spent = sum(program.cpu_so_far() for program in [*consumers, *keepers])
+        start, began = watch.read(), _moment(consumers)
         samples = _wait(consumers, scenario.seconds, lambda: expected)
         results = _stop(consumers)
         watch.wait_quiet()
         end = watch.read()
         _stop(keepers)
-    found = count.work(results, began, expected, whole=expected == depth)
-    handled = found["messages"]
+    if expected == depth:
+        count.check(results, depth, _sum(0, depth))
+    total = sum(result["messages"] for result in results)
     length = max(filled["ended"] - filled["began"], 1e-6)
     return (
-        found
-        | count.costs(begun, end, handled)
-        | count.client_cpu([*consumers, *keepers], handled)
+        count.rate(total - first, began, results, capped=total < expected)
+        | count.costs(start, end, total - first)
+        | count.reads(put_in, end, total)
+        | count.client_cpu([*consumers, *keepers], total - first, spent)
         | count.rates_within(samples)
         | {
             "depth": depth,
             "delayed": delayed,
             "fill_per_second": round(depth / length, 1),
-            "fill_wal_bytes_per_message": round((put_in.wal_bytes - start.wal_bytes) / depth, 1),
+            "fill_wal_bytes_per_message": round((put_in.wal_bytes - empty.wal_bytes) / depth, 1),
         }
         | {f"fill_{name}": size for name, size in count.growth(before, full, depth).items()}
-        | count.growth(full, sizes(run.url), handled)
+        | count.growth(full, sizes(run.url), total)
     )
 
 
@@ -141,9 +182,38 @@ KINDS: dict[str, Callable[[Run], Figures]] = {
 }
 
 
-def _sent(producer: Program) -> int | None:
+def _sum(first: int, messages: int) -> int:
+    """Return the sum of so many numbers from the first one on."""
+    return messages * (2 * first + messages - 1) // 2
+
+
+def _sent(producer: Program, before: int) -> int | None:
     """Return how many messages there are to handle, None while they still come."""
-    return int(producer.result["messages"]) if producer.ended and producer.result else None
+    if producer.ended and producer.result:
+        return before + int(producer.result["messages"])
+    return None
+
+
+def _handled(consumers: list[Program]) -> int:
+    return sum(program.handled for program in consumers)
+
+
+def _warm(consumers: list[Program], expected: int) -> int:
+    """Wait until every process has handled something; return how much that is."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end and not any(program.ended for program in consumers):
+        if all(program.handled for program in consumers):
+            break
+        if _handled(consumers) >= _ENOUGH * expected:
+            break
+        time.sleep(_STEP)
+    return _handled(consumers)
+
+
+def _moment(consumers: list[Program]) -> float:
+    """Return when the processes said how much they had handled, on the average."""
+    times = [program.handled_at for program in consumers if program.handled]
+    return sum(times) / len(times) if times else time.time()
 
 
 def _wait(
@@ -151,9 +221,9 @@ def _wait(
 ) -> list[Sample]:
     """Wait until everything is handled, or the time is up; return when how much was handled."""
     began = time.monotonic()
-    samples: list[Sample] = [(0.0, 0)]
+    samples: list[Sample] = [(0.0, _handled(consumers))]
     while (now := time.monotonic() - began) < cap:
-        handled = sum(program.handled for program in consumers)
+        handled = _handled(consumers)
         if handled != samples[-1][1]:
             samples.append((now, handled))
         wanted = expected()

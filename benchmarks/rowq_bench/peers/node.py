@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.rowq_bench.peers.peer import Absent, Peer
+from benchmarks.rowq_bench.peers.peer import AbsentError, Peer
 
 FOLDER = Path(sys.prefix) / "peers_node"
 """Where the packages are."""
@@ -33,17 +33,17 @@ def _program(name: str) -> tuple[str, ...]:
 
 
 def _find(package: str) -> Callable[[], str]:
-    """Return a function that returns the version of an installed package, or raises Absent."""
+    """Return a function that returns the version of an installed package, or raises AbsentError."""
 
     def find() -> str:
         if sys.platform != "linux" or platform.machine() not in _MACHINES:
-            raise Absent("it is set up for Linux on x86-64 or ARM only")
+            raise AbsentError("it is set up for Linux on x86-64 or ARM only")
         try:
             text = (FOLDER / "node_modules" / package / "package.json").read_text("utf-8")
         except FileNotFoundError:
-            raise Absent(f"the packages of npm are not installed: {_FETCH}") from None
+            raise AbsentError(f"the packages of npm are not installed: {_FETCH}") from None
         if not _NODE.exists():
-            raise Absent(f"npm left the Node.js of package.json out: {_FETCH}")
+            raise AbsentError(f"npm left the Node.js of package.json out: {_FETCH}")
         return str(json.loads(text)["version"])
 
     return find

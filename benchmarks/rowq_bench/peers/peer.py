@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
-class Absent(Exception):
+class AbsentError(Exception):
     """A peer cannot be run here; the text says what is missing and how to install it."""
 
 
@@ -15,7 +15,7 @@ class Peer:
     """One queue and its programs; the head of this package says how they are run.
 
     name: a word. origin: the package and the registry, in words.
-    find: returns the client's version, without a database; raises Absent.
+    find: returns the client's version, without a database; raises AbsentError.
     program: the command line to which the role is added, started in the root of the checkout.
     settings: in words, every choice made for this client that its manual leaves open.
     cannot: the reason why it cannot run scenarios that need "batch" (several messages a fetch),

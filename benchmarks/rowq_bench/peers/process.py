@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import threading
@@ -34,7 +35,7 @@ class Program:
 
     def __init__(self, peer: Peer, role: str, config: dict[str, Any]) -> None:
         self.name = f"{peer.name} {role}"
-        self.handled = 0
+        self.handled, self.handled_at = 0, 0.0
         self.result: dict[str, Any] | None = None
         self.cpu = 0.0
         self._cpu_at_go = 0.0
@@ -63,7 +64,8 @@ class Program:
         traceback: TracebackType | None,
     ) -> None:
         if self._process.returncode is None:
-            self._process.kill()
+            # Not by Popen.kill: that would reap the process if it has ended.
+            os.kill(self._process.pid, signal.SIGKILL)
             self._wait()
         self._errors.close()
 
@@ -87,6 +89,10 @@ class Program:
     def ended(self) -> bool:
         """Whether it has said all that it will say."""
         return not self._reader.is_alive()
+
+    def mark(self) -> None:
+        """Tell it to forget the latencies so far."""
+        self._send({"mark": True})
 
     def stop(self) -> None:
         """Tell it to stop, and return at once."""
@@ -125,7 +131,7 @@ class Program:
             if "ready" in line:
                 self._ready.set()
             elif "handled" in line:
-                self.handled = int(line["handled"])
+                self.handled, self.handled_at = int(line["handled"]), time.time()
             else:
                 self.result = line
 

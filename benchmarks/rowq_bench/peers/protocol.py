@@ -52,6 +52,7 @@ class Talk:
     def __init__(self) -> None:
         self.config: dict[str, Any] = json.loads(sys.stdin.readline())
         self.stopping = threading.Event()
+        self.on_mark: Callable[[], object] = lambda: None
         self._on_stop: list[Callable[[], object]] = []
         self._go = threading.Event()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -102,6 +103,8 @@ class Talk:
             order = json.loads(line)
             if "go" in order:
                 self._go.set()
+            if "mark" in order:
+                self.on_mark()
             if "stop" in order:
                 break
         self._go.set()
@@ -173,6 +176,7 @@ class Tally:
         self._sum = 0
         self._began: float | None = None
         self._ended: float | None = None
+        talk.on_mark = self._forget_latencies
         threading.Thread(target=self._report, daemon=True).start()
 
     def note(self, body: Mapping[str, Any]) -> None:
@@ -195,6 +199,10 @@ class Tally:
             "latency_us": self._latency.counts,
             "latency_max_us": self._latency.greatest,
         }
+
+    def _forget_latencies(self) -> None:
+        with self._lock:
+            self._latency = Histogram()
 
     def _report(self) -> None:
         told = 0

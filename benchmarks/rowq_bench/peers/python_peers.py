@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from benchmarks.rowq_bench.peers.peer import Absent, Peer
+from benchmarks.rowq_bench.peers.peer import AbsentError, Peer
 
 _CLIENTS = "benchmarks.rowq_bench.peers.clients"
 _PGQ_CONTROL = Path("/usr/share/postgresql/15/extension/pgq.control")
@@ -24,19 +24,19 @@ def _of_package(name: str) -> Callable[[], str]:
         try:
             return version(name)
         except PackageNotFoundError as error:
-            raise Absent(f"the package {name} is not installed: extra bench-peers") from error
+            raise AbsentError(f"the package {name} is not installed: extra bench-peers") from error
 
     return find
 
 
 def _find_pgq() -> str:
     if not _PGQ_CONTROL.exists() or shutil.which("pgqd") is None:
-        raise Absent("Debian's packages postgresql-15-pgq3 and pgqd are not installed")
+        raise AbsentError("Debian's packages postgresql-15-pgq3 and pgqd are not installed")
     for line in _PGQ_CONTROL.read_text("utf-8").splitlines():
         name, _, value = line.partition("=")
         if name.strip() == "default_version":
             return value.strip(" '")
-    raise Absent(f"{_PGQ_CONTROL} names no version")
+    raise AbsentError(f"{_PGQ_CONTROL} names no version")
 
 
 PYTHON_PEERS = [

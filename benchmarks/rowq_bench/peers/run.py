@@ -14,9 +14,9 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from benchmarks.rowq_bench.host import commit_of, host_facts
-from benchmarks.rowq_bench.peers.figures import Wrong
+from benchmarks.rowq_bench.peers.figures import WrongCountError
 from benchmarks.rowq_bench.peers.kinds import KINDS
-from benchmarks.rowq_bench.peers.peer import Absent, Peer
+from benchmarks.rowq_bench.peers.peer import AbsentError, Peer
 from benchmarks.rowq_bench.peers.process import ProgramError, run_program
 from benchmarks.rowq_bench.peers.runs import Run, config_of
 from benchmarks.rowq_bench.peers.scenarios import PeerScenario
@@ -65,7 +65,9 @@ def run_peers(plan: PeerPlan) -> dict[str, Any]:
     began = time.monotonic()
     major = _major()
     found: list[dict[str, Any]] = []
-    with open_lab(plan.url, plan.home.with_name(f"{plan.home.name}{major}"), _SETTINGS, major) as lab:
+    with open_lab(
+        plan.url, plan.home.with_name(f"{plan.home.name}{major}"), _SETTINGS, major
+    ) as lab:
         facts = {
             "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "commit": commit_of(plan.root),
@@ -81,9 +83,7 @@ def run_peers(plan: PeerPlan) -> dict[str, Any]:
     return facts | {
         "minutes": round((time.monotonic() - began) / 60, 1),
         "systems": found,
-        "scenarios": [
-            asdict(scenario) | {"systems": list(present)} for scenario in plan.scenarios
-        ],
+        "scenarios": [asdict(scenario) | {"systems": list(present)} for scenario in plan.scenarios],
         "runs": [run for run in runs if "figures" in run],
         "not_run": [run for run in runs if "figures" not in run],
     }
@@ -111,10 +111,8 @@ def _prepare(lab: Lab, peer: Peer, found: list[dict[str, Any]]) -> bool:
     system = {"name": peer.name, "origin": peer.origin, "settings": peer.settings}
     try:
         version = peer.find()
-        lab.prepare(
-            _Prepared(peer.name, lambda url: run_program(peer, "prepare", config_of(url)))
-        )
-    except (Absent, ProgramError) as error:
+        lab.prepare(_Prepared(peer.name, lambda url: run_program(peer, "prepare", config_of(url))))
+    except (AbsentError, ProgramError) as error:
         print(f"{peer.name} is absent: {error}", flush=True)
         found.append(system | {"version": "", "absent": str(error).splitlines()[-1]})
         return False
@@ -155,7 +153,7 @@ def _run_one(lab: Lab, peer: Peer, scenario: PeerScenario) -> dict[str, Any]:
         run = Run(peer, scenario, url, lab.url, postmaster)
         try:
             return {"figures": KINDS[scenario.kind](run) | {"one_worker": run.is_cut}}
-        except (ProgramError, Wrong) as error:
+        except (ProgramError, WrongCountError) as error:
             return {"reason": str(error).splitlines()[-1]}
 
 

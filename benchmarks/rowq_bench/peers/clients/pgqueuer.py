@@ -64,7 +64,7 @@ def consume(talk: Talk) -> Mapping[str, Any]:
     tally = Tally(talk)
 
     async def run() -> None:
-        manager = QueueManager(AsyncpgDriver(await _connect(talk)))
+        manager = QueueManager(Queries(AsyncpgDriver(await _connect(talk))))
 
         @manager.entrypoint(talk.queue)
         async def handle(job: Job) -> None:

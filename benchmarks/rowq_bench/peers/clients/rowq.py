@@ -42,9 +42,7 @@ def consume(talk: Talk) -> Mapping[str, Any]:
     def handle(message: rowq.Message) -> None:
         tally.note(message.data)
 
-    worker = rowq.Worker(
-        talk.url, talk.queue, handle, batch_size=talk.batch, threads=talk.workers
-    )
+    worker = rowq.Worker(talk.url, talk.queue, handle, batch_size=talk.batch, threads=talk.workers)
     talk.ready()
     talk.on_stop(worker.stop)
     worker.run()
