@@ -37,7 +37,7 @@ generate: .venv/.stamp-dev ## Write all generated files anew
 verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)
 
-bench: .venv/.stamp-bench ## Measure against other queues and draw the results
+bench: .venv/.stamp-bench $(if $(findstring peers,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
 	@$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick) \
 		$(if $(PGMQ_SQL),--pgmq-sql "$(PGMQ_SQL)") $(if $(NOTE),--note "$(NOTE)") $(ARGS)
 	@$(BIN)/python python_client/generate_readme.py
@@ -49,7 +49,8 @@ clean: ## Remove .venv, caches and built files
 .venv/.stamp: EXTRA = demo
 .venv/.stamp-dev: EXTRA = dev
 .venv/.stamp-bench: EXTRA = bench
-.venv/.stamp .venv/.stamp-dev .venv/.stamp-bench: pyproject.toml
+.venv/.stamp-bench-peers: EXTRA = bench-peers
+.venv/.stamp .venv/.stamp-dev .venv/.stamp-bench .venv/.stamp-bench-peers: pyproject.toml
 	@echo "Setting up .venv ($(EXTRA))"
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRA)]'
@@ -64,3 +65,8 @@ clean: ## Remove .venv, caches and built files
 .venv/.stamp-plsql: tests/static/plsql/package.json | .venv/.stamp-dev
 	@echo "Setting up the check of PL/SQL"
 	@if command -v npm >/dev/null && $(BIN)/python -m tests.static.plsql --fetch; then touch $@; fi
+
+# The queues of npm that rowq is measured against, about 150 MB: without them they are left out.
+.venv/.stamp-peers: benchmarks/peers_node/package.json | .venv/.stamp-bench-peers
+	@echo "Setting up the peers"
+	@if command -v npm >/dev/null && $(BIN)/python -m benchmarks.rowq_bench.peers.node; then touch $@; fi

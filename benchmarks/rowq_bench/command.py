@@ -17,6 +17,10 @@ from benchmarks.rowq_bench.report import render
 from benchmarks.rowq_bench.runner import POSTGRES, Engine, Plan, System, run_plan
 from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
 
+_SET = (
+    "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
+    "peers: beside other queues; profile: what each statement of a call costs"
+)
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "benchmarks"
 SCRATCH = ROOT / ".local" / "benchmarks"
@@ -25,6 +29,10 @@ SCRATCH = ROOT / ".local" / "benchmarks"
 def main(words: list[str] | None = None) -> None:
     """Run the benchmarks and write what they found."""
     asked = _parser().parse_args(words)
+    others = {"peers": _peers_set, "profile": _profile_set}
+    if asked.set in others:
+        others[asked.set](asked)
+        return
     whole = not (asked.quick or asked.only)
     to = asked.to or (COMMITTED if whole else SCRATCH)
     engine = _seeds(asked.engine) if asked.set == "seeds" else _engine(asked.engine)
@@ -46,6 +54,32 @@ def main(words: list[str] | None = None) -> None:
     (to / engine.report).write_text(engine.render(results), "utf-8")
     engine.draw(_read(results), results.parent)
     print(f"Wrote {to / engine.report}")
+
+
+def _peers_set(asked: argparse.Namespace) -> None:
+    """Run other people's queues: a set with scenarios, programs and a report of its own."""
+    # Only here: the other sets need none of the peers' packages.
+    from benchmarks.rowq_bench.peers import command
+
+    size = "quick" if asked.quick else "middle" if asked.middle else "full"
+    whole = size != "quick" and not asked.only and not asked.peers
+    to = asked.to or (COMMITTED if whole else SCRATCH)
+    command.run_set(asked, size, to, SCRATCH / "server", _command(asked))
+
+
+def _profile_set(asked: argparse.Namespace) -> None:
+    """Run the profile of rowq's calls, which has a server with other settings and its own page."""
+    from benchmarks.rowq_bench.profile.command import profile_set
+
+    profile_set(
+        quick=asked.quick,
+        report=asked.report,
+        to=asked.to or (SCRATCH if asked.quick else COMMITTED),
+        home=SCRATCH / "profile",
+        root=ROOT,
+        command=_command(asked),
+        note=asked.note,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +156,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     add = parser.add_argument
     add("--engine", choices=["postgres", "mariadb"], default="postgres")
-    add("--set", choices=["queues", "seeds"], default="queues", help="which experiments")
+    add("--set", choices=["queues", "seeds", "peers", "profile"], default="queues", help=_SET)
+    add("--peers", nargs="+", metavar="NAME", help="of the set peers only these, into .local")
+    add("--middle", action="store_true", help="the set peers in 12 minutes instead of 25")
     add("--quick", action="store_true", help="small numbers, about a minute, into .local")
     add("--only", nargs="+", metavar="SCENARIO", help="only these scenarios, into .local")
     add("--pgmq-sql", type=Path, metavar="FILE", help="pgmq's SQL, instead of the package's")
@@ -140,6 +176,8 @@ def _command(asked: argparse.Namespace) -> str:
     words += ["PGMQ_SQL=pgmq.sql"] if asked.pgmq_sql else []
     more = ["--set", asked.set] if asked.set != "queues" else []
     more += ["--engine", asked.engine] if asked.engine != "postgres" else []
+    more += ["--middle"] if asked.middle else []
+    more += ["--peers", *asked.peers] if asked.peers else []
     more += ["--only", *asked.only] if asked.only else []
     more += ["--url", f"{asked.engine}://..."] if asked.url else []
     return shlex.join(words) + (f' ARGS="{" ".join(more)}"' if more else "")

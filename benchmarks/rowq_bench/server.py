@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Protocol
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from benchmarks.rowq_bench.systems import System
 from rowq.demo.local_postgres import LocalPostgres
 
 # Durable, and large enough that no checkpoint falls into a measurement.
@@ -27,6 +27,18 @@ SETTINGS = {
 _SHOWN = [*SETTINGS, "wal_level", "wal_compression", "autovacuum", "autovacuum_naptime", "jit"]
 
 
+class Installed(Protocol):
+    """What a template database is made for."""
+
+    @property
+    def name(self) -> str:
+        """A word."""
+
+    @property
+    def install(self) -> Callable[[str], object]:
+        """A function that brings it into the empty database of a URL."""
+
+
 class Lab:
     """A server and a template database for each system.
 
@@ -37,19 +49,19 @@ class Lab:
     def __init__(
         self, url: str, local: LocalPostgres | None, directory: Path | None = None
     ) -> None:
-        self._url = url
+        self.url = url
         self.local = local
         self.directory = directory
         self._mark = f"rowq_bench_{uuid.uuid4().hex[:8]}"
         self._made: list[str] = []
 
-    def prepare(self, system: System) -> None:
+    def prepare(self, system: Installed) -> None:
         """Install a system in a template of its own."""
         name = self._create(f"{self._mark}_{system.name}", "template0")
         system.install(self._at(name))
 
     @contextlib.contextmanager
-    def database(self, system: System) -> Iterator[str]:
+    def database(self, system: Installed) -> Iterator[str]:
         """Make a fresh database with the system in it, and drop it afterwards."""
         name = self._create(f"{self._mark}_run", f"{self._mark}_{system.name}")
         try:
@@ -90,21 +102,23 @@ class Lab:
 
     def _at(self, name: str) -> str:
         # rowq takes a URL only; libpq takes the database's name from its end or from an option.
-        before, mark, options = self._url.partition("?")
+        before, mark, options = self.url.partition("?")
         scheme, _, rest = before.partition("://")
         return f"{scheme}://{rest.partition('/')[0]}/{name}{mark}{options}"
 
     def _admin(self) -> psycopg.Connection:
-        return psycopg.connect(make_conninfo(self._url), autocommit=True)
+        return psycopg.connect(make_conninfo(self.url), autocommit=True)
 
 
 @contextlib.contextmanager
-def open_lab(url: str | None, home: Path, settings: Mapping[str, str]) -> Iterator[Lab]:
-    """Use the server at a URL, or bring up a private PostgreSQL 18 in a directory."""
+def open_lab(
+    url: str | None, home: Path, settings: Mapping[str, str], major: int = 18
+) -> Iterator[Lab]:
+    """Use the server at a URL, or bring up a private PostgreSQL in a directory."""
     with contextlib.ExitStack() as stack:
         local = None
         if url is None:
-            local = stack.enter_context(LocalPostgres(home, 18, settings))
+            local = stack.enter_context(LocalPostgres(home, major, settings))
             url = local.url
         lab = Lab(url, local, None if local is None else home)
         stack.callback(lab.close)

@@ -1,0 +1,49 @@
+// graphile-worker in the roles of talk.mjs.
+import { load, main, versionOf } from "./talk.mjs";
+
+const { Logger, makeWorkerUtils, run, runMigrations } = load("graphile-worker");
+
+const logger = new Logger(() => (level, message) => {
+    if (level === "error") console.error(message);
+});
+
+async function prepare({ url }) {
+    await runMigrations({ connectionString: url, logger });
+    return { prepared: true, version: versionOf("graphile-worker") };
+}
+
+async function produce({ url, queue, bulk, delay_seconds: delay }) {
+    const utils = await makeWorkerUtils({ connectionString: url, logger });
+    await utils.withPgClient((client) => client.query("select 1"));
+    const spec = () => (delay > 0 ? { runAt: new Date(Date.now() + delay * 1000) } : {});
+    const send =
+        bulk === 1
+            ? ([body]) => utils.addJob(queue, body, spec())
+            : (bodies) =>
+                  utils.addJobs(
+                      bodies.map((payload) => ({ identifier: queue, payload, ...spec() })),
+                  );
+    return { send, close: () => utils.release() };
+}
+
+// As its page on performance advises: a local queue of a batch, completes gathered as they come.
+async function consume({ url, queue, workers, batch }) {
+    const worker = {
+        connectionString: url,
+        concurrentJobs: workers,
+        maxPoolSize: Math.max(10, workers + 2),
+        localQueue: { size: batch > 1 ? batch : -1 },
+        completeJobBatchDelay: 0,
+        failJobBatchDelay: 0,
+        logger,
+    };
+    const begin = async (handle) => {
+        const taskList = { [queue]: async (body) => handle(body) };
+        const noHandleSignals = true;
+        const runner = await run({ preset: { worker }, taskList, noHandleSignals }, undefined, []);
+        return () => runner.stop();
+    };
+    return { begin, close: async () => {} };
+}
+
+await main({ prepare, produce, consume });

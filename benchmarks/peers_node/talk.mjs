@@ -1,0 +1,166 @@
+// The program's side of the talk that benchmarks/rowq_bench/peers/__init__.py describes.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+
+// The packages are those beside the Node.js that runs this, in the virtual environment.
+export const load = createRequire(process.execPath);
+
+export function versionOf(name) {
+    const packages = new URL("../../", pathToFileURL(process.execPath));
+    return JSON.parse(readFileSync(new URL(`${name}/package.json`, packages), "utf8")).version;
+}
+
+const orders = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+async function nextOrder() {
+    const { value, done } = await orders.next();
+    return done ? { stop: true } : JSON.parse(value);
+}
+
+function say(words) {
+    process.stdout.write(JSON.stringify(words) + "\n");
+}
+
+// The clock of all processes of the machine, in seconds and finer than the milliseconds of Date:
+// this process's steady clock, set at the moment when a millisecond begins.
+const offset = (() => {
+    const first = Date.now();
+    let now = first;
+    while (now === first) now = Date.now();
+    return now - performance.now();
+})();
+
+export function clock() {
+    return (offset + performance.now()) / 1000;
+}
+
+export class Histogram {
+    counts = new Map();
+
+    add(seconds) {
+        const bucket = Math.floor(50 * Math.log(Math.max(seconds * 1e6, 1)));
+        this.counts.set(bucket, (this.counts.get(bucket) ?? 0) + 1);
+    }
+
+    toJSON() {
+        return Object.fromEntries(this.counts);
+    }
+}
+
+class Handled {
+    messages = 0;
+    sum = 0;
+    began = null;
+    ended = null;
+    latency = new Histogram();
+    longest = 0;
+
+    // What a handler does.
+    note(body) {
+        const now = clock();
+        const latency = now - body.t;
+        this.began ??= now;
+        this.ended = now;
+        this.messages += 1;
+        this.sum += body.n;
+        this.latency.add(latency);
+        this.longest = Math.max(this.longest, latency);
+    }
+
+    forgetLatencies() {
+        this.latency = new Histogram();
+        this.longest = 0;
+    }
+
+    result() {
+        return {
+            messages: this.messages,
+            sum: this.sum,
+            began: this.began,
+            ended: this.ended,
+            latency_us: this.latency,
+            latency_max_us: this.longest * 1e6,
+        };
+    }
+}
+
+// Returns a function that makes the body of message n; the pad fills the text up to its length.
+function bodies(sizes) {
+    const pads = sizes.flatMap(([bytes, count]) =>
+        Array(count).fill("x".repeat(Math.max(bytes - 52, 0))),
+    );
+    return (n) => ({ t: clock(), n, pad: pads[n % pads.length] });
+}
+
+const sleep = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000));
+
+async function produce(config, send, stopped) {
+    const { messages, rate, bulk, first, seconds } = config;
+    const make = bodies(config.bodies);
+    const calls = new Histogram();
+    const began = clock();
+    let sent = 0;
+    for (let call = 0; sent < messages && !stopped.now; call += 1) {
+        if (rate > 0) {
+            const wait = began + (call * bulk) / rate - clock();
+            if (wait > 0) await sleep(wait);
+        }
+        const started = clock();
+        if (started - began >= seconds) break;
+        const count = Math.min(bulk, messages - sent);
+        await send(Array.from({ length: count }, (_, i) => make(first + sent + i)));
+        calls.add(clock() - started);
+        sent += count;
+    }
+    return { messages: sent, began, ended: clock(), call_us: calls };
+}
+
+async function consume(begin, stopped) {
+    const handled = new Handled();
+    stopped.onMark = () => handled.forgetLatencies();
+    const end = await begin((body) => handled.note(body));
+    let said = 0;
+    const teller = setInterval(() => {
+        if (handled.messages > said) say({ handled: (said = handled.messages) });
+    }, 50);
+    await stopped.promise;
+    await end();
+    clearInterval(teller);
+    return handled.result();
+}
+
+// Obeys orders until the one to stop.
+async function listen(stopped) {
+    for (let order = await nextOrder(); !order.stop; order = await nextOrder()) {
+        if (order.mark) stopped.onMark();
+    }
+    stopped.now = true;
+}
+
+// Runs the role that the command line names. roles has
+//     prepare(config)    returns the result
+//     produce(config)    returns {send, close}; send takes the bodies of one call
+//     consume(config)    returns {begin, close}; begin takes what a handler calls with a body, and
+//                        returns a function that stops
+export async function main(roles) {
+    const role = process.argv[2];
+    const config = await nextOrder();
+    if (role === "prepare") {
+        say(await roles.prepare(config));
+        process.exit(0);
+    }
+    const peer = await roles[role](config);
+    say({ ready: true });
+    await nextOrder();
+    const stopped = { now: false, onMark() {} };
+    stopped.promise = listen(stopped);
+    const result =
+        role === "produce"
+            ? await produce(config, peer.send, stopped)
+            : await consume(peer.begin, stopped);
+    await peer.close();
+    say(result);
+    process.exit(0);
+}

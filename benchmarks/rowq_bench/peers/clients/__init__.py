@@ -1,0 +1,1 @@
+"""Programs that keep the protocol, one module for each peer with a client in Python."""

@@ -1,0 +1,40 @@
+"""`make bench ARGS="--set peers"`: runs the set, and writes the results, the report, the plots."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from benchmarks.rowq_bench.peers.plots import draw_peers
+from benchmarks.rowq_bench.peers.process import ROOT
+from benchmarks.rowq_bench.peers.registry import PEERS
+from benchmarks.rowq_bench.peers.report import render_peers
+from benchmarks.rowq_bench.peers.run import PeerPlan, run_peers
+from benchmarks.rowq_bench.peers.scenarios import load_peer_scenarios
+
+
+def run_set(asked: argparse.Namespace, size: str, to: Path, home: Path, command: str) -> None:
+    """Run what was asked for.
+
+    asked: the command line's words. size: of the scenarios. to: where the report goes, with the
+    results and the plots in a directory below. home: of a private server. command: for the report.
+    """
+    results = to / "results" / "peers.json"
+    if not asked.report:
+        plan = PeerPlan(
+            scenarios=[s for s in load_peer_scenarios(size) if s.name in (asked.only or [s.name])],
+            peers=[peer for peer in PEERS if peer.name in (asked.peers or [peer.name])],
+            url=asked.url,
+            home=home,
+            root=ROOT,
+            size=size,
+            command=command,
+            note=asked.note,
+        )
+        results.parent.mkdir(parents=True, exist_ok=True)
+        results.write_text(json.dumps(run_peers(plan), indent=1) + "\n", "utf-8")
+    found = json.loads(results.read_text("utf-8"))
+    (to / "RESULTS-peers.md").write_text(render_peers(found), "utf-8")
+    draw_peers(found, results.parent)
+    print(f"Wrote {to / 'RESULTS-peers.md'}")

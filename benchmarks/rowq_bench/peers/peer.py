@@ -1,0 +1,33 @@
+"""What the harness must know of a peer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+
+class AbsentError(Exception):
+    """A peer cannot be run here; the text says what is missing and how to install it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One queue and its programs; the head of this package says how they are run.
+
+    name: a word. origin: the package and the registry, in words.
+    find: returns the client's version, without a database; raises AbsentError.
+    program: the command line to which the role is added, started in the root of the checkout.
+    settings: in words, every choice made for this client that its manual leaves open.
+    cannot: the reason why it cannot run scenarios that need "batch" (several messages a fetch),
+        "workers" (several at a time on one queue), "delay" or "rate"; missing if it can.
+    keeper: whether it has the role keep. floor: whether it is a bare statement, no queue.
+    """
+
+    name: str
+    origin: str
+    find: Callable[[], str]
+    program: tuple[str, ...]
+    settings: str = ""
+    cannot: Mapping[str, str] = field(default_factory=dict)
+    keeper: bool = False
+    floor: bool = False

@@ -1,0 +1,219 @@
+"""What a program in Python needs to keep the protocol; the head of this package describes it."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+_BUCKETS_PER_E = 50
+_TOLD_EVERY = 0.05
+_OWN_LENGTH = len('{"t": 1700000000.123456, "n": 1000000, "pad": ""}')
+
+Body = dict[str, Any]
+Role = Callable[["Talk"], Mapping[str, Any]]
+
+
+class Histogram:
+    """Counts of lengths of time in buckets two per cent wide."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+        self.greatest = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one length of time."""
+        micros = seconds * 1e6
+        self.greatest = max(self.greatest, micros)
+        self.counts[math.floor(_BUCKETS_PER_E * math.log(max(micros, 1.0)))] += 1
+
+
+def percentile(counts: Mapping[int, int], share: float) -> float:
+    """Return the microseconds below which a share (0 to 1) of the values lies.
+
+    counts: a histogram with at least one value in it.
+    """
+    left = share * sum(counts.values())
+    for bucket in sorted(counts):
+        left -= counts[bucket]
+        if left <= 0:
+            return math.exp((bucket + 0.5) / _BUCKETS_PER_E)
+    return math.exp((max(counts) + 0.5) / _BUCKETS_PER_E)
+
+
+class Talk:
+    """The program's side: reads the configuration at once, then waits for orders."""
+
+    def __init__(self) -> None:
+        self.config: dict[str, Any] = json.loads(sys.stdin.readline())
+        self.stopping = threading.Event()
+        self.on_mark: Callable[[], object] = lambda: None
+        self._on_stop: list[Callable[[], object]] = []
+        self._go = threading.Event()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """The database."""
+        return str(self.config["url"])
+
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+        return str(self.config["queue"])
+
+    @property
+    def workers(self) -> int:
+        """How many handlers work at a time in this process."""
+        return int(self.config["workers"])
+
+    @property
+    def batch(self) -> int:
+        """How many messages a fetch takes."""
+        return int(self.config["batch"])
+
+    @property
+    def delay(self) -> int:
+        """Seconds before the messages are due."""
+        return int(self.config["delay_seconds"])
+
+    def ready(self) -> None:
+        """Say that everything is set up, and wait until the harness says go."""
+        self.tell({"ready": True})
+        self._go.wait()
+
+    def on_stop(self, act: Callable[[], object]) -> None:
+        """Call a function, in another thread, when the harness says stop."""
+        self._on_stop.append(act)
+        if self.stopping.is_set():
+            act()
+
+    def tell(self, line: Mapping[str, Any]) -> None:
+        """Print one object for the harness."""
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
+
+    def _listen(self) -> None:
+        for line in sys.stdin:
+            order = json.loads(line)
+            if "go" in order:
+                self._go.set()
+            if "mark" in order:
+                self.on_mark()
+            if "stop" in order:
+                break
+        self._go.set()
+        self.stopping.set()
+        for act in self._on_stop:
+            act()
+
+
+class Producing:
+    """The role produce: gives out the messages of each call at its time, and measures the calls."""
+
+    def __init__(self, talk: Talk) -> None:
+        config = talk.config
+        self._talk = talk
+        self._messages = int(config["messages"])
+        self._rate = float(config["rate"])
+        self._bulk = int(config["bulk"])
+        self._first = int(config["first"])
+        self._seconds = float(config["seconds"])
+        self._bodies = [
+            "x" * max(length - _OWN_LENGTH, 0)
+            for length, count in config["bodies"]
+            for _ in range(count)
+        ]
+        self._calls = Histogram()
+        self._done = 0
+        self._began = self._ended = 0.0
+
+    def calls(self) -> Iterator[list[Body]]:
+        """Wait until a call is due and yield its messages; what the caller does is the call."""
+        self._began = self._ended = time.time()
+        clock = time.monotonic()
+        while self._done < self._messages and not self._talk.stopping.is_set():
+            since = time.monotonic() - clock
+            if self._rate:
+                time.sleep(max(self._done / self._rate - since, 0))
+            if since > self._seconds:
+                return
+            size = min(self._bulk, self._messages - self._done)
+            now = time.time()
+            started = time.perf_counter()
+            yield [self._body(now, self._done + index) for index in range(size)]
+            self._calls.add(time.perf_counter() - started)
+            self._done += size
+            self._ended = time.time()
+
+    def result(self) -> dict[str, Any]:
+        """Return what the role prints."""
+        return {
+            "messages": self._done,
+            "began": self._began,
+            "ended": self._ended,
+            "call_us": self._calls.counts,
+        }
+
+    def _body(self, now: float, number: int) -> Body:
+        pad = self._bodies[number % len(self._bodies)]
+        return {"t": now, "n": self._first + number, "pad": pad}
+
+
+class Tally:
+    """The handler of the role consume, and what it counted; it may run in several threads."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._lock = threading.Lock()
+        self._latency = Histogram()
+        self._messages = 0
+        self._sum = 0
+        self._began: float | None = None
+        self._ended: float | None = None
+        talk.on_mark = self._forget_latencies
+        threading.Thread(target=self._report, daemon=True).start()
+
+    def note(self, body: Mapping[str, Any]) -> None:
+        """Handle a message: note that it started."""
+        now = time.time()
+        with self._lock:
+            self._messages += 1
+            self._sum += body["n"]
+            self._latency.add(now - body["t"])
+            self._began = self._began or now
+            self._ended = now
+
+    def result(self) -> dict[str, Any]:
+        """Return what the role prints."""
+        return {
+            "messages": self._messages,
+            "sum": self._sum,
+            "began": self._began,
+            "ended": self._ended,
+            "latency_us": self._latency.counts,
+            "latency_max_us": self._latency.greatest,
+        }
+
+    def _forget_latencies(self) -> None:
+        with self._lock:
+            self._latency = Histogram()
+
+    def _report(self) -> None:
+        told = 0
+        while not self._talk.stopping.wait(_TOLD_EVERY):
+            handled = self._messages
+            if handled > told:
+                told = handled
+                self._talk.tell({"handled": handled})
+
+
+def run_role(roles: Mapping[str, Role]) -> None:
+    """Run the role that the command line names, and print its result."""
+    talk = Talk()
+    talk.tell(roles[sys.argv[1]](talk))

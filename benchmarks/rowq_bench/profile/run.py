@@ -1,0 +1,117 @@
+"""Runs the profile and returns it as JSON data."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.rowq_bench import server
+from benchmarks.rowq_bench.host import commit_of, host_facts
+from benchmarks.rowq_bench.kinds import QUEUE
+from benchmarks.rowq_bench.profile import statements
+from benchmarks.rowq_bench.profile.actions import Action, Course, courses
+from benchmarks.rowq_bench.profile.calls import Cost, Session
+from benchmarks.rowq_bench.profile.wal import written
+
+_WATCHED = 60
+_WARM_UP = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilePlan:
+    """What to run.
+
+    messages: how many pass in batches of 50. singles: how many one by one.
+    home: the private server's directory. root: the checkout. command, note: for the report.
+    """
+
+    messages: int
+    singles: int
+    home: Path
+    root: Path
+    command: str
+    note: str
+
+
+def run_profile(plan: ProfilePlan) -> dict[str, Any]:
+    """Profile every course, and return the results as JSON data."""
+    began = time.monotonic()
+    with server.open_lab(None, plan.home, server.SETTINGS | statements.SETTINGS) as lab:
+        facts = {
+            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "commit": commit_of(plan.root),
+            "command": plan.command,
+            "note": plan.note,
+            "host": host_facts(lab.directory),
+            "server": lab.facts(),
+        }
+        found: list[dict[str, Any]] = []
+        for course in courses(plan.messages, plan.singles):
+            if course.system.name not in {one["system"] for one in found}:
+                lab.prepare(course.system)
+            with lab.database(course.system) as url:
+                found.append(_profile(lab, url, course))
+            print(f"{course.title}, batch {course.batch}: done", flush=True)
+    return facts | {"minutes": round((time.monotonic() - began) / 60, 1), "courses": found}
+
+
+def _profile(lab: server.Lab, url: str, course: Course) -> dict[str, Any]:
+    """Run a course four times: to warm up, watched, against the clock, and statement by statement.
+
+    Against the clock twice: with commits that wait for the disk, and without.
+    """
+    session = Session(url, course)
+    connection = session.connection
+    with connection:
+        create = course.system.statements.create.replace("$1::text", f"'{QUEUE}'")
+        connection.execute(create)
+        connection.execute("create extension pg_stat_statements")
+        watcher = statements.Watcher(connection)
+        session.pass_through(lambda action: session.run(action, _WARM_UP))
+        with watcher:
+            session.pass_through(lambda action: session.run(action, _WATCHED))
+        durable = _clock(session, course, "on")
+        free = _clock(session, course, "off")
+        inside = session.pass_through(
+            lambda action: _inside(session, watcher, action, course.calls)
+        )
+        actions = [
+            {
+                "action": action.name,
+                "durable_ms": durable[action.name].seconds * 1e3,
+                "ms": free[action.name].seconds * 1e3,
+                "cpu_ms": free[action.name].cpu * 1e3,
+                "statements": [asdict(one) for one in inside[action.name]],
+                "wal": _wal(lab, session, free[action.name]),
+            }
+            for action in course.actions
+        ]
+    return {
+        "title": course.title,
+        "system": course.system.name,
+        "batch": course.batch,
+        "calls": course.calls,
+        "actions": actions,
+    }
+
+
+def _clock(session: Session, course: Course, durable: str) -> dict[str, Cost]:
+    session.connection.execute(f"set synchronous_commit = {durable}")
+    return session.pass_through(lambda action: session.cost(action, course.calls))
+
+
+def _inside(
+    session: Session, watcher: statements.Watcher, action: Action, calls: int
+) -> list[statements.Statement]:
+    statements.start(session.connection)
+    session.run(action, calls)
+    return statements.stop(session.connection, watcher.places, calls)
+
+
+def _wal(lab: server.Lab, session: Session, cost: Cost) -> list[dict[str, Any]]:
+    assert lab.local is not None
+    found = written(lab.local.bin_dir, session.connection, cost.start, cost.end)
+    return [asdict(one) for one in found]
