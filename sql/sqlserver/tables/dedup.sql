@@ -1,5 +1,6 @@
 -- Keys of unfinished messages: their bytes and a dot, as in queue. A key that is there is
 -- ignored, and counted as no row: the insert waits for an open one, and no error dooms anybody.
+-- That is for the clustered key only: for a second index the engine would lock ranges of keys.
 set quoted_identifier on;
 set ansi_nulls on;
 go

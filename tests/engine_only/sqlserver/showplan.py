@@ -36,11 +36,16 @@ class Access:
 
 @dataclass(frozen=True)
 class Plan:
-    """One statement: its text, operators, accesses to rowq's tables, memory that it was given."""
+    """One statement: its text, operators, accesses to rowq's tables, memory that it was given.
+
+    conversions: expressions that keep an index from being sought, as a column is converted to the
+    type of what it is compared with.
+    """
 
     text: str
     operators: frozenset[str]
     accesses: tuple[Access, ...]
+    conversions: tuple[str, ...]
     granted_kb: int
     is_parallel: bool
 
@@ -88,6 +93,7 @@ def faults(plans: list[Plan], *, small: frozenset[str] = frozenset()) -> list[st
             for one in plan.accesses
             if "Scan" in one.operator and one.table not in small
         ]
+        bad += [f"conversion {one}" for one in plan.conversions]
         if plan.is_parallel:
             bad.append("parallel")
         if plan.granted_kb:
@@ -105,6 +111,11 @@ def _plans(xml: str) -> Iterator[Plan]:
             text=statement.get("StatementText", ""),
             operators=frozenset(one.get("PhysicalOp", "") for one in operators),
             accesses=tuple(access for one in operators for access in _accesses(one)),
+            conversions=tuple(
+                one.get("Expression", "")
+                for one in statement.iter(f"{_SPACE}PlanAffectingConvert")
+                if one.get("ConvertIssue") == "Seek Plan"
+            ),
             granted_kb=sum(int(one.get("GrantedMemory", "0")) for one in grants),
             is_parallel=any(one.get("Parallel") == "1" for one in operators),
         )

@@ -50,6 +50,20 @@ def reads(connection: Connection, queue: str, batch_size: int = 10) -> int:
     return (asked - before) - (logical_reads(connection) - asked)
 
 
+def compilations(connection: Connection, procedure: str) -> list[tuple[str, int]]:
+    """Return how often each statement of a procedure was compiled, in their order."""
+    query = """
+        select s.statement_start_offset, s.plan_generation_num
+        from sys.dm_exec_procedure_stats p
+        join sys.dm_exec_query_stats s on s.plan_handle = p.plan_handle
+        where p.database_id = db_id() and p.object_id = object_id(?)
+        order by s.statement_start_offset
+        """
+    with closing(connection.cursor()) as cursor:
+        found = cursor.execute(query, f"rowq.{procedure}").fetchall()
+    return [(str(place), int(number)) for place, number in found]
+
+
 @contextmanager
 def snapshot(connection: Connection) -> Iterator[None]:
     """Hold the row versions of everything that is deleted from now on."""
@@ -95,6 +109,37 @@ def test_the_delete_seeks_to_the_floor_and_reads_no_row_more_than_it_takes(
     assert seeks
     assert {access.seek[:3] for access in seeks} == {("part_id", "lane", "seq")}
     assert sum(access.rows_read or 0 for access in seeks) == 50
+
+
+@pytest.mark.promise("P13")
+@pytest.mark.parametrize("sizes", [(1, 1000), (1000, 1)])
+def test_a_plan_compiled_for_another_batch_size_is_as_good(
+    connection: Connection, queue: str, sizes: tuple[int, int]
+) -> None:
+    with closing(connection.cursor()) as cursor:
+        cursor.execute("exec sys.sp_recompile N'rowq.InternalTakeReady'")
+        cursor.execute("exec sys.sp_recompile N'rowq.DequeueFast'")
+    fill(connection, queue, 5000)
+    for size in sizes:
+        ids, plans = dequeue(connection, queue, size)
+        assert len(ids) == size
+        assert not faults(plans, small=STEPS)
+
+
+@pytest.mark.promise("P13")
+def test_a_table_that_fills_and_empties_is_not_compiled_for_again(
+    connection: Connection, queue: str
+) -> None:
+    send(connection, queue, *"abc")
+    take(connection, queue, 1)
+    take(connection, queue, 1)
+    before = compilations(connection, "InternalTakeReady")
+    assert before
+    for _ in range(2):
+        fill(connection, queue, LARGE)
+        for _ in range(LARGE // 1000):
+            take(connection, queue, 1000)
+    assert compilations(connection, "InternalTakeReady") == before
 
 
 @pytest.mark.promise("P05")

@@ -1,0 +1,278 @@
+"""Which locks calls take on SQL Server, which they leave, and whom they hold up: nobody."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
+from tests.helpers.calls import (
+    Row,
+    call,
+    counts,
+    one,
+    refused,
+    rolled_back,
+    send,
+    take,
+    take_one,
+)
+from tests.helpers.dialects import dialect_of
+
+pytestmark = pytest.mark.requires("genuine")
+
+Open = Callable[..., Connection]
+
+MANY = 7000
+"""More than the 5,000 locks at which the engine would go over to a lock on the table."""
+
+MINE = """
+    select l.resource_type, l.request_mode,
+        case when l.resource_type = 'OBJECT'
+            then object_name(cast(l.resource_associated_entity_id as int)) end
+    from sys.dm_tran_locks l
+    where l.request_session_id = @@spid
+        and l.resource_database_id = db_id()
+        and l.resource_type in ('KEY', 'RID', 'PAGE', 'HOBT', 'OBJECT', 'APPLICATION')
+        and (l.resource_type <> 'OBJECT'
+            or object_schema_name(cast(l.resource_associated_entity_id as int)) = N'rowq')
+    """
+HOT = """
+    select t.name, t.lock_escalation_desc, i.type_desc, i.allow_row_locks, i.allow_page_locks,
+        s.no_recompute, count(*) over (partition by t.object_id)
+    from sys.tables t
+    join sys.indexes i on i.object_id = t.object_id
+    join sys.stats s on s.object_id = i.object_id and s.stats_id = i.index_id
+    where t.schema_id = schema_id(N'rowq')
+        and t.name in (N'ready', N'delayed', N'claim', N'leased', N'finished', N'dedup', N'lane',
+            N'part')
+    """
+HEAPS = """
+    select object_name(i.object_id)
+    from sys.indexes i
+    join sys.tables t on t.object_id = i.object_id
+    where t.schema_id = schema_id(N'rowq') and (i.type = 0 or t.is_memory_optimized = 1)
+    """
+LAST_PAGES = """
+    select object_name(i.object_id), i.optimize_for_sequential_key
+    from sys.indexes i
+    where i.index_id = 1 and i.object_id in (object_id(N'rowq.message'), object_id(N'rowq.ready'),
+        object_id(N'rowq.claim'), object_id(N'rowq.leased'))
+    """
+SETTINGS = """
+    select @@options, @@textsize, @@lock_timeout, s.transaction_isolation_level, s.language,
+        s.date_format, s.deadlock_priority, s.quoted_identifier, s.ansi_nulls, @@trancount
+    from sys.dm_exec_sessions s
+    where s.session_id = @@spid
+    """
+
+
+def rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a query of the tests' own."""
+    found: list[tuple[Any, ...]] = dialect_of(connection).execute(connection, query).fetchall()
+    return found
+
+
+def kinds(connection: Connection) -> set[tuple[str, str]]:
+    """Return resource and mode of the locks that a session holds."""
+    return {(resource, mode) for resource, mode, _ in rows(connection, MINE)}
+
+
+def impatient(connection: Connection) -> Connection:
+    """Return a session for which every wait for a lock is an error."""
+    dialect_of(connection).execute(connection, "set lock_timeout 0")
+    return connection
+
+
+def fill(connection: Connection, queue: str, count: int) -> None:
+    """Enqueue many messages."""
+    for start in range(0, count, 1000):
+        messages = [{"body": str(start + place)} for place in range(1000)]
+        call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+
+
+@pytest.mark.promise("P06")
+def test_what_is_hot_is_locked_row_by_row_and_has_no_second_index(connection: Connection) -> None:
+    found = rows(connection, HOT)
+    assert len(found) == 8
+    for name, *settings in found:
+        assert settings == ["DISABLE", "CLUSTERED", True, False, True, 1], name
+
+
+def test_no_table_is_a_heap_or_in_memory_only(connection: Connection) -> None:
+    assert rows(connection, HEAPS) == []
+
+
+def test_the_crowd_at_the_last_page_is_kept_in_order_where_the_server_can(
+    connection: Connection,
+) -> None:
+    query = "select serverproperty('ProductMajorVersion'), serverproperty('EngineEdition')"
+    ((major, edition),) = rows(connection, query)
+    if int(major) < 15 and int(edition) not in {5, 8}:
+        pytest.skip("optimize_for_sequential_key came with SQL Server 2019")
+    assert [bool(is_on) for _, is_on in rows(connection, LAST_PAGES)] == [True] * 4
+
+
+@pytest.mark.promise("P06")
+def test_thousands_of_rows_in_one_transaction_are_locked_as_rows_and_hold_up_nobody(
+    connection: Connection, connect: Open, queue: str
+) -> None:
+    holder, other = connect(), impatient(connect())
+    fill(connection, queue, MANY + 1000)
+    with rolled_back(holder):
+        claims = [take(holder, queue, 1000)[0].claim_id for _ in range(MANY // 1000)]
+        locks = rows(holder, MINE)
+        assert sum(resource == "KEY" for resource, *_ in locks) > MANY
+        assert {mode for resource, mode, _ in locks if resource != "KEY"} <= {"IS", "IU", "IX"}
+        for claim in claims:
+            call(holder, "complete", queue_name=queue, claim_id=claim)
+        assert len(take(other, queue, 1000)) == 1000
+        send(other, queue, "new", dedup_key="new")
+        assert take_one(other, queue).body == "new"
+        one(other, "maintain", queue_name=queue)
+    assert counts(connection, queue)[0] == MANY
+
+
+@pytest.mark.promise("P12")
+def test_a_key_that_is_held_holds_up_neither_its_neighbours_nor_a_range(
+    connection: Connection, connect: Open, queue: str
+) -> None:
+    other = impatient(connect())
+    for key in ("b", "y"):
+        send(connection, queue, key, dedup_key=key)
+    with rolled_back(connection):
+        send(connection, queue, "m", dedup_key="m")
+        call(
+            connection,
+            "enqueue_batch",
+            queue_name=queue,
+            messages=[{"dedup_key": "k"}, {"dedup_key": "o"}],
+        )
+        assert not {mode for _, mode in kinds(connection) if mode.startswith("Range")}
+        for key in ("j", "kk", "l", "n", "p", "z"):
+            send(other, queue, key, dedup_key=key)
+    assert counts(other, queue)[0] == 8
+
+
+@pytest.mark.promise("P06")
+def test_an_open_dequeue_of_one_queue_locks_nothing_of_another(
+    connection: Connection, connect: Open, queue: str
+) -> None:
+    other, second = impatient(connect()), f"{queue}_2"
+    call(connection, "create_queue", queue_name=second)
+    send(connection, queue, *"abc")
+    with rolled_back(connection):
+        claim = take(connection, queue, 3)[0].claim_id
+        call(connection, "complete", queue_name=queue, claim_id=claim)
+        send(other, second, "x", dedup_key="x")
+        call(other, "complete", queue_name=second, claim_id=take_one(other, second).claim_id)
+        call(other, "purge_queue", queue_name=second)
+        call(other, "drop_queue", queue_name=second, force=True)
+
+
+@pytest.mark.promise("P17")
+def test_no_call_leaves_a_lock_or_a_setting_behind(connection: Connection, queue: str) -> None:
+    dialect_of(connection).execute(
+        connection,
+        "set lock_timeout 4321; set textsize 12345; set xact_abort on;"
+        " set transaction isolation level serializable",
+    )
+    before = rows(connection, SETTINGS)
+
+    def look(routine: str, **arguments: Any) -> None:
+        call(connection, routine, **arguments)
+        assert rows(connection, SETTINGS) == before, routine
+        assert rows(connection, MINE) == [], routine
+
+    look("create_queue", queue_name=queue)
+    look("alter_queue", queue_name=queue, archive_days=1)
+    look("enqueue", queue_name=queue, body="a", dedup_key="a")
+    look("enqueue", queue_name=queue, body="a", dedup_key="a")
+    look("enqueue_batch", queue_name=queue, messages=[{"dedup_key": "b"}, {"delay_seconds": 9}])
+    look("peek", queue_name=queue)
+    for _ in range(3):
+        look("dequeue_wait", queue_name=queue, wait_seconds=0.2)
+    for routine in ("reap", "promote", "maintain", "archive", "purge_archive", "queue_stats"):
+        look(routine, queue_name=queue)
+    look("health")
+    refused(connection, "RQ721", "complete", queue_name=queue, claim_id=-1)
+    refused(connection, "RQ704", "drop_queue", queue_name=queue)
+    assert rows(connection, SETTINGS) == before
+    assert rows(connection, MINE) == []
+    look("drop_queue", queue_name=queue, force=True)
+
+
+@pytest.mark.promise("P17")
+def test_a_waiter_whose_queue_is_dropped_leaves_no_lock(
+    server: Server, connection: Connection, connect: Open, queue: str
+) -> None:
+    leader, follower = connect(), connect()
+    texts: list[str] = []
+
+    def wait(session: Connection) -> None:
+        texts.append(refused(session, "RQ701", "dequeue_wait", queue_name=queue, wait_seconds=60.0))
+
+    threads = [threading.Thread(target=wait, args=[one]) for one in (leader, follower)]
+    numbers = {server.session_id(one) for one in (leader, follower)}
+    for thread in threads:
+        thread.start()
+    wait_until(
+        lambda: bool(numbers & server.waiting_sessions().keys()), "one waits for the other's lock"
+    )
+    call(connection, "drop_queue", queue_name=queue, force=True)
+    for thread in threads:
+        thread.join(timeout=30)
+    assert len(texts) == len(threads)
+    assert rows(leader, MINE) == rows(follower, MINE) == []
+
+
+@pytest.mark.promise("P02")
+def test_two_guests_that_need_each_other_s_keys_are_a_deadlock_that_only_one_of_them_sees(
+    server: Server, connection: Connection, connect: Open, queue: str
+) -> None:
+    other, answers = connect(), list[Row]()
+    dialect = dialect_of(connection)
+    dialect.execute(connection, "set deadlock_priority low")
+    dialect.begin(connection)
+    dialect.begin(other)
+    send(connection, queue, "a", dedup_key="a")
+    send(other, queue, "b", dedup_key="b")
+    second = threading.Thread(
+        target=lambda: answers.append(
+            one(other, "enqueue", queue_name=queue, body="a", dedup_key="a")
+        )
+    )
+    second.start()
+    wait_until_blocked(server, server.session_id(other), by=server.session_id(connection))
+    with pytest.raises(dialect.database_error, match="1205"):
+        send(connection, queue, "b", dedup_key="b")
+    second.join()
+    dialect.rollback(connection)
+    dialect.commit(other)
+    assert [row.outcome for row in answers] == ["enqueued"]
+    assert counts(connection, queue)[0] == 2
+
+
+@pytest.mark.promise("P02")
+@pytest.mark.parametrize("table", ["ready", "message", "claim"])
+def test_a_trigger_of_somebody_else_s_does_not_stop_the_work(
+    connection: Connection, queue: str, table: str
+) -> None:
+    dialect = dialect_of(connection)
+    dialect.execute(
+        connection,
+        f"create trigger rowq.{table}_watched on rowq.{table} after insert, update, delete"
+        " as set nocount on",
+    )
+    try:
+        send(connection, queue, "a", dedup_key="a")
+        claim = take_one(connection, queue).claim_id
+        call(connection, "retry_later", queue_name=queue, claim_id=claim, delay_seconds=0)
+        claim = take_one(connection, queue).claim_id
+        call(connection, "complete", queue_name=queue, claim_id=claim)
+    finally:
+        dialect.execute(connection, f"drop trigger rowq.{table}_watched")
+    assert counts(connection, queue) == (0, 0, 0, 0)

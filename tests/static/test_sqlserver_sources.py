@@ -1,0 +1,176 @@
+"""What the sources for SQL Server must not say, and the few words that must be said."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.static.sources import ROOT, code_of, label, sql_files
+
+CODE = list(sql_files("sqlserver", "internal", "routines"))
+ROUTINES = list(sql_files("sqlserver", "routines"))
+TABLES = [
+    path
+    for path in sql_files("sqlserver", "tables")
+    if "create table" in path.read_text(encoding="utf-8")
+]
+HOT = {"ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "part"}
+BY_KEY = HOT | {"message", "dead"}
+"""What routines of all kinds meet at: one index each, in whose order all of them go."""
+PITFALLS = 18
+
+each_file = pytest.mark.parametrize("path", CODE, ids=label)
+each_table = pytest.mark.parametrize("path", TABLES, ids=label)
+
+
+def code(path: Path) -> str:
+    """Return a file without comments and literals, in one line."""
+    return " ".join(code_of(path.read_text(encoding="utf-8")).split())
+
+
+def hints(text: str) -> Iterator[set[str]]:
+    """Yield the hints of each table that has some."""
+    for words in re.findall(r"\bwith \(((?:index \(\w+\), )?[a-z]+(?:, [a-z]+)*)\)", text):
+        yield set(re.sub(r"index \(\w+\), ", "", words).split(", "))
+
+
+@each_file
+def test_rows_are_passed_over_one_by_one_and_with_locks_even_where_there_are_row_versions(
+    path: Path,
+) -> None:
+    for words in hints(code(path)):
+        if "readpast" in words:
+            assert {"rowlock", "readcommittedlock"} <= words, words
+
+
+@each_file
+def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(path: Path) -> None:
+    text = code(path)
+    read = re.findall(r"\browq\.(\w+) \w+ with \(readuncommitted", text)
+    allowed = {"cancel": {"lane", "message", "finished"}, "keep_archive": {"finished"}}
+    assert set(read) <= allowed.get(path.stem, {"lane"})
+
+
+@pytest.mark.parametrize("path", ROUTINES, ids=label)
+def test_a_routine_that_reads_a_table_sets_its_isolation_level_first(path: Path) -> None:
+    text = code(path)
+    first = re.search(r"\b(from|into|update|join) rowq\.(?!meta )", text)
+    level = text.find("set transaction isolation level read committed;")
+    assert not first or 0 <= level < first.start()
+
+
+@each_file
+def test_what_is_taken_from_the_head_of_a_table_is_taken_in_order(path: Path) -> None:
+    text = code(path)
+    assert not re.search(r"\b(delete|update) top\b", text)
+    heads = re.findall(r"\bwith head as \((.*?)\) delete from head\b", text)
+    assert len(heads) == text.count("delete from head")
+    for head in heads:
+        assert head.startswith(" select top (@")
+        assert " order by " in head
+
+
+@each_file
+def test_what_is_changed_is_put_into_a_table_and_not_sent_to_the_caller(path: Path) -> None:
+    for statement in code(path).split(";"):
+        if re.search(r"\boutput (deleted|inserted)\.", statement):
+            assert re.search(r"\boutput .* into (@|rowq\.leased )", statement), statement
+
+
+@each_file
+def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(path: Path) -> None:
+    text = code(path)
+    for word in ("begin", "commit"):
+        count = len(re.findall(rf"\b{word} tran", text))
+        assert count == text.count(f"if @is_own = 1 {word} transaction;"), word
+    count = len(re.findall(r"\brollback tran", text))
+    own = text.count("if @is_own = 1 and @@trancount > 0 rollback transaction;")
+    back = text.count("if @is_saved = 1 and xact_state() = 1 rollback transaction rowq_call;")
+    assert count == own + back
+    assert own == back
+    if own:
+        assert "if @is_own = 0 set xact_abort off;" in text
+        assert text.count("save transaction rowq_call; set @is_saved = 1;") == 1
+
+
+@each_file
+def test_no_commit_may_be_lost_in_a_crash(path: Path) -> None:
+    assert "delayed_durability" not in code(path)
+
+
+@each_file
+def test_moments_are_utc_and_of_the_clock(path: Path) -> None:
+    text = code(path)
+    assert not re.search(r"\b(datetime|smalldatetime|datetimeoffset)\b", text)
+    # What the engine itself says in the time zone of the machine is compared in it.
+    if path.stem != "health_server":
+        assert not re.search(r"\bsysdatetimeoffset\b", text)
+
+
+@each_file
+def test_locks_by_name_bear_the_name_of_the_schema_and_are_given_back(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for name in re.findall(r"@lock \w*.*?N'([^']+)'", text):
+        assert name.startswith("rowq."), name
+    if "sp_getapplock" not in text:
+        return
+    if "@LockOwner = 'Transaction'" in text:
+        assert "@LockTimeout = 0" in text
+    else:
+        release = "if @turn >= 0 exec sys.sp_releaseapplock @Resource = @lock"
+        assert code(path).count(release) == 2
+        assert f"begin catch {release}" in code(path)
+
+
+@each_table
+def test_a_table_has_a_clustered_key_and_lies_on_disk(path: Path) -> None:
+    text = code(path)
+    assert re.search(r"\bconstraint \w+ (primary key|unique) clustered \(", text)
+    assert "memory_optimized" not in text
+
+
+@each_table
+def test_moments_in_a_table_are_microseconds_without_a_time_zone(path: Path) -> None:
+    for moment in re.findall(r"\bdatetime\w*(?:\(\d\))?", code(path)):
+        assert moment == "datetime2(6)"
+
+
+@each_table
+def test_what_is_hot_is_locked_row_by_row_and_not_recompiled_for(path: Path) -> None:
+    text = code(path)
+    if path.stem in HOT:
+        assert "allow_page_locks = off" in text
+    if path.stem in BY_KEY:
+        assert "statistics_norecompute = on" in text
+        assert f"alter table rowq.{path.stem} set (lock_escalation = disable);" in text
+
+
+@each_table
+def test_what_is_hot_has_one_index_and_nothing_else_that_is_kept_in_step(path: Path) -> None:
+    text = code(path)
+    if path.stem in BY_KEY:
+        assert text.count(" clustered (") == 1
+        for word in ("create index", "nonclustered", "unique", "trigger", "references", " check "):
+            assert word not in text, word
+
+
+@each_table
+def test_a_duplicate_is_only_ignored_by_a_clustered_key(path: Path) -> None:
+    # In a second index the engine locks ranges for it, and neighbours wait for each other.
+    text = code(path)
+    for option in re.finditer(r"ignore_dup_key = on", text):
+        assert text.rindex(" clustered (", 0, option.start()) > text.rfind(
+            "nonclustered", 0, option.start()
+        )
+
+
+def test_every_test_that_the_table_of_pitfalls_names_exists() -> None:
+    tests = ROOT / "tests"
+    page = (tests / "engine_only" / "sqlserver" / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_/]+\.py)(?:::(\w+))?`", page)
+    assert len(re.findall(r"^\| \d+ \|", page, re.MULTILINE)) == PITFALLS
+    assert len(named) > PITFALLS
+    for path, name in named:
+        assert (tests / path).exists(), path
+        assert not name or f"\ndef {name}(" in (tests / path).read_text(encoding="utf-8"), name
