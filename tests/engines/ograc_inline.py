@@ -23,7 +23,7 @@ _NESTED = re.compile(
     r"^    procedure (?P<name>\w+)\((?P<parameters>[^;]*?)\)\n?\s+is\n.*?^    end (?P=name);\n",
     re.MULTILINE | re.DOTALL,
 )
-_NAMES = re.compile(r"^ *(?:cursor |type )?(\w+) [^;]*;", re.MULTILINE)
+_NAMES = re.compile(r"^ *(?:cursor |type )?(?!pragma )(\w+) [^;]*;", re.MULTILINE)
 _PRIVATE = re.compile(r"\bt_\w+")
 _VARIABLE = re.compile(r"[a-z]\w*(?:\.\w+)?$")
 _UNSIZED = {"varchar2": "varchar2(8000)", "timestamp": "timestamp(6)"}
@@ -122,18 +122,19 @@ class Inliner:
     """Writes subprograms so that no type of the package stands between two of them.
 
     types: declarations of the package's types, put into every unit that uses one.
+    note: a procedure to call with the name of each subprogram where that begins; none if empty.
     """
 
-    def __init__(self, routines: dict[str, Routine], types: str) -> None:
+    def __init__(self, routines: dict[str, Routine], types: str, note: str = "") -> None:
         self._routines = routines
         self._types = types
+        self._note = note
         self._count = 0
-        self.blocks = 0
 
     def unit(self, routine: Routine, name: str) -> str:
         """Return a subprogram as a unit of its own, without the word create."""
-        self._count = 0
         declarations, statements, handlers = self._inside(routine, dict(routine.nested))
+        statements = self._noted(routine) + statements
         text = declarations + statements + handlers
         types = self._types if _PRIVATE.search(text) else ""
         parameters = ",\n".join(
@@ -147,6 +148,10 @@ class Inliner:
         if handlers:
             handlers = f"exception\n{handlers}"
         return f"{head}\nis\n{types}{declarations}begin\n{statements}{handlers}end {name};\n"
+
+    def _noted(self, routine: Routine) -> str:
+        """Return the call that notes that a subprogram runs, if there is one to note it."""
+        return f"    {self._note}('{routine.name}');\n" if self._note else ""
 
     def _inside(self, routine: Routine, near: dict[str, Routine]) -> tuple[str, str, str]:
         moved = []
@@ -192,7 +197,6 @@ class Inliner:
     ) -> str:
         """Return the block that stands for a call; target takes what a function returns."""
         self._count += 1
-        self.blocks += 1
         number = self._count
         before: list[str] = []
         variables: list[str] = []
@@ -230,7 +234,7 @@ class Inliner:
         jumped = f"    <<end_{number}>>\n    null;\n" if f"goto end_{number};" in statements else ""
         return (
             f"-- {routine.name}\ndeclare\n{''.join(variables)}{declarations}begin\n"
-            f"{self._expand(''.join(before), near)}{statements}{jumped}"
+            f"{self._noted(routine)}{self._expand(''.join(before), near)}{statements}{jumped}"
             + (f"exception\n{handlers}" if handlers else "")
             + "end;"
         )
