@@ -1,0 +1,201 @@
+"""What oGRAC cannot execute as it is written for Oracle, and what it is given instead.
+
+The product is written for Oracle Database and never bent for oGRAC. Here a subprogram becomes one
+that oGRAC executes with the same outcome for one session after the other; private subprograms are
+put in the place of their calls by ograc_inline.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that oGRAC does not execute: what it is, where it stands, what is put there.
+
+    is_left_out: whether what was there has no counterpart, so that it does not run at all.
+    """
+
+    what: str
+    pattern: re.Pattern[str]
+    replacement: str | Callable[[re.Match[str]], str]
+    is_left_out: bool = False
+
+
+def _forall(found: re.Match[str]) -> str:
+    indent, index, last, statement = found.groups()
+    return f"{indent}for {index} in 1 .. {last} loop\n{statement};\n{indent}end loop;"
+
+
+def _sparse(found: re.Match[str]) -> str:
+    indent, index, places, statement = found.groups()
+    return (
+        f"{indent}for {index} in 1 .. coalesce({places}.last, 0) loop\n"
+        f"{indent}if {places}.exists({index}) then\n{statement};\n{indent}end if;\n"
+        f"{indent}end loop;"
+    )
+
+
+def _gathered(found: re.Match[str]) -> str:
+    indent, index, last, statement, columns, ids, keys = found.groups()
+    return (
+        f"{indent}for {index} in 1 .. {last} loop\n{statement}"
+        f"returning {columns} bulk collect into v_some_ids, v_some_keys;\n"
+        f"{indent}for j in 1 .. v_some_ids.count loop\n"
+        f"{indent}{keys}({ids}.count + 1) := v_some_keys(j);\n"
+        f"{indent}{ids}({ids}.count + 1) := v_some_ids(j);\n"
+        f"{indent}end loop;\n{indent}end loop;"
+    )
+
+
+def _counted(found: re.Match[str]) -> str:
+    indent, index, last, statement = found.groups()
+    return f"{indent}for {index} in 1 .. {last} loop\n{statement};\n{indent}    if sql%rowcount = 1"
+
+
+# The attributes of an object type, and the session's table that stands for rows of that type.
+OBJECTS = {
+    "v_lines": ("rowq_line_rows", "place message_id lane attempt outcome due_at"),
+    "v_rows": (
+        "rowq_kept_rows",
+        "queue_name elected promoted reaped died archived purged partitions_dropped",
+    ),
+    "v_counts": (
+        "rowq_count_rows",
+        "part_id ready_count delayed_count leased_count dead_count oldest_seconds",
+    ),
+    "v_checks": ("rowq_check_rows", "check_name queue_name measured warning critical detail"),
+}
+
+
+def _as_table(found: re.Match[str]) -> str:
+    """Return `open ... from table(objects)` as one that reads a table of the session."""
+    opened, name = found[1], found[2]
+    table, attributes = OBJECTS[name]
+    names = attributes.split()
+    values = ", ".join(f"{name}(i).{one}" for one in names)
+    return (
+        f"    delete from {table};\n    for i in 1 .. {name}.count loop\n"
+        f"        insert into {table} ({', '.join(names)}) values ({values});\n    end loop;\n"
+        f"{opened}{table}"
+    )
+
+
+def _locked(found: re.Match[str]) -> str:
+    names = [one.strip() for one in found[1].split(",")]
+    return "\n".join(f"        execute immediate 'lock table {one} in share mode';" for one in names)
+
+
+# The numbers that oGRAC gives to these errors of Oracle.
+_NUMBERS = {"54": 723, "60": 716, "942": 843, "1031": 1001, "30006": 717, "2291": 1223}
+
+
+def _number(found: re.Match[str]) -> str:
+    return str(_NUMBERS[found[0].removeprefix("-")])
+
+
+def _rule(
+    what: str,
+    pattern: str,
+    replacement: str | Callable[[re.Match[str]], str],
+    is_left_out: bool = False,
+) -> Rule:
+    return Rule(what, re.compile(pattern, re.MULTILINE), replacement, is_left_out)
+
+
+_CLAUSE = r"\s*lob \(\w+\) store as securefile \w+ \([^)]*\)"
+
+# In this order: a later rule finds what an earlier one has left.
+RULES = (
+    _rule("LOB storage", _CLAUSE, ""),
+    _rule(
+        "CREATE INDEX inside a constraint",
+        r"\s*using index \(\s*create unique index \w+ on \w+ \([^)]*\)[^)]*\)",
+        "",
+    ),
+    _rule("ORGANIZATION INDEX", r"organization index ", ""),
+    _rule("CHECK (... IS JSON)", r",\s*constraint \w+ check \(\w+ is json strict\)", ""),
+    _rule("end of CREATE TYPE", r"(^create or replace type [^/]*)\n/", r"\1;\n/"),
+    _rule("CONSTANT", r"(?<=\w )constant (?=[a-z])|(?<=  )constant (?=[a-z])", ""),
+    _rule(
+        "SQL%BULK_ROWCOUNT",
+        r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n([^;]*);\n(?: *--[^\n]*\n)?"
+        r" *for i in 1 \.\. [\w.]+ loop\n\s*if sql%bulk_rowcount\(i\) = 1",
+        _counted,
+    ),
+    _rule(
+        "RETURNING BULK COLLECT of a FORALL",
+        r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n([^;]*?)"
+        r"returning ([\w., ]*) bulk collect into (\w+), (\w+);",
+        _gathered,
+    ),
+    _rule(
+        "variables of the rule before",
+        r"^( *v_ids\w* +t_numbers;\n *v_keys\w* t_texts;\n)(?=\s*begin\n(?:[^\n;]*note\([^\n]*\n)?[^;]*loop\n\s*delete from rowq_message m\b)",
+        r"\1    v_some_ids  t_numbers;\n    v_some_keys t_texts;\n",
+    ),
+    _rule("FORALL ... INDICES OF", r"^( *)forall (\w+) in indices of (\w+)\n([^;]*);", _sparse),
+    _rule("FORALL", r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n([^;]*);", _forall),
+    _rule(
+        "TABLE() of objects",
+        r"^(    open p_rows for\n(?:(?!;)[\s\S])*?from )table\((v_lines|v_rows|v_counts|v_checks)\)",
+        _as_table,
+    ),
+    _rule("TABLE() of numbers", r"(?<= )table\((\w+)\)", r"table(cast(\1 as rowq_ids))"),
+    _rule("FETCH FIRST", r"fetch first (\w+) rows only", r"limit \1"),
+    _rule("DBMS_LOB.GETLENGTH", r"dbms_lob\.getlength\(", "lengthb("),
+    _rule("DBMS_LOB.SUBSTR", r"dbms_lob\.substr\(([\w.]+), (\d+), 1\)", r"substr(\1, 1, \2)"),
+    _rule("DBMS_SESSION.SLEEP", r"dbms_session\.sleep\([^;]*;", "dbe_std.sleep(1);"),
+    _rule("DBMS_RANDOM", r"dbms_random\.value(?:\(([^)]*)\))?", r"rowq_random()"),
+    _rule("ORA_HASH", r"ora_hash\(([\w.]+), [^)]*\)", r"\1"),
+    _rule("NLSSORT", r"nlssort\(([\w.]+), 'nls_sort=binary'\)", r"\1"),
+    _rule("NLS parameters", r",\s*'nls_\w+=[^']*(?:''[^']*)*'(?=\s*\))", ""),
+    _rule("number format TM9", r"to_char\((\w+), 'tm9'\)", r"to_char(\1)"),
+    _rule("SQLCODE", r"\bsqlcode\b", "sql_err_code"),
+    _rule("SQLERRM", r"\bsqlerrm\b", "sql_err_msg"),
+    _rule(
+        "LOCK TABLE of several tables",
+        r"^ *lock table ([\w, \n]*?)\s+in share row exclusive mode wait 1;",
+        _locked,
+    ),
+    _rule(
+        "the open transaction",
+        r"dbms_transaction\.local_transaction_id is not null",
+        "1 = 0",
+        True,
+    ),
+    _rule(
+        "PRODUCT_COMPONENT_VERSION",
+        r"\(\s*select max\(p\.product[^)]*\)\s*from product_component_version p[^)]*\)",
+        "rowq_engine()",
+    ),
+    _rule(
+        "a condition as an argument",
+        r"^( *)(\w+\(\s*[^;]*?, )([\w.()]+ (?:= 1|is not null))((?:, \w+)?\s*\));",
+        r"\1if \3 then\n\1    \2true\4;\n\1else\n\1    \2false\4;\n\1end if;",
+    ),
+    _rule("INTERVAL DAY(9)", r"day\(9\)", "day(7)"),
+    _rule("VARCHAR2(32767)", r"varchar2\(32767\)", "varchar2(8000)"),
+    _rule("numbers of Oracle's errors", r"(?<=, )-(?:54|60|942|1031|30006|2291)(?=\))", _number),
+    _rule("KEEP (DENSE_RANK ...)", r" keep \(dense_rank (?:last|first) order by [\w.]+\)", ""),
+    _rule("USER_SEQUENCES", r"from user_sequences s\b", "from my_sequences s"),
+    _rule(
+        "V$TRANSACTION, V$SESSION",
+        r"^    begin\n        execute immediate q'\[[\s\S]*?^    end;\n",
+        "    v_seconds := null;\n",
+        True,
+    ),
+)
+
+
+def rewrite(text: str) -> tuple[str, list[Rule]]:
+    """Return what oGRAC executes, and the rules that made it."""
+    used = []
+    for rule in RULES:
+        text, count = rule.pattern.subn(rule.replacement, text)
+        if count:
+            used.append(rule)
+    return text, used
