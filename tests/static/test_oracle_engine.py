@@ -7,8 +7,7 @@ import pytest
 from rowq.contract import Parameter
 from rowq.errors import CannotConnect
 from tests.engines.base import Unavailable, free_port
-from tests.engines.oracle import as_account, owner_in
-from tests.engines.oracle_session import open_session, spelled
+from tests.engines.oracle_session import as_account, open_session, owner_in, spelled
 from tests.engines.oracle_ways import OracleProvider
 from tests.helpers.oracle import OracleDialect
 from tests.helpers.oracle_catalog import type_of

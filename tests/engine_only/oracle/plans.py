@@ -74,7 +74,10 @@ class Plan:
                 yield f"{step.options.lower()} of {step.table}"
             if "BATCHED" in step.options and "FOR UPDATE" in self.operations:
                 yield f"{step.table} is read in batches, and locked in another order"
-        if hot and any(step.operation == "SORT" and "ORDER" in step.options for step in self.steps):
+        # A list that a routine has put together is short, and may be sorted with what it names.
+        is_a_list = "COLLECTION ITERATOR" in self.operations
+        sorts = [one for one in self.steps if one.operation == "SORT" and "ORDER" in one.options]
+        if hot and sorts and not is_a_list:
             yield "rows are sorted, and so read and locked before the first is fetched"
 
     @property
