@@ -95,7 +95,7 @@ def is_alive(session: Session) -> bool:
     """Return whether a session still answers."""
     try:
         session.ping()
-    except oracledb.Error:
+    except (oracledb.Error, OSError):
         return False
     return True
 
