@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import oracledb
 
-from rowq.errors import CannotConnect
 from rowq.migrate.oracle.look import ROLES
 from tests.engines.base import Unavailable, wait_until
-from tests.engines.oracle_session import Session, open_session
+from tests.engines.oracle_session import (
+    Session,
+    as_account,
+    is_alive,
+    number_of,
+    open_session,
+    owner_in,
+)
 
 RIGHTS = ("create session", "create table", "create sequence", "create type", "create procedure")
 """What sql/oracle/README.md says an owner of rowq needs, besides a quota: nothing else is given."""
@@ -29,14 +33,13 @@ _WHAT = """
     from product_component_version p
     where p.product like 'Oracle%'
     """
-_WAITS = """
-    select w.sid, ws.serial#, h.sid, hs.serial#
-    from v$lock w
-    join v$lock h on h.type = w.type and h.id1 = w.id1 and h.id2 = w.id2 and h.sid <> w.sid
-    join v$session ws on ws.sid = w.sid
-    join v$session hs on hs.sid = h.sid
-    where w.request > 0 and h.lmode > 0 and h.block > 0
+# Not joined in one query: such views have no statistics, and their join may take seconds.
+_WAITING = "select l.sid, l.type, l.id1, l.id2 from v$lock l where l.request > 0"
+_BLOCKING = """
+    select l.sid from v$lock l
+    where l.lmode > 0 and l.block > 0 and l.type = :kind and l.id1 = :id1 and l.id2 = :id2
     """
+_SERIALS = "select s.sid, s.serial# from v$session s"
 _SESSIONS = """
     select s.sid, s.serial# from v$session s where s.username = :owner and s.status <> 'KILLED'
     """
@@ -130,10 +133,16 @@ class OracleServer:
 
     def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
         """Return the sessions that wait for a lock at this moment, and whom each waits for."""
+        waits = self.ask(_WAITING)
+        serials = dict(self.ask(_SERIALS)) if waits else {}
+
+        def number(place: int) -> int:
+            return int(serials.get(place, 0)) * _PLACES + place
+
         found: dict[int, set[int]] = {}
-        for place, serial, other, others_serial in self.ask(_WAITS):
-            waiting, blocking = serial * _PLACES + place, others_serial * _PLACES + other
-            found.setdefault(waiting, set()).add(blocking)
+        for place, kind, id1, id2 in waits:
+            blockers = self.ask(_BLOCKING, kind=kind, id1=id1, id2=id2)
+            found.setdefault(number(place), set()).update(number(one) for (one,) in blockers)
         return {waiting: frozenset(blockers) for waiting, blockers in found.items()}
 
     def kill_session(self, session: int) -> None:
@@ -211,42 +220,3 @@ class OracleServer:
                     raise
             else:
                 self._made_roles.append(role)
-
-
-def as_account(url: str, name: str, password: str) -> str:
-    """Return the URL of another account in the same database."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=f"{name}:{password}@{parts.netloc.rpartition('@')[2]}"))
-
-
-def owner_in(url: str) -> str:
-    """Return the account of a URL, as Oracle keeps names."""
-    return (urlsplit(url).username or "").upper()
-
-
-def number_of(error: Exception) -> int:
-    """Return the server's number of an error, 0 for one of the driver's own."""
-    return int(getattr(error.args[0], "code", 0) or 0) if error.args else 0
-
-
-def is_alive(session: Session) -> bool:
-    """Return whether a session still answers."""
-    try:
-        session.ping()
-    except oracledb.Error:
-        return False
-    return True
-
-
-def accepts(url: str) -> bool:
-    """Return whether the server takes a session."""
-    try:
-        open_session(url, autocommit=True).close()
-    except CannotConnect:
-        return False
-    return True
-
-
-def new_password() -> str:
-    """Return a password for the administrator of a server of this run."""
-    return f"Aa1_{secrets.token_hex(12)}"

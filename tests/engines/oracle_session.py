@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
 import oracledb
 
@@ -71,3 +73,42 @@ def spelled(statement: str) -> str:
             statement = statement.replace(word, own)
     numbers = iter(range(1, len(statement)))
     return _MARK.sub(lambda _: f":{next(numbers)}", statement)
+
+
+def as_account(url: str, name: str, password: str) -> str:
+    """Return the URL of another account in the same database."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=f"{name}:{password}@{parts.netloc.rpartition('@')[2]}"))
+
+
+def owner_in(url: str) -> str:
+    """Return the account of a URL, as Oracle keeps names."""
+    return (urlsplit(url).username or "").upper()
+
+
+def number_of(error: Exception) -> int:
+    """Return the server's number of an error, 0 for one of the driver's own."""
+    return int(getattr(error.args[0], "code", 0) or 0) if error.args else 0
+
+
+def is_alive(session: Session) -> bool:
+    """Return whether a session still answers."""
+    try:
+        session.ping()
+    except (oracledb.Error, OSError):
+        return False
+    return True
+
+
+def accepts(url: str) -> bool:
+    """Return whether the server takes a session."""
+    try:
+        open_session(url, autocommit=True).close()
+    except CannotConnect:
+        return False
+    return True
+
+
+def new_password() -> str:
+    """Return a password for the administrator of a server of this run."""
+    return f"Aa1_{secrets.token_hex(12)}"

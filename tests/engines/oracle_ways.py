@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import oracledb
 from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
 from rowq.errors import RowqError
 from tests.engines.base import Unavailable, free_port, url_variable, wait_until
 from tests.engines.docker import docker_answers, first_line
-from tests.engines.oracle import OracleServer, accepts, new_password
+from tests.engines.oracle import OracleServer
+from tests.engines.oracle_session import accepts, new_password
 
 _IMAGE = "gvenzl/oracle-free:{}-slim"
 _SERVICE = "FREEPDB1"
@@ -36,8 +38,8 @@ class OracleProvider:
         """Use a server that runs already; accounts are made in it and dropped."""
         try:
             return OracleServer(url, "given URL,")
-        except RowqError as error:
-            raise Unavailable(str(error)) from None
+        except (RowqError, oracledb.Error) as error:
+            raise Unavailable(first_line(error)) from None
 
     def from_docker(self, version: str) -> OracleServer:
         """Start the image on a port that stays the same when it restarts."""

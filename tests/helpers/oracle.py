@@ -14,8 +14,7 @@ from typing import Any
 import oracledb
 
 from rowq.contract import Parameter, Routine
-from tests.engines.oracle import number_of
-from tests.engines.oracle_session import spelled
+from tests.engines.oracle_session import number_of, spelled
 from tests.helpers.oracle_catalog import OracleCatalog, type_of
 from tests.helpers.oracle_tables import OracleTables
 from tests.helpers.rows import Rows
@@ -32,7 +31,7 @@ _ROWS_AT_A_TIME = 1000
 class OracleDialect(OracleCatalog, OracleTables):
     """Oracle through python-oracledb, connections in autocommit."""
 
-    database_error: type[Exception] = oracledb.DatabaseError
+    database_error: type[Exception] = oracledb.Error
 
     def call(
         self, connection: Connection, routine: Routine, arguments: Mapping[str, Any]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import oracledb
 import pytest
 
-from rowq.contract import Parameter
+from generate_package import subprograms
+from rowq.contract import Parameter, Routine, load_contract
 from rowq.errors import CannotConnect
 from tests.engines.base import Unavailable, free_port
-from tests.engines.oracle import as_account, owner_in
-from tests.engines.oracle_session import open_session, spelled
+from tests.engines.oracle_session import as_account, open_session, owner_in, spelled
 from tests.engines.oracle_ways import OracleProvider
-from tests.helpers.oracle import OracleDialect
+from tests.helpers.oracle import OracleDialect, execute_named
 from tests.helpers.oracle_catalog import type_of
 
 URL = "oracle://system:secret@host:1522/service?protocol=tcps"
@@ -79,3 +84,82 @@ def test_what_a_call_cannot_say_here_is_known(
 def test_long_texts_are_lobs_and_others_are_not() -> None:
     kinds = {name: type_of(Parameter(name, "text", None, "in")) for name in ("body", "error", "x")}
     assert kinds == {"body": "clob", "error": "clob", "x": "varchar2"}
+
+
+class Recorder:
+    """A connection and its cursors, which write down what they are given and do nothing."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.binds: dict[str, Any] = {}
+        self.sizes: dict[str, Any] = {}
+
+    def cursor(self) -> Recorder:
+        """Return a cursor."""
+        return self
+
+    def close(self) -> None:
+        """Close it."""
+
+    def setinputsizes(self, **sizes: Any) -> None:
+        """Write down the types of binds."""
+        self.sizes = sizes
+
+    def execute(self, text: str, binds: dict[str, Any]) -> None:
+        """Write down a call."""
+        self.text, self.binds = text, binds
+
+    def createlob(self, kind: Any, data: Any) -> tuple[Any, Any]:
+        """Return what would be sent as a LOB."""
+        return kind, data
+
+
+VALUES: dict[str, Any] = {
+    "binary": b"\0",
+    "boolean": True,
+    "float": 1.5,
+    "int32": 1,
+    "int64": 1,
+    "int64s": [1, 2],
+    "json": {"a": 1},
+    "text": "x",
+    "timestamp": datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=1))),
+}
+SENT: dict[str, Any] = {
+    "binary": (oracledb.DB_TYPE_BLOB, b"\0"),
+    "boolean": 1,
+    "float": 1.5,
+    "int32": 1,
+    "int64": 1,
+    "int64s": (oracledb.DB_TYPE_CLOB, "[1, 2]"),
+    "json": (oracledb.DB_TYPE_CLOB, '{"a": 1}'),
+    "text": "x",
+    "timestamp": datetime(2026, 1, 1, 1),  # noqa: DTZ001 - as the column has it
+}
+SIGNATURES = {one.name: one.parameters for one in subprograms("routines")}
+
+
+@pytest.mark.parametrize("routine", load_contract().of("oracle").values(), ids=lambda one: one.name)
+def test_the_tests_send_what_the_specification_takes(routine: Routine) -> None:
+    given = [one for one in routine.parameters if one.direction == "in"]
+    recorder = Recorder()
+    execute_named(recorder, routine, {one.name: VALUES[one.type] for one in given}, "rows")
+    assert tuple(re.findall(r"(p_\w+) => :\1\b", recorder.text)) == SIGNATURES[routine.name]
+    wanted = {
+        f"p_{one.name}": (oracledb.DB_TYPE_CLOB, "x")
+        if one.name in {"body", "error"}
+        else SENT[one.type]
+        for one in given
+    }
+    assert recorder.binds == {**wanted, "p_rows": "rows"}
+    assert recorder.sizes.keys() == {
+        name for name, value in wanted.items() if not isinstance(value, tuple)
+    }
+
+
+def test_a_null_has_a_type_so_that_the_server_does_not_guess_one() -> None:
+    recorder, routine = Recorder(), load_contract().routines["enqueue"]
+    given = {one.name: None for one in routine.parameters if one.direction == "in"}
+    execute_named(recorder, routine, given, "rows")
+    assert recorder.sizes.keys() == {f"p_{name}" for name in given}
+    assert recorder.sizes["p_body_binary"] == oracledb.DB_TYPE_BLOB

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rowq import migrate
+from rowq.doctor.sqlserver import ENGINE
 from tests.static.required import need
 from tests.static.sources import MIGRATIONS
 from tests.static.tsql import faults, gate, tools
@@ -56,4 +57,10 @@ def test_what_migrations_run_besides_passes() -> None:
     paths = sorted((MIGRATIONS / "sqlserver").glob("*.sql"))
     problems = gate.check([gate.script(path) for path in paths], gate.product())
     assert paths
+    assert not problems, "\n".join(map(str, problems))
+
+
+def test_what_the_doctor_asks_passes() -> None:
+    asked = [ENGINE.now, ENGINE.version, *(setting.query for setting in ENGINE.settings)]
+    problems = gate.check([gate.Script(text[:40], text) for text in asked])
     assert not problems, "\n".join(map(str, problems))

@@ -74,7 +74,11 @@ class Plan:
                 yield f"{step.options.lower()} of {step.table}"
             if "BATCHED" in step.options and "FOR UPDATE" in self.operations:
                 yield f"{step.table} is read in batches, and locked in another order"
-        if hot and any(step.operation == "SORT" and "ORDER" in step.options for step in self.steps):
+        # What a routine has put together, or counted off, is short and may be sorted at its end.
+        is_short = self.operations & {"COLLECTION ITERATOR", "WINDOW", "COUNT"}
+        is_short = is_short - ({"WINDOW", "COUNT"} if "FOR UPDATE" in self.operations else set())
+        sorts = [one for one in self.steps if one.operation == "SORT" and "ORDER" in one.options]
+        if hot and sorts and not is_short:
             yield "rows are sorted, and so read and locked before the first is fetched"
 
     @property

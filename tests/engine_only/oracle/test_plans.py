@@ -20,12 +20,12 @@ LARGE = 20_000
 """Messages in a large queue."""
 
 LOCKING = {
-    "dequeue_fast": ("ROWQ_READY", "ROWQ_READY_PK", ("PART_ID", "LANE", "SEQ")),
-    "promote": ("ROWQ_DELAYED", "ROWQ_DELAYED_PK", ("PART_ID", "DUE_AT")),
-    "reap": ("ROWQ_CLAIM", "ROWQ_CLAIM_PK", ("PART_ID", "CLAIM_ID")),
-    "archive": ("ROWQ_FINISHED", "ROWQ_FINISHED_PK", ("PART_ID", "FINISH_ID")),
+    "dequeue_fast": ("r.lane = :", "ROWQ_READY_PK", ("PART_ID", "LANE", "SEQ")),
+    "promote": ("d.due_at <= :", "ROWQ_DELAYED_PK", ("PART_ID", "DUE_AT")),
+    "reap": ("c.lease_until <= :", "ROWQ_CLAIM_PK", ("PART_ID", "CLAIM_ID")),
+    "archive": ("f.finish_id >= :", "ROWQ_FINISHED_PK", ("PART_ID", "FINISH_ID")),
 }
-"""Table that a routine takes rows from, the index that gives their order, and the range of it."""
+"""A word of the statement that takes rows for a routine, and the range of the index it goes by."""
 
 
 def fill(connection: Connection, queue: str, count: int, **settings: object) -> None:
@@ -72,22 +72,15 @@ def test_no_statement_of_a_routine_sorts_or_reads_anything_whole(
     fill(connection, queue, size, delay_seconds=3600)
     every_routine(connection, queue)
     found = {plan: list(plan.faults()) for plan in plans(server, connection)}
-    assert len(found) > 50
+    assert len(found) > 30
     wrong = [f"{faults}\n{plan.shown}" for plan, faults in found.items() if faults]
     assert not wrong, "\n\n".join(wrong)
 
 
 def locking(server: OracleServer, connection: Connection, routine: str) -> list[Plan]:
     """Return the plans of the statement by which a routine takes rows."""
-    table = LOCKING[routine][0].lower()
-    return [
-        plan
-        for plan in plans(server, connection)
-        if "for update skip locked" in plan.text
-        and f"from {table} " in plan.text
-        and "order by" in plan.text
-        and "purge" not in plan.text
-    ]
+    words = (LOCKING[routine][0], "order by", "for update skip locked")
+    return [plan for plan in plans(server, connection) if all(word in plan.text for word in words)]
 
 
 @pytest.mark.promise("P05", "P06", "P13")
@@ -104,7 +97,7 @@ def test_rows_are_taken_in_the_order_of_an_index_range_and_never_sorted(
         assert "SORT" not in plan.operations, plan.shown
         (scan,) = (step for step in plan.steps if step.operation == "INDEX")
         assert (scan.options, scan.table) == ("RANGE SCAN", index), plan.shown
-        assert all(f'"{key}"' in scan.access for key in keys[:2]), plan.shown
+        assert all(f'"{key}"' in scan.access for key in keys), plan.shown
 
 
 @pytest.mark.promise("P13")
@@ -188,9 +181,11 @@ def test_a_dequeue_costs_the_same_behind_emptied_blocks_and_beside_an_old_snapsh
 def test_blocks_that_a_backlog_has_emptied_can_be_given_back(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
+    fill(connection, queue, 5000)
+    fresh = cost(server, connection, queue)
     fill(connection, queue, LARGE)
     while rows := take(connection, queue, 1000):
         call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
     dialect_of(connection).execute(connection, "alter index rowq_ready_pk coalesce")
     fill(connection, queue, 5000)
-    assert cost(server, connection, queue) < 300
+    assert cost(server, connection, queue) <= fresh * 1.5 + 30

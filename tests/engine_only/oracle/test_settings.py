@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -112,16 +113,31 @@ def test_names_and_keys_that_look_alike_are_different_whatever_the_session_has_s
 def test_batches_of_the_same_keys_by_sessions_of_different_sorts_do_not_lock_each_other_out(
     connect: Open, queue: str
 ) -> None:
-    first, second = connect(), connect()
-    for session, sort in ((first, "binary"), (second, "ebcdic")):
+    """Letters come after digits to one session and before them to the other."""
+    errors: list[Exception] = []
+    start_line = threading.Barrier(2)
+
+    def produce(session: Connection, sort: str) -> None:
         for setting in ("nls_comp = linguistic", f"nls_sort = {sort}"):
             dialect_of(session).execute(session, f"alter session set {setting}")
-    keys = ["9", "A", "a", "0", "é", "Z"]
-    messages = [{"body": key, "dedup_key": key} for key in keys]
-    mine = call(first, "enqueue_batch", queue_name=queue, messages=messages)
-    theirs = call(second, "enqueue_batch", queue_name=queue, messages=messages[::-1])
-    assert [row.message_id for row in theirs] == [row.message_id for row in mine][::-1]
-    assert {row.outcome for row in theirs} == {"duplicate"}
+        try:
+            for turn in range(50):
+                keys = [f"{turn} {key}" for key in ("9", "A", "a", "0", "é", "Z", "_", "5")]
+                start_line.wait(30)
+                messages = [{"body": key, "dedup_key": key} for key in keys]
+                call(session, "enqueue_batch", queue_name=queue, messages=messages)
+        except Exception as error:
+            errors.append(error)
+            start_line.abort()
+
+    producers = [
+        threading.Thread(target=produce, args=(connect(), sort)) for sort in ("binary", "ebcdic")
+    ]
+    for producer in producers:
+        producer.start()
+    for producer in producers:
+        producer.join()
+    assert errors == []
 
 
 @pytest.mark.promise("P20")
