@@ -33,6 +33,7 @@ as $$
 -- differs   the batch is held as arrays in the claim row
 #variable_conflict use_column
 declare
+    c_close_together constant integer := 10000;
     v_part_id       integer;
     v_lease_seconds integer;
     v_is_paused     boolean;
@@ -100,6 +101,26 @@ begin
         from rowq.message m
         where m.part_id = v_part_id
           and m.message_id = v_taken.o_message_ids[1];
+        return;
+    end if;
+
+    if v_taken.o_greatest_id - v_taken.o_least_id < c_close_together then
+        -- One walk over an index's leaves instead of a way down to each message. The bounds matter:
+        -- planned while the table was small, "= any" alone becomes a filter over all messages of
+        -- the queue. Every row has its other half; a full join is the one that never nests loops.
+        return query
+        select v_claim_id, u.message_id, u.attempt::integer, m.message_type, m.headers,
+               m.body, m.body_binary, m.enqueued_at, v_lease_until, u.last_error
+        from unnest(v_taken.o_message_ids, v_taken.o_attempts, v_taken.o_errors)
+            with ordinality u (message_id, attempt, last_error, place)
+        full join (
+            select x.message_id, x.message_type, x.headers, x.body, x.body_binary, x.enqueued_at
+            from rowq.message x
+            where x.part_id = v_part_id
+              and x.message_id between v_taken.o_least_id and v_taken.o_greatest_id
+              and x.message_id = any (v_taken.o_message_ids)
+        ) m on m.message_id = u.message_id
+        order by u.place;
         return;
     end if;
 
