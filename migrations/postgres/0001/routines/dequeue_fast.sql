@@ -33,7 +33,6 @@ as $$
 -- differs   the batch is held as arrays in the claim row
 #variable_conflict use_column
 declare
-    c_close_together constant integer := 10000;
     v_part_id       integer;
     v_lease_seconds integer;
     v_is_paused     boolean;
@@ -104,23 +103,27 @@ begin
         return;
     end if;
 
-    if v_taken.o_greatest_id - v_taken.o_least_id < c_close_together then
-        -- One walk over an index's leaves instead of a way down to each message. The bounds matter:
-        -- planned while the table was small, "= any" alone becomes a filter over all messages of
-        -- the queue. Every row has its other half; a full join is the one that never nests loops.
+    if v_taken.o_greatest_id - v_taken.o_least_id < 2 * cardinality(v_taken.o_message_ids) then
+        -- Close together: one walk along the index instead of a way down it for each message. A full
+        -- join is the one that cannot be nested loops, and offset keeps it one.
         return query
-        select v_claim_id, u.message_id, u.attempt::integer, m.message_type, m.headers,
-               m.body, m.body_binary, m.enqueued_at, v_lease_until, u.last_error
-        from unnest(v_taken.o_message_ids, v_taken.o_attempts, v_taken.o_errors)
-            with ordinality u (message_id, attempt, last_error, place)
-        full join (
-            select x.message_id, x.message_type, x.headers, x.body, x.body_binary, x.enqueued_at
-            from rowq.message x
-            where x.part_id = v_part_id
-              and x.message_id between v_taken.o_least_id and v_taken.o_greatest_id
-              and x.message_id = any (v_taken.o_message_ids)
-        ) m on m.message_id = u.message_id
-        order by u.place;
+        select v_claim_id, j.message_id, j.attempt::integer, j.message_type, j.headers,
+               j.body, j.body_binary, j.enqueued_at, v_lease_until, j.last_error
+        from (
+            select u.place, u.message_id, u.attempt, u.last_error,
+                   m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at
+            from unnest(v_taken.o_message_ids, v_taken.o_attempts, v_taken.o_errors)
+                with ordinality u (message_id, attempt, last_error, place)
+            full join (
+                select x.message_id, x.message_type, x.headers, x.body, x.body_binary, x.enqueued_at
+                from rowq.message x
+                where x.part_id = v_part_id
+                  and x.message_id between v_taken.o_least_id and v_taken.o_greatest_id
+            ) m on m.message_id = u.message_id
+            offset 0
+        ) j
+        where j.place is not null
+        order by j.place;
         return;
     end if;
 
