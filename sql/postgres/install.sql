@@ -34,6 +34,7 @@ begin;
 \ir internal/name_bad_value.sql
 \ir internal/parse_messages.sql
 \ir internal/hold_keys.sql
+\ir internal/store_unkeyed.sql
 \ir internal/drop_keys.sql
 \ir internal/delete_messages.sql
 \ir internal/free_keys.sql

@@ -34,6 +34,28 @@ begin
             using errcode = 'RQ711';
     end if;
 
+    -- Bodies and priorities only, as nearly always: there is nothing else to read or to refuse.
+    if not exists (
+        select 1
+        from jsonb_array_elements(p_messages) e (message)
+        where case
+                  when jsonb_typeof(e.message) <> 'object' then true
+                  when e.message - '{body,priority}'::text[] <> '{}' then true
+                  when jsonb_typeof(e.message -> 'priority') = 'number'
+                      then (e.message ->> 'priority') not in (
+                          '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'
+                      )
+                  else jsonb_typeof(e.message -> 'priority') <> 'null'
+              end
+    ) then
+        return query
+        select e.place::integer, e.message ->> 'body', null::bytea, null::text, null::jsonb,
+               coalesce((e.message ->> 'priority')::integer, 5), null::double precision,
+               null::timestamp with time zone, null::text, null::integer
+        from jsonb_array_elements(p_messages) with ordinality e (message, place);
+        return;
+    end if;
+
     select e.place into v_place
     from jsonb_array_elements(p_messages) with ordinality e (message, place)
     where jsonb_typeof(e.message) <> 'object'

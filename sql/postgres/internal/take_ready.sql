@@ -4,7 +4,9 @@ create or replace function rowq.internal_take_ready(
     out o_message_ids bigint[],
     out o_lanes       smallint[],
     out o_attempts    smallint[],
-    out o_errors      text[]
+    out o_errors      text[],
+    out o_least_id    bigint,
+    out o_greatest_id bigint
 )
 language plpgsql
 as $$
@@ -36,8 +38,10 @@ begin
                o_message_ids || array_agg(h.message_id),
                o_lanes || array_agg(v_lane),
                o_attempts || array_agg((h.attempt + 1)::smallint),
-               o_errors || array_agg(h.last_error)
-        into v_seqs, o_message_ids, o_lanes, o_attempts, o_errors
+               o_errors || array_agg(h.last_error),
+               least(o_least_id, min(h.message_id)),
+               greatest(o_greatest_id, max(h.message_id))
+        into v_seqs, o_message_ids, o_lanes, o_attempts, o_errors, o_least_id, o_greatest_id
         from (
             select r.seq, r.message_id, r.attempt, r.last_error
             from rowq.ready r

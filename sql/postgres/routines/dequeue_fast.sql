@@ -103,6 +103,30 @@ begin
         return;
     end if;
 
+    if v_taken.o_greatest_id - v_taken.o_least_id < 2 * cardinality(v_taken.o_message_ids) then
+        -- Close together: one walk along the index instead of a way down it for each message. A full
+        -- join is the one that cannot be nested loops, and offset keeps it one.
+        return query
+        select v_claim_id, j.message_id, j.attempt::integer, j.message_type, j.headers,
+               j.body, j.body_binary, j.enqueued_at, v_lease_until, j.last_error
+        from (
+            select u.place, u.message_id, u.attempt, u.last_error,
+                   m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at
+            from unnest(v_taken.o_message_ids, v_taken.o_attempts, v_taken.o_errors)
+                with ordinality u (message_id, attempt, last_error, place)
+            full join (
+                select x.message_id, x.message_type, x.headers, x.body, x.body_binary, x.enqueued_at
+                from rowq.message x
+                where x.part_id = v_part_id
+                  and x.message_id between v_taken.o_least_id and v_taken.o_greatest_id
+            ) m on m.message_id = u.message_id
+            offset 0
+        ) j
+        where j.place is not null
+        order by j.place;
+        return;
+    end if;
+
     return query
     select v_claim_id, u.message_id, u.attempt::integer, m.message_type, m.headers,
            m.body, m.body_binary, m.enqueued_at, v_lease_until, u.last_error

@@ -36,6 +36,15 @@ begin
     perform pg_current_xact_id();
     v_now := clock_timestamp();
 
+    if coalesce(not p_messages @? '$[*].dedup_key', true) then
+        return query
+        select s.place::integer, s.message_id, 'enqueued'
+        from unnest(
+            rowq.internal_store_unkeyed(v_part_id, p_queue_name, p_messages, v_now)
+        ) with ordinality s (message_id, place);
+        return;
+    end if;
+
     select array_agg(row(
                v_part_id, p.max_attempts, nextval('rowq.message_seq'), v_now, p.message_type,
                p.dedup_key, p.headers, p.body, p.body_binary

@@ -1,0 +1,63 @@
+create or replace function rowq.internal_store_unkeyed(
+    p_part_id    integer,
+    p_queue_name text,
+    p_messages   jsonb,
+    p_now        timestamp with time zone
+)
+returns bigint[]
+language plpgsql
+as $$
+-- routine   internal_store_unkeyed
+-- version   1
+-- purpose   Store the messages of a batch of which none has a dedup key; return their ids, in order.
+-- promise   P01 P05 P11 P20
+-- locks     new rows only
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   elsewhere part of enqueue_batch: here one statement writes all rows
+declare
+    v_message_ids bigint[];
+    v_lanes       smallint[];
+begin
+    with given as materialized (
+        select nextval('rowq.message_seq') as message_id, p.*,
+               (p.priority * 2 + 1)::smallint as lane,
+               coalesce(p.run_at, p_now + make_interval(secs => p.delay_seconds)) as due_at
+        from rowq.internal_parse_messages(p_messages) p
+    ),
+    stored as (
+        insert into rowq.message (
+            part_id, max_attempts, message_id, enqueued_at, message_type, headers, body,
+            body_binary
+        )
+        select p_part_id, g.max_attempts, g.message_id, p_now, g.message_type, g.headers, g.body,
+               g.body_binary
+        from given g
+    ),
+    put_off as (
+        insert into rowq.delayed (part_id, lane, message_id, due_at)
+        select p_part_id, g.lane, g.message_id, g.due_at
+        from given g
+        where g.due_at > p_now
+    ),
+    queued as (
+        insert into rowq.ready (part_id, lane, seq, message_id)
+        select p_part_id, g.lane, g.message_id, g.message_id
+        from given g
+        where g.due_at <= p_now
+           or g.due_at is null
+    )
+    select array_agg(g.message_id order by g.place),
+           array_agg(g.lane) filter (where g.due_at <= p_now or g.due_at is null)
+    into v_message_ids, v_lanes
+    from given g;
+
+    if v_message_ids is not null then
+        perform rowq.internal_require_part(p_part_id, p_queue_name);
+    end if;
+    if v_lanes is not null then
+        perform rowq.internal_open_lanes(p_part_id, v_lanes);
+    end if;
+    return v_message_ids;
+end;
+$$;
