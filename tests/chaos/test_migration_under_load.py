@@ -22,7 +22,7 @@ from tests.dice import dice, limit, times
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(limit(300))]
 
-MESSAGES = 4000
+MESSAGES = 3000
 _BUSIEST = {f"routines/{name}.sql" for name in ("enqueue_batch", "dequeue_fast", "complete")}
 _MADE_UP_FOR = ("postgres", "mysql")
 _MIGRATION = '''
@@ -70,7 +70,7 @@ def _changed_copies(releases: Path, before: int, folder: Path) -> list[str]:
     """Copy some routines as they are after a release, each with another version in its header."""
     copies = newest_copies(releases, before)
     there = [name for name in copies if name.startswith(("internal/", "routines/"))]
-    drawn = dice("migration").sample(there, min(times(20), len(there)))
+    drawn = dice("migration").sample(there, min(times(10), len(there)))
     names = [name for name in there if name in drawn or name in _BUSIEST]
     for name in names:
         target = folder / name
@@ -117,7 +117,7 @@ def test_migrating_again_under_load_disturbs_nobody(
     mortal: Mortal, url: str, tmp_path: Path
 ) -> None:
     def change() -> None:
-        for _ in range(times(5)):
+        for _ in range(times(2)):
             assert migrate(url).applied == ()
 
     work_during(mortal, url, tmp_path, change, MESSAGES // 2)

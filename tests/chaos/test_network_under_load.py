@@ -18,7 +18,7 @@ from tests.dice import dice, limit, times
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(limit(300))]
 
-MESSAGES = 4000
+MESSAGES = 2500
 
 
 class Weather(threading.Thread):
