@@ -18,7 +18,7 @@ from tests.dice import dice, limit, times
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(limit(300))]
 
-MESSAGES = 10_000
+MESSAGES = 2500
 
 
 class Weather(threading.Thread):
@@ -36,7 +36,7 @@ class Weather(threading.Thread):
 
     def run(self) -> None:
         kinds: list[Callable[[], None]] = [self.cut, self.break_off, self.stall, self.delay]
-        while not self._ended.wait(self._dice.uniform(0.01, 0.1)):
+        while not self._ended.wait(self._dice.uniform(0.05, 0.4)):
             kind = self._dice.choice(kinds)
             self.done[kind.__name__] = self.done.get(kind.__name__, 0) + 1
             kind()
@@ -71,7 +71,7 @@ def test_ten_sessions_lose_nothing_and_do_nothing_twice_on_a_bad_network(
     with rowq.connect(url) as queue:
         queue.create_queue("orders", backoff_base_seconds=0)
     with relay(url) as network:
-        run = Run(mortal.server, network.url, "orders", Recorder())
+        run = Run(mortal.server, network.url, "orders", Recorder(), direct_url=url)
         weather = Weather(network, run.stop)
         history = perform(run, times(MESSAGES), tmp_path, weather.start)
     print(weather.done)

@@ -16,6 +16,7 @@ from tests.chaos.mortal import Mortal
 from tests.concurrency.actors import Run
 from tests.concurrency.history import Recorder
 from tests.concurrency.stage import count, perform
+from tests.dice import limit, times
 from tests.engines.base import Connection, wait_until
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds, tick
@@ -41,6 +42,7 @@ each_death = pytest.mark.parametrize("die", [crash, stop_at_once])
 
 @each_death
 @pytest.mark.slow
+@pytest.mark.timeout(limit(600))
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
 def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_three_times(
     mortal: Mortal,
@@ -51,11 +53,13 @@ def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_thr
     with rowq.connect(url) as queue:
         queue.create_queue("orders", backoff_base_seconds=0)
     run = Run(mortal.server, url, "orders", Recorder())
-    messages = 12_000
+    messages = times(6000)
 
     def let_die() -> None:
         for done in (messages // 5, messages // 3, messages // 2):
-            wait_until(partial(has_done, run, done), f"{done} messages are done", seconds=60)
+            wait_until(
+                partial(has_done, run, done), f"{done} messages are done", seconds=limit(180)
+            )
             die(mortal)
 
     history = perform(run, messages, tmp_path, let_die)

@@ -27,6 +27,7 @@ class TryAgain(Exception):  # noqa: N818 - it reads as what it says
 class Run:
     """What the sessions of one run share.
 
+    direct_url: of the same database, for who watches them, where their own way there is a bad one.
     may_be_asked_again: whether calls may fail with errors that say so, as during a migration.
     asked_again: these errors. deadlocks: names of sessions whose own transaction was ended by one,
         where engines have them.
@@ -42,6 +43,7 @@ class Run:
     alive: dict[str, int] = field(default_factory=dict)
     errors: list[BaseException] = field(default_factory=list)
     deadlocks: list[str] = field(default_factory=list)
+    direct_url: str = ""
     may_be_asked_again: bool = False
     asked_again: list[str] = field(default_factory=list)
 

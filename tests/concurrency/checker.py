@@ -9,9 +9,9 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from tests.concurrency.history import Event
+from tests.concurrency.record import Lease, Record
 
 FINISHES = frozenset({"complete", "retry_later", "release", "fail_now"})
 GIVES_ATTEMPT_BACK = frozenset({"release", "rollback"})
@@ -24,90 +24,6 @@ _PLACES = {
     "reset": "ready",
 }
 """Where a message is after an outcome, as a census says it."""
-
-
-@dataclass(slots=True)
-class Lease:
-    """One message in one claim.
-
-    live_until: nothing can have ended the lease before. enders: what may have ended it.
-    """
-
-    message: int
-    attempt: int
-    dequeue: Event
-    live_until: float
-    enders: set[str] = field(default_factory=set)
-
-
-class Record:
-    """A history, sorted by message and by claim."""
-
-    def __init__(self, history: Sequence[Event]) -> None:
-        self.history = sorted(history, key=lambda event: event.end)
-        self.leases: dict[int, list[Lease]] = defaultdict(list)
-        self.finishes: dict[int, list[tuple[Event, str]]] = defaultdict(list)
-        self.enqueued: dict[int, Event] = {}
-        self.lost_dequeues = 0
-        self.lost_enqueues = 0
-        self.lost_resets = 0
-        self._by_claim: dict[int | None, list[Event]] = defaultdict(list)
-        for event in self.history:
-            self._sort(event)
-        for leases in self.leases.values():
-            for lease in leases:
-                self._end(lease)
-
-    def _sort(self, event: Event) -> None:
-        if event.action == "dequeue":
-            self.lost_dequeues += not event.known
-            for message, attempt in event.results:
-                lease = Lease(message, int(attempt), event, event.start + event.lease_seconds)
-                self.leases[message].append(lease)
-        elif event.action == "enqueue":
-            self.lost_enqueues += not event.known
-            self.enqueued |= {message: event for message, _ in event.results}
-        elif event.action != "census":
-            self.lost_resets += event.action == "reset" and not event.known
-            self._by_claim[event.claim_id].append(event)
-            for message, outcome in event.results:
-                self.finishes[message].append((event, str(outcome)))
-
-    def _end(self, lease: Lease) -> None:
-        """Find what may have ended a lease, and when first."""
-        ends = []
-        for event in self._by_claim[lease.dequeue.claim_id]:
-            if event.action == "extend_lease":
-                if event.known:
-                    lease.live_until = max(lease.live_until, event.start + event.lease_seconds)
-            elif not event.results or any(one == lease.message for one, _ in event.results):
-                ends.append(event.start)
-                lease.enders.add(event.action)
-        if lease.dequeue.claim_id is not None:
-            everything = self._by_claim[None]
-            ends += [one.start for one in everything if one.action == "expire"]
-        lease.live_until = min([lease.live_until, *ends])
-
-    def around(self, event: Event) -> tuple[Event | None, Event | None]:
-        """Return the census before and after a call, if nothing else happened between them."""
-        then = now = None
-        for one in self.history:
-            if one.action == "census" and one.end <= event.start:
-                then = one
-            elif one.action == "census" and one.start >= event.end:
-                now = one
-                break
-        if then and now:
-            between = (one for one in self.history if one.end > then.end and one.start < now.start)
-            if any(one is not event for one in between):
-                return None, None
-        return then, now
-
-    def effects(self, message: int) -> Iterator[tuple[Event, str]]:
-        """Yield the calls on a message that are known to have taken effect."""
-        for event, outcome in self.finishes[message]:
-            if event.known and outcome not in ("stale", "leased", "not_found", "duplicate"):
-                yield event, outcome
 
 
 def check(history: Sequence[Event]) -> list[str]:

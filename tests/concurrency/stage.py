@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from tests.stored_times import pass_seconds
 
 QUIET_SECONDS = 60
 """So long nothing at all is completed when the sessions hang."""
+_NEARLY_DONE = 1000
 _END_SECONDS = 120
 """So long a session may take for the turn that it is in."""
 
@@ -83,7 +85,7 @@ def count(history: list[Event], action: str) -> int:
 
 @contextmanager
 def _judge(run: Run) -> Iterator[Connection]:
-    connection = run.server.connect(run.url)
+    connection = run.server.connect(run.direct_url or run.url)
     yield connection
     connection.close()
 
@@ -92,17 +94,11 @@ def _let_work(run: Run, actors: list[Actor], meanwhile: Callable[[], None]) -> N
     """Let everybody act until all is produced and most of it done; raise what went wrong."""
     for actor in actors:
         actor.thread.start()
-    producers = [actor.thread for actor in actors if isinstance(actor, Producer)]
-    meanwhile()
-    with rowq.connect(run.url) as queue:
-
-        def nearly_done() -> bool:
-            producing = any(thread.is_alive() for thread in producers)
-            ready = queue.queue_stats(run.queue_name)[0].ready
-            return run.stop.is_set() or (not producing and ready < 1000)
-
-        _wait_while_they_work(run, nearly_done)
-    run.stop.set()
+    try:
+        meanwhile()
+        _wait_while_they_work(run, [one.thread for one in actors if isinstance(one, Producer)])
+    finally:
+        run.stop.set()
     for actor in actors:
         actor.thread.join(_END_SECONDS)
         assert not actor.thread.is_alive(), f"{actor.name} does not end"
@@ -110,16 +106,19 @@ def _let_work(run: Run, actors: list[Actor], meanwhile: Callable[[], None]) -> N
         raise run.errors[0]
 
 
-def _wait_while_they_work(run: Run, nearly_done: Callable[[], bool]) -> None:
+def _wait_while_they_work(run: Run, producers: list[threading.Thread]) -> None:
     """Wait as long as it takes; fail when nothing is completed for QUIET_SECONDS."""
     done, since = 0, time.monotonic()
-    while not nearly_done():
-        if run.recorder.completed > done:
-            done, since = run.recorder.completed, time.monotonic()
-        assert time.monotonic() - since < QUIET_SECONDS, (
-            f"nothing was completed for {QUIET_SECONDS} seconds, after {done} messages"
-        )
-        run.stop.wait(0.1)
+    with rowq.connect(run.direct_url or run.url) as queue:
+        while not run.stop.wait(0.1):
+            producing = any(thread.is_alive() for thread in producers)
+            if not producing and queue.queue_stats(run.queue_name)[0].ready < _NEARLY_DONE:
+                return
+            if run.recorder.completed > done:
+                done, since = run.recorder.completed, time.monotonic()
+            assert time.monotonic() - since < QUIET_SECONDS, (
+                f"nothing was completed for {QUIET_SECONDS} seconds, after {done} messages"
+            )
 
 
 def _take_census(run: Run, connection: Connection) -> Counter[str]:

@@ -7,16 +7,16 @@ from itertools import count
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.concurrency.comparison import Comparison
+from tests.dice import SEED, limit, times
 from tests.engines.base import Connection
 
 SETTINGS = settings(
-    max_examples=30,
+    max_examples=times(30),
     deadline=None,
-    derandomize=True,
     database=None,
     suppress_health_check=list(HealthCheck),
 )
@@ -32,6 +32,7 @@ EVERYTHING = {
 }
 
 
+@pytest.mark.timeout(limit(300))
 @pytest.mark.promise("P04", "P05", "P08", "P09", "P10", "P11", "P12", "P18")
 def test_a_queue_does_step_by_step_what_the_contract_says(
     connection: Connection, queue_name: str
@@ -39,6 +40,7 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
     numbers = count()
     seen: Counter[str] = Counter()
 
+    @seed(SEED)
     @SETTINGS
     @given(steps=st.lists(st.integers(0, 2**32), min_size=80, max_size=100))
     def compare(steps: list[int]) -> None:

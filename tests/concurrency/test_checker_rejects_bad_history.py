@@ -11,6 +11,7 @@ import pytest
 from tests.concurrency import checker
 from tests.concurrency.checker import check, check_order
 from tests.concurrency.history import Event, Recorder, Results, read, write
+from tests.concurrency.record import Record
 
 GOOD = [
     Event(0, 1, "p", "enqueue", None, ((1, 5), (2, 5), (3, 5), (4, 5), (5, 5))),
@@ -194,7 +195,7 @@ def test_a_bad_history_is_rejected(name: str) -> None:
 
 def test_every_rule_has_a_bad_history_that_it_rejects_by_itself() -> None:
     for rule, history, fault in BAD.values():
-        assert any(fault in found for found in rule(checker.Record(history)))
+        assert any(fault in found for found in rule(Record(history)))
     assert {rule for rule, _, _ in BAD.values()} == set(checker.RULES)
 
 
@@ -212,7 +213,7 @@ def test_every_rule_has_a_bad_history_that_it_rejects_by_itself() -> None:
     ],
 )
 def test_what_may_have_been_right_is_no_double_lease(event: Event) -> None:
-    assert list(checker.no_double_lease(checker.Record(bad(event)))) == []
+    assert list(checker.no_double_lease(Record(bad(event)))) == []
 
 
 def test_a_lost_complete_leaves_open_whether_the_message_is_still_there() -> None:
@@ -230,7 +231,7 @@ def test_a_lost_call_may_have_done_everything_or_nothing(found: Results) -> None
 
 def test_a_lost_call_between_others_is_not_judged_as_a_whole() -> None:
     other = Event(6, 7, "b", "release", 10, ((2, "released"),))
-    assert list(checker.whole_or_not_at_all(checker.Record([*BROKEN_OFF, other]))) == []
+    assert list(checker.whole_or_not_at_all(Record([*BROKEN_OFF, other]))) == []
 
 
 def test_a_lost_dequeue_may_have_counted_an_attempt() -> None:

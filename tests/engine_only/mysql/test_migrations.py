@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -179,6 +180,38 @@ def test_many_at_once_install_once(empty_database: str, session: Connection) -> 
     assert sorted(one.applied for one in done) == [(), (), (), (1,)]
     assert migrate.status(empty_database).drift == ()
     assert session.execute("select count(*) from rowq.migration_log").fetchone() == (1,)
+
+
+def test_a_routine_that_is_made_anew_is_never_missing_and_keeps_its_rights(
+    server: Server, empty_database: str, session: Connection
+) -> None:
+    if "mariadb" not in session.server_version.lower():
+        pytest.skip("MySQL cannot replace a procedure: it is missing for a moment")
+    migrate.migrate(empty_database)
+    session.execute("create user rowq_test_poor@'%' identified by 'x'")
+    session.execute("grant rowq_monitor to rowq_test_poor@'%'")
+    set_default_role(session, "rowq_monitor", "rowq_test_poor@'%'")
+    parts = connection_parameters(empty_database)
+    text = release_for("mysql").copies(1)["routines/version.sql"]
+    begun, ended = threading.Event(), threading.Event()
+
+    def call() -> None:
+        url = f"mariadb://rowq_test_poor:x@{parts['host']}:{parts['port']}/"
+        with rowq.connect(url) as queue:
+            while not ended.is_set():
+                queue.version()
+                begun.set()
+
+    with ThreadPoolExecutor(1) as pool, server.connect(empty_database) as installing:
+        calls = pool.submit(call)
+        try:
+            assert begun.wait(30)
+            for _ in range(200):
+                backend.Connection(installing).execute(text)
+        finally:
+            ended.set()
+        calls.result()
+    assert migrate.status(empty_database).drift == ()
 
 
 @pytest.mark.parametrize("state", ["ready", "delayed", "leased", "dead"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowq.migrate.mysql.sql import statements
+from rowq.migrate.mysql.sql import replacing, statements
 from rowq.resources import migrations_directory
 
 COMMENTS = ("-- a; b;", "-- end//", "-- delimiter //", "--", "", "   ")
@@ -65,3 +65,13 @@ def test_every_file_of_ours_is_cut_into_whole_statements() -> None:
             words = {"create", "drop", "insert", "set", "select", "prepare", "execute", "call"}
             assert first in words | {"deallocate", "grant", "revoke"}, (path, first)
             assert ("\nbegin\n" in statement) == statement.endswith("\nend"), path
+
+
+def test_a_drop_and_the_creation_after_it_become_one_statement() -> None:
+    drop, create = "drop procedure if exists rowq.a", "create procedure rowq.a(p int)\nbegin end"
+    other = "drop procedure if exists rowq.b"
+    one = "create or replace procedure rowq.a(p int)\nbegin end"
+    assert list(replacing([drop, create])) == [one]
+    assert list(replacing(["x", drop, create, "y"])) == ["x", one, "y"]
+    assert list(replacing([other, create, drop])) == [other, create, drop]
+    assert list(replacing([drop, drop, create, other])) == [drop, one, other]

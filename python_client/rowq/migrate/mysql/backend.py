@@ -30,7 +30,7 @@ from rowq.migrate.errors import (
 )
 from rowq.migrate.frozen import GRANTS, created
 from rowq.migrate.mysql.look import BOOKKEEPING, Look, shipped_routines
-from rowq.migrate.mysql.sql import HAS_MESSAGES, statements, version_text
+from rowq.migrate.mysql.sql import HAS_MESSAGES, replacing, statements, version_text
 from rowq.migrate.release import Numbered, Release
 
 _FAULT = re.compile(r"RQ8\d\d \w+(?:: [\w ]+)?")
@@ -50,7 +50,10 @@ class Connection:
     def execute(self, text: str) -> Any:
         """Run a script, one statement after the other, and return the last one's cursor."""
         cursor = self._connection.cursor()
-        for statement in statements(text):
+        parts = statements(text)
+        if "mariadb" in self._connection.server_version.lower():
+            parts = replacing(parts)
+        for statement in parts:
             cursor.execute(statement)
             while cursor.nextset():
                 pass

@@ -1,8 +1,11 @@
 """Statements that migrations on MariaDB and MySQL send, and how a script is cut into statements."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from rowq.migrate.release import Numbered
+
+_DROP = re.compile(r"drop procedure if exists (rowq\.\w+)")
 
 HAS_MESSAGES = """
     select exists (select 1 from rowq.ready where message_id > 0)
@@ -45,3 +48,23 @@ def statements(text: str) -> Iterator[str]:
             lines = []
     if lines:
         raise ValueError(f"a statement has no end: {lines[0]}")
+
+
+def replacing(parts: Iterable[str]) -> Iterator[str]:
+    """Yield statements, with a drop and the creation after it as one, which only MariaDB has.
+
+    So a procedure that is in use is never missing, and keeps its rights.
+    """
+    dropped: re.Match[str] | None = None
+    for statement in parts:
+        if dropped and statement.startswith(f"create procedure {dropped[1]}("):
+            yield statement.replace("create procedure", "create or replace procedure", 1)
+            dropped = None
+            continue
+        if dropped:
+            yield dropped[0]
+        dropped = _DROP.fullmatch(statement)
+        if not dropped:
+            yield statement
+    if dropped:
+        yield dropped[0]

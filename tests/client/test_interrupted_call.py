@@ -1,0 +1,55 @@
+"""A call that an administrator or a time limit interrupts, while its session lives on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+import rowq
+from rowq.engines import engine_for_url
+from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.helpers.dialects import dialect_of
+
+
+@pytest.mark.requires("waits")
+@pytest.mark.promise("P01", "P02", "P04")
+def test_what_a_queue_does_after_an_interrupted_call_is_committed(
+    server: Server,
+    database_url: str,
+    connect: Callable[..., Connection],
+    queue_name: str,
+) -> None:
+    connection = connect()
+    dialect, watching = dialect_of(connection), rowq.Queue(connection)
+    if not dialect.can_interrupt:
+        pytest.skip("this engine ends sessions, and no single statement of another one")
+    watching.create_queue(queue_name)
+    watching.enqueue(queue_name, "first")
+    errors: list[Exception] = []
+
+    def complete(queue: rowq.Queue, claim_id: int) -> None:
+        try:
+            queue.complete(queue_name, claim_id)
+        except Exception as error:
+            errors.append(error)
+
+    with rowq.connect(database_url) as queue, closing(connect()) as holder:
+        claim_id = queue.dequeue_fast(queue_name)[0].claim_id
+        mine = queue._session.connection()
+        dialect.hold_table(holder, "message")
+        thread = threading.Thread(target=complete, args=(queue, claim_id))
+        thread.start()
+        wait_until_blocked(server, server.session_id(mine))
+        dialect.interrupt(connection, mine)
+        thread.join(30)
+        dialect.give_table(holder)
+        assert [engine_for_url(database_url).is_passing(error) for error in errors] == [True]
+
+        assert watching.queue_stats(queue_name)[0].leased == 1
+        assert [one.outcome for one in queue.complete(queue_name, claim_id)] == ["completed"]
+        assert watching.queue_stats(queue_name)[0].leased == 0
+        queue.enqueue(queue_name, "second")
+        assert [one.data for one in watching.peek(queue_name, 5)] == ["second"]
