@@ -59,6 +59,9 @@ def executions(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> di
         raise RuntimeError(f"{form.name} has executed nothing")
     used = counts[1].since(counts[0])
     return _figures(began, total, served[0], served[1], scenario.batch) | {
+        "server_cpu_us_per_message": round(
+            (used.cpu + total.server_cpu) / len(total.handled) * 1e6, 1
+        ),
         "log_bytes_per_execution": round(used.log_bytes / len(total.handled), 1),
         "deadlocks": used.deadlocks,
         "retries": total.retries,
@@ -83,7 +86,7 @@ def _figures(
     return {
         "messages": done,
         "seconds": round(seconds, 3),
-        "executions_per_second": round(done / seconds, 1),
+        "messages_per_second": round(done / seconds, 1),
         "statements_per_batch": round(batch * statements, 1),
         "statements_per_execution": round(statements, 3),
         "commits_per_execution": round((after.commits - before.commits) / done, 3),
