@@ -14,7 +14,7 @@ from benchmarks.rowq_bench.seeds.dialects import Dialect
 from benchmarks.rowq_bench.seeds.observe import Counts
 from benchmarks.rowq_bench.seeds.seed_004.consumers import consume
 from benchmarks.rowq_bench.seeds.seed_004.schedulers import schedule
-from benchmarks.rowq_bench.seeds.seed_004.server import Served, read_served
+from benchmarks.rowq_bench.seeds.seed_004.server import Served, counting, read_served
 from benchmarks.rowq_bench.seeds.seed_004.tally import Size, Tally
 from benchmarks.rowq_bench.seeds.team import Gate, Team
 
@@ -39,6 +39,7 @@ def executions(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> di
     with (
         form.open_client(url, scenario.body_bytes) as control,
         dialect.open(url) as counter,
+        counting(dialect, counter),
         dialect.observe(url) as observer,
     ):
 
