@@ -127,7 +127,7 @@ def test_a_message_in_the_histories_of_two_sessions_is_a_double_run() -> None:
     producer = Report(messages=8, ended=3.0, drains=False)
     figures = figures_of(1.0, NONE_YET, [one, two, producer])
     assert (figures["handled"], figures["double_runs"]) == (4, 1)
-    assert figures["messages_per_second"] == 5
+    assert (figures["messages_per_second"], figures["different_per_second"]) == (5, 4)
     assert figures["enqueued_per_second"] == 4
 
 
