@@ -64,8 +64,8 @@ def _targets(_engine: str, _results: Results) -> Iterator[Target]:
 
 SEED = Seed(
     name="seed_001",
-    title="Chains of predecessors (seed 001)",
-    words=WORDS,
+    title="Seed 001: chains of predecessors",
+    words=WORDS.strip(),
     folder=FOLDER,
     forms=_forms,
     kinds={_NAME: chains},

@@ -56,8 +56,8 @@ def _targets(_engine: str, results: Results) -> Iterator[Target]:
 
 SEED = Seed(
     name="seed_004",
-    title="Two strategies of a scheduler (seed 004)",
-    words=WORDS,
+    title="Seed 004: two strategies of a scheduler",
+    words=WORDS.strip(),
     folder=FOLDER,
     forms=_forms,
     kinds={_NAME: executions},
