@@ -106,8 +106,8 @@ def run_plan(plan: Plan) -> dict[str, Any]:
             "host": host_facts(lab.directory),
             "server": lab.facts(),
         }
-        for system in present.values():
-            lab.prepare(system)
+        for name in dict.fromkeys(name for scenario in scenarios for name in scenario.systems):
+            lab.prepare(present[name])
         runs = [
             run for scenario in scenarios for run in _run_all(lab, plan.engine, present, scenario)
         ]

@@ -56,9 +56,10 @@ class Lab:
         self._made: list[str] = []
 
     def prepare(self, system: Installed) -> None:
-        """Install a system in a template of its own."""
-        name = self._create(f"{self._mark}_{system.name}", "template0")
-        system.install(self._at(name))
+        """Install a system in a template of its own, unless it is there."""
+        if f"{self._mark}_{system.name}" not in self._made:
+            name = self._create(f"{self._mark}_{system.name}", "template0")
+            system.install(self._at(name))
 
     @contextlib.contextmanager
     def database(self, system: Installed) -> Iterator[str]:

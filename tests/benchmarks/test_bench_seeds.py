@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from benchmarks.rowq_bench.load import Report
 from benchmarks.rowq_bench.results import Results
-from benchmarks.rowq_bench.runner import Plan, run_plan
+from benchmarks.rowq_bench.runner import Lab, Plan, run_plan
 from benchmarks.rowq_bench.scenarios import Scenario
 from benchmarks.rowq_bench.seeds import seed_000, seed_002
 from benchmarks.rowq_bench.seeds.all_seeds import SEEDS, seeds_engine, seeds_scenarios
@@ -47,6 +48,7 @@ def tiny(scenario: Scenario) -> Scenario:
         scenario,
         rounds=1,
         sessions=min(scenario.sessions, 2),
+        producers=min(scenario.producers, 1),
         messages=max(20 * scenario.batch, 1200) if scenario.messages else 0,
         body_bytes=min(scenario.body_bytes, 3000),
         seconds=0.3 if scenario.seconds else 0,
@@ -57,9 +59,13 @@ def tiny(scenario: Scenario) -> Scenario:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
 def test_every_form_of_every_scenario_is_measured_and_reported(
-    seed: Any, engine: str, tmp_path: Path
+    seed: Any, engine: str, labs: Callable[[str], Lab], tmp_path: Path
 ) -> None:
-    scenarios = [tiny(one) for one in seeds_scenarios(engine) if one.kind in seed.kinds]
+    scenarios: list[Scenario] = []
+    for one in seeds_scenarios(engine):
+        if one.kind in seed.kinds:
+            again = one.kind in [other.kind for other in scenarios]
+            scenarios.append(tiny(replace(one, systems=one.systems[:2]) if again else one))
     plan = Plan(
         scenarios,
         [],
@@ -68,7 +74,9 @@ def test_every_form_of_every_scenario_is_measured_and_reported(
         root=tmp_path,
         command="make bench",
         note="",
-        engine=seeds_engine(engine),
+        engine=replace(
+            seeds_engine(engine), open_lab=lambda _url, _home: nullcontext(labs(engine))
+        ),
     )
     found: dict[str, Any] = json.loads(json.dumps(run_plan(plan)))
     results = Results(found)
@@ -103,15 +111,13 @@ def test_a_form_hands_out_each_message_once_with_its_body(
         one.settle()
         one.enqueue(b"the last")
         bodies = Bodies(100)
-        sent = [json.loads(bodies.messages(45)), {"body": "the last"}]
-        expected = {message["body"] for message in [*sent[0], sent[1]]}
+        sent = [message["body"] for message in json.loads(bodies.messages(45))]
         taken = []
         for client in (one, two, one, two):
             rows = client.dequeue(20)
             taken += [(row[1] or b"").decode() for row in rows]
             client.complete(rows)
-        assert sorted(taken) == sorted(message["body"] for message in [*sent[0], sent[1]])
-        assert set(taken) == expected
+        assert sorted(taken) == sorted([*sent, "the last"])
         assert len(set(one.handled + two.handled)) == len(taken) == 46
 
 
@@ -121,7 +127,7 @@ def test_a_message_in_the_histories_of_two_sessions_is_a_double_run() -> None:
     producer = Report(messages=8, ended=3.0, drains=False)
     figures = figures_of(1.0, NONE_YET, [one, two, producer])
     assert (figures["handled"], figures["double_runs"]) == (4, 1)
-    assert figures["messages_per_second"] == 5
+    assert (figures["messages_per_second"], figures["different_per_second"]) == (5, 4)
     assert figures["enqueued_per_second"] == 4
 
 
@@ -138,7 +144,8 @@ def test_rows_that_a_transaction_has_locked_are_counted(
     ):
         client.fill(10)
         client.session.run("begin")
-        client.session.run(f"select job_id from {table} where job_id in (2, 4, 6) for update")
+        for number in (2, 4, 6):
+            client.session.run(f"select body from {table} where job_id = {number} for update")
         assert observer.rows_locked(client.session) == 3
         client.session.run("rollback")
         assert observer.rows_locked(client.session) == 0

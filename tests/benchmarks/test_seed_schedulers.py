@@ -13,7 +13,7 @@ from benchmarks.rowq_bench.seeds import seed_004
 from benchmarks.rowq_bench.seeds.base import Form
 from benchmarks.rowq_bench.seeds.dialects import DIALECTS
 from benchmarks.rowq_bench.seeds.seed_004.run import work_of
-from benchmarks.rowq_bench.seeds.seed_004.server import Served, read_served
+from benchmarks.rowq_bench.seeds.seed_004.server import Served, counting, read_served
 from benchmarks.rowq_bench.seeds.seed_004.tally import Size, Tally
 from benchmarks.rowq_bench.seeds.team import Gate, Team, TeamError
 
@@ -37,6 +37,7 @@ def run(name: str, engine: str, place: Callable[[Form], Any]) -> tuple[Tally, Se
         place(form) as url,
         form.open_client(url, 100) as control,
         dialect.open(url) as counter,
+        counting(dialect, counter),
         dialect.observe(url) as observer,
     ):
         control.create()

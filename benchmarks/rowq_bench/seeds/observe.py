@@ -42,6 +42,8 @@ _SESSIONS = """
     where a.datname = current_database() and a.backend_type = 'client backend'
 """
 _SETTLE_SECONDS = 10.0
+# InnoDB shows the list of transactions as it was at the last look, if that was just now.
+_CACHED_SECONDS = 0.15
 _TABLES = """
     select format('%I.%I', n.nspname, c.relname)
     from pg_catalog.pg_class c
@@ -211,6 +213,7 @@ class MariadbObserver:
 
     def rows_locked(self, session: Session) -> int:
         """Return InnoDB's count of the session's row locks, index entries included."""
+        time.sleep(_CACHED_SECONDS)
         rows = self._session.run(
             "select trx_rows_locked from information_schema.innodb_trx"
             " where trx_mysql_thread_id = :backend",

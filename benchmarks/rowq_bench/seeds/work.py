@@ -76,7 +76,9 @@ def figures_of(began: float, used: Counts, reports: Sequence[Report]) -> Figures
         seconds = max(report.ended for report in producers) - began
         added = sum(report.messages for report in producers)
         figures["enqueued_per_second"] = round(added / seconds, 1)
+    once = len(handled) / sum(handled.values()) if handled else 1.0
     return figures | {
+        "different_per_second": round(figures["messages_per_second"] * once, 1),
         "empty_dequeues": sum(report.empty for report in workers),
         "commits_per_message": round(used.commits / figures["messages"], 3),
         "deadlocks": used.deadlocks,

@@ -80,7 +80,7 @@ def _targets(_engine: str, results: Results) -> Iterator[Target]:
 
 _RACE_COLUMNS = {
     "messages_per_second": "jobs run/s",
-    "handled": "different jobs run",
+    "different_per_second": "different jobs/s",
     "double_runs": "double runs",
     "empty_dequeues": "dequeues that found nothing",
     "lock_waits": "lock waits",
@@ -109,6 +109,6 @@ SEED = Seed(
     forms=_forms,
     kinds={"race": race, "second_worker": second_worker},
     columns={"race": _RACE_COLUMNS, "second_worker": _SECOND_COLUMNS},
-    bars={"race": {"messages_per_second": "jobs / s", "double_runs": "double runs"}},
+    bars={"race": {"different_per_second": "different jobs / s", "double_runs": "double runs"}},
     targets=_targets,
 )

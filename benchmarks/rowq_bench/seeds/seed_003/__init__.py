@@ -65,8 +65,8 @@ def _targets(_engine: str, results: Results) -> Iterator[Target]:
 
 SEED = Seed(
     name="seed_003",
-    title="Claims by an owner, and crashed workers (seed 003)",
-    words=WORDS,
+    title="Seed 003: claims by an owner, and crashed workers",
+    words=WORDS.strip(),
     folder=FOLDER,
     forms=_forms,
     kinds={"claims": claims, "crashes": crashes},

@@ -22,6 +22,10 @@ document, the optimistic strategy needs at worst 254 statements for a batch of 5
 fetch 51; how many there are was counted by the server, and the executions are those in the
 processes' histories. rowq runs with the same processes and threads, each thread with claims of 50:
 `rowq` completes a claim in one call, `rowq_single` message by message, each in a transaction.
+
+Completed one by one, rowq commits as often as lock and fetch does, and spends more on each: a call
+of `complete` runs several statements in the server, where the scheduler deletes a row by its key.
+rowq's own worker therefore hands in what is done twice a second, or when its claim is through.
 """
 
 
@@ -44,21 +48,23 @@ def _forms(engine: str) -> list[Form]:
 
 
 def _targets(_engine: str, results: Results) -> Iterator[Target]:
-    for other, bound in (("optimistic", 4.0), ("lock_and_fetch", 1.0)):
-        found = results.between(_NAME, "executions_per_second", "rowq", other)
-        yield Target(f"Executions/s of four schedulers, rowq / {other}", bound, True, found)
+    for own, how in (("rowq", "a claim at a time"), ("rowq_single", "one by one")):
+        for other, bound in (("optimistic", 4.0), ("lock_and_fetch", 1.0)):
+            found = results.between(_NAME, "messages_per_second", own, other)
+            yield Target(f"Executions/s, completed {how}: rowq / {other}", bound, True, found)
 
 
 SEED = Seed(
     name="seed_004",
-    title="Two strategies of a scheduler (seed 004)",
-    words=WORDS,
+    title="Seed 004: two strategies of a scheduler",
+    words=WORDS.strip(),
     folder=FOLDER,
     forms=_forms,
     kinds={_NAME: executions},
     columns={
         _NAME: {
-            "executions_per_second": "executions/s",
+            "messages_per_second": "executions/s",
+            "server_cpu_us_per_message": "server CPU µs/execution",
             "statements_per_batch": "statements a batch of 50",
             "statements_per_execution": "statements/execution",
             "commits_per_execution": "commits that wrote/execution",
@@ -68,6 +74,11 @@ SEED = Seed(
             "double_runs": "run twice",
         }
     },
-    bars={_NAME: {"executions_per_second": "executions/s"}},
+    bars={
+        _NAME: {
+            "messages_per_second": "executions/s",
+            "server_cpu_us_per_message": "server CPU µs/execution",
+        }
+    },
     targets=_targets,
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.rowq_bench.seeds.dialects import Dialect
 from benchmarks.rowq_bench.seeds.sections import read_sections
-from benchmarks.rowq_bench.seeds.seed_004.tally import Crew, Size, Tally
+from benchmarks.rowq_bench.seeds.seed_004.tally import Crew, Size, Tally, server_cpu
 from benchmarks.rowq_bench.seeds.session import Session
 from benchmarks.rowq_bench.seeds.team import Gate
 
@@ -26,10 +26,13 @@ def consume(dialect: Dialect, url: str, size: Size, single: bool, gate: Gate) ->
         consumers = [_Consumer(dialect, session, size.batch) for session in sessions]
         for consumer in consumers:
             consumer.warm_up()
+        before = server_cpu(sessions)
         end = gate.wait() + size.seconds
         crew = Crew([partial(consumer.run, end, single) for consumer in consumers])
         crew.start()
-        return crew.join()
+        total = crew.join()
+        total.server_cpu = server_cpu(sessions) - before
+    return total
 
 
 class _Consumer:

@@ -14,7 +14,7 @@ from benchmarks.rowq_bench.seeds.dialects import Dialect
 from benchmarks.rowq_bench.seeds.observe import Counts
 from benchmarks.rowq_bench.seeds.seed_004.consumers import consume
 from benchmarks.rowq_bench.seeds.seed_004.schedulers import schedule
-from benchmarks.rowq_bench.seeds.seed_004.server import Served, read_served
+from benchmarks.rowq_bench.seeds.seed_004.server import Served, counting, read_served
 from benchmarks.rowq_bench.seeds.seed_004.tally import Size, Tally
 from benchmarks.rowq_bench.seeds.team import Gate, Team
 
@@ -39,6 +39,7 @@ def executions(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> di
     with (
         form.open_client(url, scenario.body_bytes) as control,
         dialect.open(url) as counter,
+        counting(dialect, counter),
         dialect.observe(url) as observer,
     ):
 
@@ -59,6 +60,9 @@ def executions(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> di
         raise RuntimeError(f"{form.name} has executed nothing")
     used = counts[1].since(counts[0])
     return _figures(began, total, served[0], served[1], scenario.batch) | {
+        "server_cpu_us_per_message": round(
+            (used.cpu + total.server_cpu) / len(total.handled) * 1e6, 1
+        ),
         "log_bytes_per_execution": round(used.log_bytes / len(total.handled), 1),
         "deadlocks": used.deadlocks,
         "retries": total.retries,
@@ -83,7 +87,7 @@ def _figures(
     return {
         "messages": done,
         "seconds": round(seconds, 3),
-        "executions_per_second": round(done / seconds, 1),
+        "messages_per_second": round(done / seconds, 1),
         "statements_per_batch": round(batch * statements, 1),
         "statements_per_execution": round(statements, 3),
         "commits_per_execution": round((after.commits - before.commits) / done, 3),

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 
 from benchmarks.rowq_bench.seeds.dialects import Dialect
 from benchmarks.rowq_bench.seeds.sections import read_sections
-from benchmarks.rowq_bench.seeds.seed_004.tally import Crew, Size, Tally, patiently
+from benchmarks.rowq_bench.seeds.seed_004.tally import Crew, Size, Tally, patiently, server_cpu
 from benchmarks.rowq_bench.seeds.session import Row, Session, Value
 from benchmarks.rowq_bench.seeds.team import Gate
 
@@ -33,6 +33,7 @@ def schedule(
         poller = stack.enter_context(dialect.open(url))
         sessions = [stack.enter_context(dialect.open(url)) for _ in range(size.threads)]
         scheduler.warm_up(poller, sessions)
+        before = server_cpu([poller, *sessions])
         crew = Crew([partial(scheduler.execute, session) for session in sessions])
         end = gate.wait() + size.seconds
         crew.start()
@@ -41,6 +42,7 @@ def schedule(
         finally:
             scheduler.stop()
         total = crew.join()
+        total.server_cpu = server_cpu([poller, *sessions]) - before
     total.add(fetches)
     return total
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks.rowq_bench.seeds.dialects import Dialect
@@ -13,8 +15,13 @@ _POSTGRES = """
     from pg_stat_database d
     where d.datname = current_database()
 """
+_IS_COUNTING = (
+    "select count(*) from information_schema.innodb_metrics"
+    " where name = 'trx_rw_commits' and enabled = 1"
+)
+_COUNT = "set global innodb_monitor_enable = 'trx_rw_commits'"
+_COUNT_NO_MORE = "set global innodb_monitor_disable = 'trx_rw_commits'"
 _STATEMENTS = "show global status where variable_name = 'Questions'"
-_COUNT_COMMITS = "set global innodb_monitor_enable = 'trx_rw_commits'"
 _COMMITS = "select count from information_schema.innodb_metrics where name = 'trx_rw_commits'"
 
 
@@ -29,10 +36,22 @@ class Served:
     commits: int
 
 
+@contextlib.contextmanager
+def counting(dialect: Dialect, session: Session) -> Iterator[None]:
+    """Have MariaDB count commits, which it usually does not."""
+    if dialect.name != "mariadb" or session.run(_IS_COUNTING) == [(b"1",)]:
+        yield
+        return
+    session.run(_COUNT)
+    try:
+        yield
+    finally:
+        session.run(_COUNT_NO_MORE)
+
+
 def read_served(dialect: Dialect, session: Session) -> Served:
-    """Read the counters; MariaDB's count of commits begins with the first call."""
+    """Read the counters, inside of `counting`."""
     if dialect.name == "mariadb":
-        session.run(_COUNT_COMMITS)
         ((_, statements),) = session.run(_STATEMENTS)
         ((commits,),) = session.run(_COMMITS)
     else:

@@ -35,7 +35,8 @@ class Tally:
 
     fetches: how often it asked for work. misses: picks that another process had been first to.
     stale: candidates dropped unpicked, because a newer fetch had replaced them.
-    retries: what was tried again after a deadlock or a lock timeout.
+    retries: what was tried again after a deadlock or a lock timeout. server_cpu: seconds that the
+    server spent for the sessions alone; 0 where nobody can tell.
     """
 
     handled: list[int] = field(default_factory=list)
@@ -44,6 +45,7 @@ class Tally:
     misses: int = 0
     stale: int = 0
     retries: int = 0
+    server_cpu: float = 0
 
     def add(self, other: Tally) -> None:
         """Add what another did."""
@@ -53,6 +55,7 @@ class Tally:
         self.misses += other.misses
         self.stale += other.stale
         self.retries += other.retries
+        self.server_cpu += other.server_cpu
 
 
 class Crew:
@@ -84,6 +87,11 @@ class Crew:
             self._tallies.append(work())
         except Exception as error:
             self._errors.append(error)
+
+
+def server_cpu(sessions: Sequence[Session]) -> float:
+    """Return what the server has spent for these sessions, in seconds."""
+    return sum(session.server_cpu for session in sessions)
 
 
 def patiently(act: Callable[[], _Answer], session: Session, tally: Tally) -> _Answer:
