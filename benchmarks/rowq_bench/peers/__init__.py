@@ -47,8 +47,8 @@ The configuration
     worker_number       0, 1, ..: which of the consuming processes this is
 
 A message's body is the JSON object {"t": T, "n": N, "pad": "xxx"}: T the seconds since 1970 with at
-least microseconds, taken just before the call that adds it; N = `first`, `first` + 1, ..; the pad as
-long as the whole text needs to have about the length asked for. `bodies` is a list of
+least microseconds, taken just before the call that adds it; N = `first`, `first` + 1, ..; the pad
+as long as the whole text needs to have about the length asked for. `bodies` is a list of
 [bytes, count]: [[1000, 9], [100000, 1]] means nine of 1,000 bytes, then one of 100,000, and from
 the start again.
 
