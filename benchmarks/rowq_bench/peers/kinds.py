@@ -17,7 +17,7 @@ _STEP = 0.02
 _SETTLE = 1.0
 _LEAD = 2.0
 _PATIENCE = 15.0
-_ENOUGH = 0.1
+_ENOUGH, _MUCH = 0.1, 0.5
 _FAR = 10**7
 _TOMORROW = 86400
 
@@ -100,7 +100,7 @@ def drain(run: Run) -> Figures:
 
     The clock runs from when each process has handled some, or all together a tenth, to the start
     of the last handler: what programs need to begin is not counted. It runs from the start, and the
-    figures are called cold, where everything was handled by then.
+    figures are called cold, where more than half was handled by then.
     """
     scenario = run.scenario
     with ExitStack() as stack:
@@ -122,7 +122,7 @@ def drain(run: Run) -> Figures:
         start, began, spent = watch.read(), time.time(), 0.0
         start_together(consumers)
         first = _warm(consumers, expected)
-        cold = first >= expected
+        cold = first > _MUCH * expected
         if cold:
             first = 0
         else:
