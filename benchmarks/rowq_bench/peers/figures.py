@@ -35,7 +35,9 @@ def check(results: Sequence[dict[str, Any]], expected: int, numbers: int) -> Non
         raise WrongCountError(f"of {expected} messages some were lost and as many handled twice")
 
 
-def rate(messages: int, began: float, results: Sequence[dict[str, Any]], *, capped: bool) -> Figures:
+def rate(
+    messages: int, began: float, results: Sequence[dict[str, Any]], *, capped: bool
+) -> Figures:
     """Return how many messages were handled from a moment (seconds since 1970) on, how fast.
 
     Raises WrongCountError if there were none.

@@ -40,7 +40,7 @@ class Program:
         self.cpu = 0.0
         self._cpu_at_go = 0.0
         self._ready = threading.Event()
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed on leaving
         self._process = subprocess.Popen(
             [*peer.program, role],
             cwd=ROOT,

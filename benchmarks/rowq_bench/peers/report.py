@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from benchmarks.rowq_bench.peers.results import COMPARED, FLOOR, OWN, Measure, PeerResults
+from benchmarks.rowq_bench.peers.results import FLOOR, OWN, Measure, PeerResults
 from benchmarks.rowq_bench.report import facts, notes, spread_text, table
 
 _SHOWN = {
@@ -48,10 +48,11 @@ _FILL_COSTS = {
     "fill_table_bytes_per_message": "table bytes put in",
     "fill_index_bytes_per_message": "index bytes put in",
 }
-_MARKS = {"capped": "¹", "one_worker": "²"}
+_MARKS = {"capped": "¹", "one_worker": "²", "cold": "³"}
 _FOOTNOTES = (
     "¹ The time cap came first: the figures are of the messages handled until then."
     " ² With one worker, see the table of systems."
+    " ³ The time in which its processes got going is part of the figures."
 )
 _LIMIT = (
     Measure("messages_per_second", "messages/s", more=True),
@@ -145,7 +146,7 @@ def _ratios(results: PeerResults) -> Iterator[str]:
 
 def _times_of(results: PeerResults, name: str, system: str) -> str:
     ratio = results.between(name, "messages_per_second", OWN, system)
-    return spread_text(ratio) if ratio else "–"
+    return spread_text(ratio) if ratio else "-"
 
 
 def _limit(results: PeerResults) -> Iterator[str]:

@@ -94,7 +94,8 @@ class Watch:
             assert row is not None
             queries = int(row[0])
         cpu = 0.0 if self._postmaster is None else server_cpu(self._postmaster)
-        return Counters(*counters, queries, cpu)
+        wal_bytes, buffers, transactions, deadlocks = counters
+        return Counters(wal_bytes, buffers, transactions, deadlocks, queries, cpu)
 
 
 def sizes(url: str) -> tuple[int, int]:

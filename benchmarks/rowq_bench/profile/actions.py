@@ -114,8 +114,9 @@ def _bodies(call: int, batch: int) -> list[bytes]:
 
 
 def _messages(call: int, batch: int) -> bytes:
-    """Return messages as the client sends them: each body is a JSON string."""
-    return json.dumps([{"body": text.decode()} for text in _bodies(call, batch)]).encode()
+    """Return messages as rowq's client sends them: each body is a JSON string."""
+    messages = [{"body": text.decode(), "priority": 5} for text in _bodies(call, batch)]
+    return json.dumps(messages).encode()
 
 
 def _array(texts: Sequence[bytes]) -> bytes:

@@ -8,7 +8,8 @@ from pathlib import Path
 from benchmarks.rowq_bench.profile.report import render
 from benchmarks.rowq_bench.profile.run import ProfilePlan, run_profile
 
-_FULL, _QUICK = (20000, 2000), (1000, 100)
+# Messages in batches, one by one, rounds.
+_FULL, _QUICK = (20000, 2000, 3), (1000, 100, 1)
 
 
 def profile_set(
@@ -20,8 +21,7 @@ def profile_set(
     """
     results = to / "results" / "profile.json"
     if not report:
-        messages, singles = _QUICK if quick else _FULL
-        plan = ProfilePlan(messages, singles, home, root, command, note)
+        plan = ProfilePlan(*(_QUICK if quick else _FULL), home, root, command, note)
         results.parent.mkdir(parents=True, exist_ok=True)
         results.write_text(json.dumps(run_profile(plan), indent=1) + "\n", "utf-8")
     page = to / "RESULTS-profile.md"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,16 +20,17 @@ are JSON texts of 200 bytes. The floor, **bare**, is an insert of the same rows 
 one COPY), and a `delete ... returning` that takes them: no queue at all."""
 
 _SHARE_HEAD = """\
-µs per message, from the median call; a share is the floor's figure divided by rowq's, so 50 % means
-that rowq costs twice the floor. Take is dequeue and complete. Durable: each call waits for the
-disk. For rates of several sessions at once see [RESULTS.md](RESULTS.md)."""
+µs per message, from the median call of each round: the median of the rounds, the least and the
+greatest in brackets. A share is the floor's figure divided by rowq's, so 50 % means that rowq costs
+twice the floor. Take is dequeue and complete. Durable: each call waits for the disk. For rates of
+several sessions at once see [RESULTS.md](RESULTS.md)."""
 
 _INSIDE_HEAD = """\
 Per call, by pg_stat_statements with all nested statements (noting them costs time too, so a sum is
 more than the clock showed) and auto_explain for the place of each. µs, buffers and WAL bytes are
 those of the statement alone, without what runs inside it. The first line is the call itself: what
 the function does besides its statements, and its result on the way out. Lines below half a per cent
-are left out."""
+are left out. Of the rounds, the one is shown in which the statements took the least."""
 
 _WAL_HEAD = """\
 Per message, by pg_waldump; `images` are whole pages, from the first change of a page after a
@@ -68,27 +70,38 @@ def _shares(data: dict[str, Any], own: dict[str, Any]) -> str:
         ("all", ("enqueue", "dequeue", "complete"), ("enqueue", "dequeue")),
     ):
         mine = _per_message(own, names)
-        rows.append([what, "rowq", *map(_number, mine)])
+        rows.append([what, "rowq", *map(_spread, mine)])
         for floor in floors:
             if what == "take" and floor is not floors[0]:
                 continue
             below = _per_message(floor, names_below)
-            rows.append(["", floor["title"], *map(_number, below)])
-            shares = [f"{y / x:.0%}" if x else "" for x, y in zip(mine, below, strict=True)]
+            rows.append(["", floor["title"], *map(_spread, below)])
+            shares = map(_share, mine, below)
             rows.append(["", f"share of {floor['title']}", *shares])
     return table(head, rows)
 
 
-def _per_message(course: dict[str, Any], names: tuple[str, ...]) -> list[float]:
-    """Return µs, durable µs, server CPU µs and WAL bytes of some actions."""
+def _per_message(course: dict[str, Any], names: tuple[str, ...]) -> list[list[float]]:
+    """Return µs, durable µs, server CPU µs and WAL bytes of some actions, each by round."""
     chosen = [action for action in course["actions"] if action["action"] in names]
-    return [
-        *(
-            sum(action[key] for action in chosen) * 1e3 / course["batch"]
-            for key in ("ms", "durable_ms", "cpu_ms")
-        ),
-        sum(wal["bytes"] for action in chosen for wal in action["wal"]) / _messages(course),
+    times = [
+        [sum(turn) * 1e3 / course["batch"] for turn in zip(*(a[key] for a in chosen), strict=True)]
+        for key in ("ms", "durable_ms", "cpu_ms")
     ]
+    written = sum(wal["bytes"] for action in chosen for wal in action["wal"])
+    return [*times, [written / _messages(course)]]
+
+
+def _spread(values: list[float]) -> str:
+    """Return the median, and the least and the greatest if there are several."""
+    shown = _number(statistics.median(values))
+    return f"{shown} ({_number(min(values))} to {_number(max(values))})" if values[1:] else shown
+
+
+def _share(mine: list[float], below: list[float]) -> str:
+    """Return the median of the rounds' shares, "" if nothing could be measured."""
+    shares = [y / x for x, y in zip(mine, below, strict=True) if x]
+    return f"{statistics.median(shares):.0%}" if shares else ""
 
 
 def _inside(course: dict[str, Any]) -> Iterator[str]:
@@ -111,6 +124,17 @@ def _inside(course: dict[str, Any]) -> Iterator[str]:
         ]
         total = [sum(line[key] for line in lines) for key in ("buffers", "wal_bytes")]
         rows.append(["", "**all**", "", _number(whole * 1e3), "", *map(_number, total)])
+        rows.append(
+            [
+                "",
+                "by the clock, nothing noted",
+                "",
+                _number(statistics.median(action["ms"]) * 1e3),
+                "",
+                "",
+                "",
+            ]
+        )
         yield table(["function:line", "statement", "runs", "µs", "", "buffers", "WAL bytes"], rows)
 
 

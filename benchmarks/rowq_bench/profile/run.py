@@ -24,12 +24,13 @@ _WARM_UP = 20
 class ProfilePlan:
     """What to run.
 
-    messages: how many pass in batches of 50. singles: how many one by one.
+    messages: how many pass in batches of 50. singles: how many one by one. rounds: how often.
     home: the private server's directory. root: the checkout. command, note: for the report.
     """
 
     messages: int
     singles: int
+    rounds: int
     home: Path
     root: Path
     command: str
@@ -48,14 +49,39 @@ def run_profile(plan: ProfilePlan) -> dict[str, Any]:
             "host": host_facts(lab.directory),
             "server": lab.facts(),
         }
-        found: list[dict[str, Any]] = []
-        for course in courses(plan.messages, plan.singles):
-            if course.system.name not in {one["system"] for one in found}:
-                lab.prepare(course.system)
-            with lab.database(course.system) as url:
-                found.append(_profile(lab, url, course))
-            print(f"{course.title}, batch {course.batch}: done", flush=True)
-    return facts | {"minutes": round((time.monotonic() - began) / 60, 1), "courses": found}
+        planned = courses(plan.messages, plan.singles)
+        for system in {course.system.name: course.system for course in planned}.values():
+            lab.prepare(system)
+        found: list[list[dict[str, Any]]] = [[] for _ in planned]
+        for turn in range(plan.rounds):
+            for number in _order(len(planned), turn):
+                with lab.database(planned[number].system) as url:
+                    found[number].append(_profile(lab, url, planned[number]))
+            print(f"round {turn + 1} of {plan.rounds}: done", flush=True)
+    return facts | {
+        "minutes": round((time.monotonic() - began) / 60, 1),
+        "rounds": plan.rounds,
+        "courses": [_merge(rounds) for rounds in found],
+    }
+
+
+def _order(count: int, turn: int) -> list[int]:
+    """Return who comes when in a round: each round another one begins."""
+    return [(turn + place) % count for place in range(count)]
+
+
+def _merge(rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one course from its rounds.
+
+    Its times are lists, one for each round; statements and log are those of the round in which the
+    statements took the least, for that was disturbed least.
+    """
+    actions = []
+    for turns in zip(*(one["actions"] for one in rounds), strict=True):
+        best = min(turns, key=lambda turn: sum(x["milliseconds"] for x in turn["statements"]))
+        times = {key: [turn[key] for turn in turns] for key in ("ms", "durable_ms", "cpu_ms")}
+        actions.append(best | times)
+    return rounds[0] | {"actions": actions}
 
 
 def _profile(lab: server.Lab, url: str, course: Course) -> dict[str, Any]:

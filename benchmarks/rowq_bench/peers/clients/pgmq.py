@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from benchmarks.rowq_bench.peers.clients.threads import run_threads
-from benchmarks.rowq_bench.peers.protocol import Producing, Talk, Tally, run_role
 from pgmq import PGMQueue
 from pgmq.install import get_embedded_install_sql, install_pgmq_sql
+
+from benchmarks.rowq_bench.peers.clients.threads import run_threads
+from benchmarks.rowq_bench.peers.protocol import Producing, Talk, Tally, run_role
 
 _LEASE_SECONDS = 600
 _POLL_SECONDS = 1
@@ -30,21 +31,18 @@ def _open(talk: Talk, connections: int) -> PGMQueue:
 
 def prepare(talk: Talk) -> Mapping[str, Any]:
     """Install the SQL and create the queue."""
-    install_pgmq_sql(get_embedded_install_sql(), dsn=None, **_fields(talk))
+    where = talk.config["pg"]
+    install_pgmq_sql(
+        get_embedded_install_sql(),
+        host=where["host"],
+        port=str(where["port"]),
+        database=where["database"],
+        username=where["user"],
+    )
     queue = _open(talk, 1)
     queue.create_queue(talk.queue)
     queue.close()
     return {"prepared": True, "version": version("pgmq")}
-
-
-def _fields(talk: Talk) -> dict[str, str]:
-    where = talk.config["pg"]
-    return {
-        "host": where["host"],
-        "port": str(where["port"]),
-        "database": where["database"],
-        "username": where["user"],
-    }
 
 
 def produce(talk: Talk) -> Mapping[str, Any]:
