@@ -25,6 +25,7 @@ alter system set use_bison_parser = false;
 create table dual (dummy varchar2(1));
 insert into dual values ('X');
 create table rowq_seen (name varchar2(100));
+create table rowq_id_rows (column_value number);
 commit;
 create or replace procedure raise_application_error(p_code in integer, p_text in varchar2)
 is
@@ -66,7 +67,7 @@ def routines() -> dict[str, Routine]:
     for folder in ("internal", "routines"):
         for path in sorted((SOURCE / folder).glob("*.sql")):
             if path.name != "types.sql":
-                one = parse(path.read_text("utf-8"))
+                one = parse(rewrite(path.read_text("utf-8"))[0])
                 found[one.name] = one
     found.update(STAND_INS)
     return {name: one for name, one in found.items() if name not in UNREACHED}
@@ -80,10 +81,10 @@ def public() -> list[str]:
 def units(note: str = "rowq_note") -> dict[str, str]:
     """Return the text of every subprogram that is one of its own, callees first."""
     all_routines = routines()
-    types = (SOURCE / "internal" / "types.sql").read_text("utf-8")
+    types = rewrite((SOURCE / "internal" / "types.sql").read_text("utf-8"))[0]
     inliner = Inliner(all_routines, types, note)
     texts = {
-        name: _compact(rewrite(inliner.unit(one, name))[0])
+        name: _compact(inliner.unit(one, name))
         for name, one in all_routines.items()
         if not one.is_private
     }
@@ -117,9 +118,7 @@ def install_script() -> str:
         parts.append(_compact(text))
     for table, attributes in OBJECTS.values():
         columns = ", ".join(f"{one} {_COLUMN_TYPES.get(one, 'number')}" for one in attributes.split())
-        parts.append(
-            f"create global temporary table {table} ({columns}) on commit preserve rows\n/\n"
-        )
+        parts.append(f"create table {table} ({columns})\n/\n")
     own = units()
     names = ["ids", *public()]
     parts += [f"create or replace {text}/\n" for name, text in own.items() if name not in names]

@@ -267,5 +267,5 @@ def _rename(text: str, names: dict[str, str]) -> str:
     if not names:
         return text
     word = "|".join(sorted(names, key=len, reverse=True))
-    pattern = re.compile(rf"(?<![\w.'])({word})(?!\w)(?! =>)")
-    return pattern.sub(lambda found: names[found[1]], text)
+    pattern = re.compile(rf"'[^']*'|(?<![\w.])({word})(?!\w)(?! =>)")
+    return pattern.sub(lambda found: names[found[1]] if found[1] else found[0], text)
