@@ -89,7 +89,9 @@ def _id_rows(found: re.Match[str]) -> str:
 
 def _locked(found: re.Match[str]) -> str:
     names = [one.strip() for one in found[1].split(",")]
-    return "\n".join(f"        execute immediate 'lock table {one} in share mode';" for one in names)
+    return "\n".join(
+        f"        execute immediate 'lock table {one} in share mode';" for one in names
+    )
 
 
 def _unformatted(found: re.Match[str]) -> str:
@@ -135,7 +137,8 @@ RULES = (
     ),
     _rule(
         "RETURNING BULK COLLECT of a FORALL",
-        r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n([^;]*?returning [\w., ]* bulk collect into [^;]*);\n"
+        r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n"
+        r"([^;]*?returning [\w., ]* bulk collect into [^;]*);\n"
         r"( *internal_drop_keys\([^;]*;)",
         _gathered,
     ),
@@ -143,7 +146,8 @@ RULES = (
     _rule("FORALL", r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n([^;]*);", _forall),
     _rule(
         "TABLE() of objects",
-        r"^(    open p_rows for\n(?:(?!;)[\s\S])*?from )table\((v_lines|v_rows|v_counts|v_checks)\)",
+        r"^(    open p_rows for\n(?:(?!;)[\s\S])*?from )"
+        r"table\((v_lines|v_rows|v_counts|v_checks)\)",
         _as_table,
     ),
     _rule("TABLE() of numbers in a cursor", r"(?<=from )table\((?:p_ids|v_ids)\)", "rowq_id_rows"),
