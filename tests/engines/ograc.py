@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
-from tests.engines.ograc_inline import Inliner, Routine, parse
+from tests.engines.ograc_inline import Inliner
 from tests.engines.ograc_rules import OBJECTS, rewrite
+from tests.engines.ograc_source import Routine, parse
 from tests.engines.ograc_stand_ins import STAND_INS, UNREACHED
 
 SOURCE = Path(__file__).resolve().parents[2] / "sql" / "oracle"
@@ -25,6 +27,7 @@ alter system set use_bison_parser = false;
 create table dual (dummy varchar2(1));
 insert into dual values ('X');
 create table rowq_seen (name varchar2(100));
+create table rowq_id_rows (column_value number);
 commit;
 create or replace procedure raise_application_error(p_code in integer, p_text in varchar2)
 is
@@ -60,13 +63,14 @@ _COLUMN_TYPES = {
 _META = "insert into rowq_meta (name, value) values ('{}', '{}');\n"
 
 
+@cache
 def routines() -> dict[str, Routine]:
     """Return the subprograms of the package by name, with the stand-ins in their places."""
     found = {}
     for folder in ("internal", "routines"):
         for path in sorted((SOURCE / folder).glob("*.sql")):
             if path.name != "types.sql":
-                one = parse(path.read_text("utf-8"))
+                one = parse(rewrite(path.read_text("utf-8"))[0])
                 found[one.name] = one
     found.update(STAND_INS)
     return {name: one for name, one in found.items() if name not in UNREACHED}
@@ -77,13 +81,14 @@ def public() -> list[str]:
     return sorted(path.stem for path in (SOURCE / "routines").glob("*.sql"))
 
 
-def units(note: str = "rowq_note") -> dict[str, str]:
+@cache
+def units() -> dict[str, str]:
     """Return the text of every subprogram that is one of its own, callees first."""
     all_routines = routines()
-    types = (SOURCE / "internal" / "types.sql").read_text("utf-8")
-    inliner = Inliner(all_routines, types, note)
+    types = rewrite((SOURCE / "internal" / "types.sql").read_text("utf-8"))[0]
+    inliner = Inliner(all_routines, types, "rowq_note")
     texts = {
-        name: _compact(rewrite(inliner.unit(one, name))[0])
+        name: _compact(inliner.unit(one, name))
         for name, one in all_routines.items()
         if not one.is_private
     }
@@ -116,16 +121,16 @@ def install_script() -> str:
             text = head + "".join(_META.format(*one) for one in values) + "commit;\n"
         parts.append(_compact(text))
     for table, attributes in OBJECTS.values():
-        columns = ", ".join(f"{one} {_COLUMN_TYPES.get(one, 'number')}" for one in attributes.split())
-        parts.append(
-            f"create global temporary table {table} ({columns}) on commit preserve rows\n/\n"
+        columns = ", ".join(
+            f"{one} {_COLUMN_TYPES.get(one, 'number')}" for one in attributes.split()
         )
+        parts.append(f"create table {table} ({columns})\n/\n")
     own = units()
-    names = ["ids", *public()]
-    parts += [f"create or replace {text}/\n" for name, text in own.items() if name not in names]
+    called = ["ids", *public()]
+    parts += [f"create or replace {text}/\n" for name, text in own.items() if name not in called]
     spec = _compact((SOURCE / "packages" / "rowq.sql").read_text("utf-8"))
     parts.append(spec.replace(" authid definer", ""))
-    body = "".join(own[name] for name in names)
+    body = "".join(own[name] for name in called)
     parts.append(f"create or replace package body rowq as\n{body}end rowq;\n/\n")
     for name in PACKAGES:
         for part in ("", "_body"):
@@ -134,7 +139,14 @@ def install_script() -> str:
     return "\n".join(parts)
 
 
-class Refused(Exception):
+def install(client: Client) -> None:
+    """Install everything into the client's account. Raises RefusedError if anything is amiss."""
+    output = client.run(install_script())
+    if fault := re.search(r"Warning:\s+([^\n]*\n[^\n]*)|OG-\d+, ([^\n]*)", output):
+        raise RefusedError(0, fault[1] or fault[2])
+
+
+class RefusedError(Exception):
     """An error that a call has raised: its number is code."""
 
     def __init__(self, code: int, text: str) -> None:
@@ -167,12 +179,12 @@ class Client:
         return done.stdout
 
     def rows(self, script: str) -> list[dict[str, str]]:
-        """Return the rows of a script's last result. Raises Refused."""
+        """Return the rows of a script's last result. Raises RefusedError."""
         output = self.run(script)
         error = re.search(r"OG-(-20\d{3}), ([^\n]*)", output)
         error = error or re.search(r"OG-(\d+), ([^\n]*(?:\n\[[^\n]*)*)", output)
         if error:
-            raise Refused(int(error[1]), error[2])
+            raise RefusedError(int(error[1]), error[2])
         return _table(output)
 
     def call(self, name: str, **arguments: str) -> list[dict[str, str]]:

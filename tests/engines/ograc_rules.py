@@ -40,15 +40,8 @@ def _sparse(found: re.Match[str]) -> str:
 
 
 def _gathered(found: re.Match[str]) -> str:
-    indent, index, last, statement, columns, ids, keys = found.groups()
-    return (
-        f"{indent}for {index} in 1 .. {last} loop\n{statement}"
-        f"returning {columns} bulk collect into v_some_ids, v_some_keys;\n"
-        f"{indent}for j in 1 .. v_some_ids.count loop\n"
-        f"{indent}{keys}({ids}.count + 1) := v_some_keys(j);\n"
-        f"{indent}{ids}({ids}.count + 1) := v_some_ids(j);\n"
-        f"{indent}end loop;\n{indent}end loop;"
-    )
+    indent, index, last, statement, call = found.groups()
+    return f"{indent}for {index} in 1 .. {last} loop\n{statement};\n    {call}\n{indent}end loop;"
 
 
 def _counted(found: re.Match[str]) -> str:
@@ -56,7 +49,7 @@ def _counted(found: re.Match[str]) -> str:
     return f"{indent}for {index} in 1 .. {last} loop\n{statement};\n{indent}    if sql%rowcount = 1"
 
 
-# The attributes of an object type, and the session's table that stands for rows of that type.
+# The attributes of an object type, and the table that stands for rows of that type.
 OBJECTS = {
     "v_lines": ("rowq_line_rows", "place message_id lane attempt outcome due_at"),
     "v_rows": (
@@ -72,7 +65,7 @@ OBJECTS = {
 
 
 def _as_table(found: re.Match[str]) -> str:
-    """Return `open ... from table(objects)` as one that reads a table of the session."""
+    """Return `open ... from table(objects)` as one that reads a table."""
     opened, name = found[1], found[2]
     table, attributes = OBJECTS[name]
     names = attributes.split()
@@ -84,9 +77,25 @@ def _as_table(found: re.Match[str]) -> str:
     )
 
 
+def _id_rows(found: re.Match[str]) -> str:
+    indent = found[1]
+    name = "p_ids" if "p_ids in rowq_ids" in found.string else "v_ids"
+    return (
+        f"{indent}delete from rowq_id_rows;\n{indent}for i in 1 .. {name}.count loop\n"
+        f"{indent}    insert into rowq_id_rows (column_value) values ({name}(i));\n"
+        f"{indent}end loop;\n{indent}"
+    )
+
+
 def _locked(found: re.Match[str]) -> str:
     names = [one.strip() for one in found[1].split(",")]
-    return "\n".join(f"        execute immediate 'lock table {one} in share mode';" for one in names)
+    return "\n".join(
+        f"        execute immediate 'lock table {one} in share mode';" for one in names
+    )
+
+
+def _unformatted(found: re.Match[str]) -> str:
+    return ")" if found[0].endswith(")") else ""
 
 
 # The numbers that oGRAC gives to these errors of Oracle.
@@ -128,21 +137,24 @@ RULES = (
     ),
     _rule(
         "RETURNING BULK COLLECT of a FORALL",
-        r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n([^;]*?)"
-        r"returning ([\w., ]*) bulk collect into (\w+), (\w+);",
+        r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n"
+        r"([^;]*?returning [\w., ]* bulk collect into [^;]*);\n"
+        r"( *internal_drop_keys\([^;]*;)",
         _gathered,
-    ),
-    _rule(
-        "variables of the rule before",
-        r"^( *v_ids\w* +t_numbers;\n *v_keys\w* t_texts;\n)(?=\s*begin\n(?:[^\n;]*note\([^\n]*\n)?[^;]*loop\n\s*delete from rowq_message m\b)",
-        r"\1    v_some_ids  t_numbers;\n    v_some_keys t_texts;\n",
     ),
     _rule("FORALL ... INDICES OF", r"^( *)forall (\w+) in indices of (\w+)\n([^;]*);", _sparse),
     _rule("FORALL", r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n([^;]*);", _forall),
     _rule(
         "TABLE() of objects",
-        r"^(    open p_rows for\n(?:(?!;)[\s\S])*?from )table\((v_lines|v_rows|v_counts|v_checks)\)",
+        r"^(    open p_rows for\n(?:(?!;)[\s\S])*?from )"
+        r"table\((v_lines|v_rows|v_counts|v_checks)\)",
         _as_table,
+    ),
+    _rule("TABLE() of numbers in a cursor", r"(?<=from )table\((?:p_ids|v_ids)\)", "rowq_id_rows"),
+    _rule(
+        "the rows that the rule before reads",
+        r"^( *)(?=open dead_rows;\n.* limit c_most;|open asked_for;)",
+        _id_rows,
     ),
     _rule("TABLE() of numbers", r"(?<= )table\((\w+)\)", r"table(cast(\1 as rowq_ids))"),
     _rule("FETCH FIRST", r"fetch first (\w+) rows only", r"limit \1"),
@@ -177,6 +189,15 @@ RULES = (
         r"^( *)(\w+\(\s*[^;]*?, )([\w.()]+ (?:= 1|is not null))((?:, \w+)?\s*\));",
         r"\1if \3 then\n\1    \2true\4;\n\1else\n\1    \2false\4;\n\1end if;",
     ),
+    _rule("variables of type ROWID", r"(?<= )rowid(?=;|,$| index by)", "varchar2(64)"),
+    _rule("a ROWID compared with a variable", r"\b(\w)\.rowid = ", r"\1.rowid || '' = "),
+    _rule("TO_NUMBER with a format", r", '9999'\)|(?<=2\)), '99'(?=\))", _unformatted),
+    _rule(
+        "an interval of more than 999999999 seconds",
+        r"numtodsinterval\(p_microseconds / 1000000, 'second'\)",
+        "numtodsinterval(floor(p_microseconds / 86400000000), 'day')"
+        " + numtodsinterval(mod(p_microseconds, 86400000000) / 1000000, 'second')",
+    ),
     _rule("INTERVAL DAY(9)", r"day\(9\)", "day(7)"),
     _rule("VARCHAR2(32767)", r"varchar2\(32767\)", "varchar2(8000)"),
     _rule("numbers of Oracle's errors", r"(?<=, )-(?:54|60|942|1031|30006|2291)(?=\))", _number),
@@ -184,7 +205,7 @@ RULES = (
     _rule("USER_SEQUENCES", r"from user_sequences s\b", "from my_sequences s"),
     _rule(
         "V$TRANSACTION, V$SESSION",
-        r"^    begin\n        execute immediate q'\[[\s\S]*?^    end;\n",
+        r"^    begin\n(?: *--[^\n]*\n)*        execute immediate q'\[[\s\S]*?^    end;\n",
         "    v_seconds := null;\n",
         True,
     ),

@@ -6,7 +6,7 @@ of ograc_calls.py need. The text of the product that they stand for is not execu
 
 from __future__ import annotations
 
-from tests.engines.ograc_inline import Routine, parse
+from tests.engines.ograc_source import Routine, parse
 
 # The name of the subprogram, and what it is made of that oGRAC lacks.
 CAUSES = {

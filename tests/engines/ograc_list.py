@@ -1,0 +1,170 @@
+"""Installs rowq in an oGRAC, calls every routine, and writes OGRAC.md, the list of what ran.
+
+Run it with python -m tests.engines.ograc_list --ogsql PATH --connect user/password@host:port; the
+account must be empty and may create everything. A test compares the list with the files of today.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.engines.ograc import PACKAGES, SOURCE, TABLES, Client, install, public, routines
+from tests.engines.ograc_calls import Calls
+from tests.engines.ograc_life import live
+from tests.engines.ograc_rules import RULES, Rule, rewrite
+from tests.engines.ograc_stand_ins import CAUSES, UNREACHED
+
+PAGE = Path(__file__).with_name("OGRAC.md")
+_NOT_GIVEN = {
+    "tables/statistics.sql": "DBMS_STATS",
+    "grants.sql": "roles",
+    "compiled.sql": "USER_ERRORS",
+    "partition_archive.sql": "online partitioning of a table",
+    "packages/rowq_body.sql": "put together here from the subprograms below",
+}
+_MERGE = "MERGE from two rows"
+_HEAD = """# What oGRAC has executed
+
+Written by `python -m tests.engines.ograc_list` after a run on {engine}.
+
+oGRAC is a database of the openGauss family with a PL/SQL of its own. It is not Oracle Database,
+which rowq has never run on. One session after the other called all routines
+([ograc_life.py](ograc_life.py), [ograc_house.py](ograc_house.py)), and each returned the rows and
+raised the errors of the contract. This shows that statements, control flow and types do what they
+are meant to, one session at a time. It shows nothing about locks between sessions, plans, hints,
+the order in which `for update skip locked` locks, JSON, base64, LOB locators, `authid`, rights,
+NLS settings, partitions, or the numbers of Oracle's own errors. RQ705 and RQ713 were not raised.
+
+How a file reached it:
+
+- **as written**: no rule has changed its own text. Everywhere, `authid definer` and comments are
+  left out, a note that the subprogram begins is put in, and calls are replaced as said below.
+- **rewritten**: the rules named, of [ograc_rules.py](ograc_rules.py).
+- **in its callers**: it takes or returns a type of the package, which oGRAC does not have, so its
+  text, rewritten where rules are named, stands in the place of every call
+  ([ograc_inline.py](ograc_inline.py)). The other private subprograms are standalone.
+- **a stand-in**: made of things that oGRAC lacks; test code stood in its place
+  ([ograc_stand_ins.py](ograc_stand_ins.py)), and the product's text was **not executed**.
+- **not executed**: left out.
+
+"Began" is what a note at the start of each subprogram has recorded in the run; what a rule marks
+with * was left out of a file that otherwise ran. The last column is the beginning of the file's
+SHA-256 at the run.
+"""
+_BUILD = """## How the engine was had
+
+Sources: `opengauss-mirror/oGRAC` on GitHub. It builds on Debian 12 in ten minutes on two cores:
+`-DUSE_OSS_BUILD=ON`, the distribution's libraries (aio, lz4, numa, pcre2, protobuf-c, ssl, zstd),
+`libboundscheck` as `libsecurec.a`, `-Werror` taken out; on x86-64, `cm_atomic_barrier_read` is
+missing and is `__atomic_load_n`. It runs as one node of a cluster: `cms gcc -reset`, `cms node
+-add`, `cms res -add`, `cms server -start`, then `ogracd nomount` with `CLUSTER_DATABASE = TRUE`
+and `CPU_GROUP_INFO` set, as a user that is not root, and `create database clustered`. The package
+`utl_raw` comes with its `create_3rd_pkg.sql`; the account needs `grant dba`.
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A file in the list; began is None where no note records it."""
+
+    file: str
+    way: str
+    rules: str
+    began: bool | None
+
+
+def digest(file: str) -> str:
+    """Return the beginning of the SHA-256 of a file of sql/oracle."""
+    return hashlib.sha256((SOURCE / file).read_bytes()).hexdigest()[:12]
+
+
+def given(seen: set[str]) -> list[Line]:
+    """Return what became of each file; seen are the subprograms that began."""
+    lines = [_line(f"tables/{name}.sql") for name in TABLES]
+    lines += [Line(file, "not executed", cause, None) for file, cause in _NOT_GIVEN.items()]
+    lines.append(_line("packages/rowq.sql"))
+    for name in PACKAGES:
+        lines += [_line(f"packages/{name}{part}.sql") for part in ("", "_body")]
+    lines.append(_line("internal/types.sql"))
+    lines.append(Line("helpers/ids.sql", "a stand-in", CAUSES["ids"], None))
+    private = {f"internal_{path.stem}" for path in (SOURCE / "internal").glob("*.sql")}
+    for name in sorted(private - {"internal_types"}):
+        file = f"internal/{name.removeprefix('internal_')}.sql"
+        if name in UNREACHED:
+            lines.append(Line(file, "not executed", UNREACHED[name], None))
+        elif name in CAUSES:
+            lines.append(Line(file, "a stand-in", CAUSES[name], None))
+        else:
+            way = "in its callers" if routines()[name].is_private else ""
+            lines.append(_line(file, name in seen, way))
+    lines += [_line(f"routines/{name}.sql", name in seen) for name in public()]
+    return lines
+
+
+def _line(file: str, began: bool | None = None, way: str = "") -> Line:
+    used = rules_for(file)
+    names = "; ".join(rule.what + ("*" if rule.is_left_out else "") for rule in used)
+    if file == "tables/meta.sql":
+        names = _MERGE
+    return Line(file, way or ("rewritten" if names else "as written"), names, began)
+
+
+def rules_for(file: str) -> list[Rule]:
+    """Return the rules that change a file of sql/oracle."""
+    return rewrite((SOURCE / file).read_text("utf-8"))[1]
+
+
+def unused() -> list[str]:
+    """Return the rules that change nothing any more."""
+    used = {rule.what for path in SOURCE.rglob("*.sql") for rule in rewrite(path.read_text())[1]}
+    return [rule.what for rule in RULES if rule.what not in used]
+
+
+def page(engine: str, seen: set[str], refused: dict[str, set[int]]) -> str:
+    """Return the text of the page."""
+    lines = given(seen)
+    counts = {way: sum(line.way == way for line in lines) for way in _ways(lines)}
+    summary = ", ".join(f"{count} {way}" for way, count in counts.items())
+    table = "| file | how | rules, or why not | began | file then |\n|---|---|---|---|---|\n"
+    for line in lines:
+        began = "" if line.began is None else "yes" if line.began else "no"
+        table += (
+            f"| `{line.file}` | {line.way} | {line.rules} | {began} | `{digest(line.file)}` |\n"
+        )
+    errors = "".join(
+        f"| `{name}` | {', '.join(f'ORA{code}' for code in sorted(codes, reverse=True))} |\n"
+        for name, codes in sorted(refused.items())
+    )
+    return (
+        _HEAD.format(engine=engine) + f"\n## Files\n\n{len(lines)} files: {summary}.\n\n{table}"
+        f"\n## Refusals\n\n| routine | raised |\n|---|---|\n{errors}\n{_BUILD}"
+    )
+
+
+def _ways(lines: list[Line]) -> list[str]:
+    return list(dict.fromkeys(line.way for line in lines))
+
+
+def main() -> None:
+    """Install, call and write."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--ogsql", type=Path, required=True, help="path of the client program")
+    parser.add_argument("--connect", required=True, help="user/password@host:port")
+    options = parser.parse_args()
+    client = Client(options.ogsql, options.connect)
+    install(client)
+    calls = Calls(client)
+    live(calls)
+    missing = set(public()) - calls.returned
+    if missing:
+        raise SystemExit(f"never called: {', '.join(sorted(missing))}")
+    rows = client.rows("select distinct name from rowq_seen;\n")
+    engine = calls.text("rowq_engine()").partition(" build")[0]
+    PAGE.write_text(page(engine, {row["name"] for row in rows}, calls.refused), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
