@@ -10,6 +10,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rowq.engines import engine_for_url
 
+# Of engines whose URL has the address in its usual place; PostgreSQL's may be a socket's.
+_PORTS = {"mysql": 3306, "sqlserver": 1433}
+
 
 class Relay:
     """Passes bytes on, until told to lose a reply.
@@ -86,8 +89,8 @@ def relay(url: str) -> Iterator[Relay]:
 
 
 def _open(url: str) -> tuple[tuple[str, int], str, socket.socket]:
-    if engine_for_url(url).name == "mysql":
-        return _open_mysql(url)
+    if port := _PORTS.get(engine_for_url(url).name):
+        return _open_tcp(url, port)
     parts = {key: str(value) for key, value in conninfo_to_dict(url).items()}
     upstream = (parts.pop("host", "localhost"), int(parts.pop("port", "5432")))
     listener = socket.create_server(("127.0.0.1", 0))
@@ -98,12 +101,12 @@ def _open(url: str) -> tuple[tuple[str, int], str, socket.socket]:
     return upstream, f"postgresql://{user}@127.0.0.1:{port}/{database}?{options}", listener
 
 
-def _open_mysql(url: str) -> tuple[tuple[str, int], str, socket.socket]:
+def _open_tcp(url: str, port: int) -> tuple[tuple[str, int], str, socket.socket]:
     parts = urlsplit(url)
     listener = socket.create_server(("127.0.0.1", 0))
     user, _, _ = parts.netloc.rpartition("@")
     netloc = f"{user}@127.0.0.1:{listener.getsockname()[1]}"
-    upstream = (parts.hostname or "localhost", parts.port or 3306)
+    upstream = (parts.hostname or "localhost", parts.port or port)
     return upstream, urlunsplit(parts._replace(netloc=netloc)), listener
 
 
