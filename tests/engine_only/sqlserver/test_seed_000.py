@@ -15,6 +15,9 @@ COUNTERS = "logical reads {}, physical reads 0, page server reads 0, read-ahead 
 LOBS = "page server read-ahead reads 0, lob logical reads {}, lob physical reads 0, "
 SAID = f"[Some][driver]Table '{{}}'. Scan count 1, {COUNTERS}{LOBS}lob read-ahead reads 0."
 
+# Babelfish has no output of a joined table's columns, and a fault in enqueue_batch.
+ON_BABELFISH = {"queue_slow", "split_tables"}
+
 
 def test_reads_are_added_up_by_table_and_temporary_ones_have_no_name() -> None:
     said = [
@@ -26,7 +29,13 @@ def test_reads_are_added_up_by_table_and_temporary_ones_have_no_name() -> None:
     assert parse(said) == [Reads("(temporary)", 12, 3), Reads("queue", 101, 22)]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(form, marks=() if form in ON_BABELFISH else pytest.mark.requires("genuine"))
+        for form in FORMS
+    ],
+)
 def test_each_form_gives_every_message_once(server: Server, empty_database: str, form: str) -> None:
     size = Size(messages=250, characters=300)
     with closing(server.connect(empty_database)) as connection:
