@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import rowq
+from tests.helpers.dialects import dialect_of
 
 
 def directory() -> Path:
@@ -44,11 +45,11 @@ def die(_message: rowq.Message) -> None:
 
 def insert(message: rowq.Message, connection: Any) -> None:
     """Write the message into the table `effect` through the worker's transaction."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "insert into effect (queue_name, number) values (%s, %s)",
-            (message.data["queue_name"], message.data["number"]),
-        )
+    dialect_of(connection).execute(
+        connection,
+        "insert into effect (queue_name, number) values (%s, %s)",
+        (message.data["queue_name"], message.data["number"]),
+    )
 
 
 def insert_and_die_once(message: rowq.Message, connection: Any) -> None:

@@ -13,14 +13,15 @@ import pytest
 import rowq
 from tests.client import handlers
 from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.dialects import dialect_of
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def queue(connection: Connection, queue_name: str) -> rowq.Queue:
-    with connection.cursor() as cursor:
-        cursor.execute("create table if not exists effect (queue_name varchar(100), number int)")
+    columns = "queue_name varchar(100), number int"
+    dialect_of(connection).make_table(connection, "effect", columns)
     queue = rowq.Queue(connection)
     queue.create_queue(queue_name, lease_seconds=1, backoff_base_seconds=0, max_attempts=3)
     return queue
@@ -32,10 +33,9 @@ def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
 
 
 def effects(connection: Connection, queue_name: str) -> list[int]:
-    with connection.cursor() as cursor:
-        query = "select number from effect where queue_name = %s order by number"
-        cursor.execute(query, (queue_name,))
-        return [number for (number,) in cursor.fetchall()]
+    query = "select number from effect where queue_name = %s order by number"
+    rows = dialect_of(connection).execute(connection, query, (queue_name,)).fetchall()
+    return [number for (number,) in rows]
 
 
 def drain(url: str, queue_name: str, handler: Callable[..., Any], **options: Any) -> Any:

@@ -26,17 +26,8 @@ class Fault:
 
 FAULTS = (
     Fault(
-        "OPENJSON does not undo escapes, and TRY_CAST beside it may leave a transaction open",
-        (
-            "contract/test_enqueue_batch.py::test_a_body_that_is_not_a_string_is_stored_as_json_text"
-            '["quoted"]',
-            "contract/test_enqueue_batch.py::test_texts_come_out_as_they_went_in",
-            "contract/test_enqueue_batch.py::test_binary_bodies_come_out_as_they_went_in[binary2]",
-            "contract/test_enqueue_batch.py::test_binary_bodies_come_out_as_they_went_in[binary3]",
-            "contract/test_enqueue_batch.py::"
-            "test_a_message_is_delivered_with_everything_it_was_given",
-            "client/test_queue.py::test_bodies_and_headers_come_out_as_they_went_in",
-        ),
+        "OPENJSON does not undo escapes in the short texts of a message",
+        ("contract/test_enqueue_batch.py::test_texts_come_out_as_they_went_in",),
     ),
     Fault(
         "JSON_QUERY inside FOR JSON comes out as a text",
@@ -72,6 +63,10 @@ FAULTS = (
             "client/test_connection_loss.py::test_reconnecting_ends_after_the_given_time",
         ),
         with_every_driver=False,
+    ),
+    Fault(
+        "names of procedures are in lower case, so that all of them seem to be unknown",
+        ("cli/test_migrate.py::test_a_database_is_installed_looked_at_and_left_as_it_was",),
     ),
     Fault(
         "a text has no NUL",

@@ -130,6 +130,16 @@ RULES = (
         " as body_binary from openjson(e.value) with (text nvarchar(max) '$.body_base64') given) b",
     ),
     Rule(
+        "OPENJSON of escapes in a text",
+        re.compile(r"j\.value as body(?=\n)"),
+        "cast(jsonb_extract_path_text(cast(e.value as jsonb), 'body') as nvarchar(max)) as body",
+    ),
+    Rule(
+        "TRY_CAST, which leaves a transaction open when it fails",
+        re.compile(r"try_cast\((?P<text>\s+stuff\(.*?\)\s+as datetime2\(6\)\s+)\)", re.DOTALL),
+        r"case when p.[key] = N'run_at' then try_cast(\g<text>) end",
+    ),
+    Rule(
         "views of open transactions",
         re.compile(r"if @may_look = 0\s+return;.*?(?=\nend\s*(?:go\s*)?$)", re.DOTALL),
         "return;",
