@@ -81,6 +81,7 @@ def test_a_complete_whose_reply_is_lost_is_repeated_and_answers_as_it_is(
 
 
 @pytest.mark.promise("P04")
+@pytest.mark.requires("waits")
 def test_a_complete_that_is_killed_while_it_waits_is_repeated(
     server: Server,
     database_url: str,

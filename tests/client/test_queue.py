@@ -105,6 +105,7 @@ def test_enqueue_shares_the_callers_transaction(
 
 
 @pytest.mark.promise("P07")
+@pytest.mark.requires("genuine")
 def test_a_rolled_back_dequeue_gives_everything_back(
     queue: rowq.Queue, queue_name: str, connect: Callable[..., Connection]
 ) -> None:

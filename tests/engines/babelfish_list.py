@@ -6,8 +6,10 @@ Run it with python -m tests.engines.babelfish_list.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+from tests.engines.babelfish_faults import FAULTS
 from tests.engines.babelfish_rules import RULES, rules_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +38,12 @@ executed to their end. In all of them `create or alter procedure` becomes `drop
 procedure if exists` and `create procedure`, which Babelfish does not have in one.
 """
 
+_FAILING = """They run all the same, and are reported as "xfailed" with these words; one that passes
+is a failure. Tests that need locks, plans or waits are marked `requires("genuine")` or
+`requires("waits")`, and skipped there.
+
+"""
+
 
 def page() -> str:
     """Return the text of the page."""
@@ -44,7 +52,7 @@ def page() -> str:
     left_out: list[str] = []
     for name in _INCLUDE.findall((SOURCE / "install.sql").read_text("utf-8")):
         rules = rules_for((SOURCE / name).read_text("utf-8"))
-        reasons = "; ".join(rule.what for rule in rules)
+        reasons = "; ".join(dict.fromkeys(rule.what for rule in rules))
         if name in _NEVER_CALLED:
             left_out.append(f"| `{name}` | {_NEVER_CALLED[name]} |")
         elif not rules:
@@ -60,14 +68,21 @@ def page() -> str:
         f"\n## Not at all, or not all: {len(left_out)} files\n\n"
         "What has no counterpart is left out of these; the rest of the procedure runs.\n\n"
         f"{table}" + "\n".join(left_out) + "\n"
+        f"\n## Tests that fail there by its own fault\n\n{_FAILING}"
+        "| why | tests |\n|---|---|\n" + "\n".join(_faults()) + "\n"
     )
+
+
+def _faults() -> Iterator[str]:
+    for fault in FAULTS:
+        yield f"| {fault.what} | {', '.join(f'`{name}`' for name in fault.tests)} |"
 
 
 def unused() -> list[str]:
     """Return the rules that change nothing any more."""
     paths = [*SOURCE.rglob("*.sql"), *(ROOT / "migrations" / "sqlserver").glob("*.sql")]
-    used = {rule.what for path in paths for rule in rules_for(path.read_text("utf-8"))}
-    return [rule.what for rule in RULES if rule.what not in used]
+    used = {rule for path in paths for rule in rules_for(path.read_text("utf-8"))}
+    return [f"{rule.what}: {rule.pattern.pattern}" for rule in RULES if rule not in used]
 
 
 if __name__ == "__main__":

@@ -27,6 +27,15 @@ _DAYS = re.compile(
     r"alter partition function rowq_day\(\) merge range \(@first\);"
 )
 
+_REFUSED_LOCKS = "sp_getapplock, which ends the whole server when a session is refused five times"
+_LOCK_OF_TRANSACTION = re.compile(
+    r"exec @turn = sys\.sp_getapplock[^;]*@LockOwner = 'Transaction',\s+@LockTimeout = 0;"
+)
+_LOCK_OF_SESSION = re.compile(
+    r"exec @turn = sys\.sp_getapplock[^;]*@LockOwner = N'Session',\s+@LockTimeout = @left_ms;"
+)
+_TRY = "cast(pg_try_advisory{}_lock(hashtext(cast(@lock as text))) as int)"
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -61,6 +70,26 @@ RULES = (
         re.compile(r"waitfor delay @(\w+);"),
         r"select @\1 = @\1 from (select pg_sleep("
         r"cast(right(@\1, 6) as float)) as slept) s where s.slept is null;",
+    ),
+    Rule(_REFUSED_LOCKS, _LOCK_OF_TRANSACTION, f"select @turn = {_TRY.format('_xact')} - 1;"),
+    Rule(
+        _REFUSED_LOCKS,
+        _LOCK_OF_SESSION,
+        f"select @turn = {_TRY.format('')} - 1;\nif @turn < 0\nselect @turn = @turn"
+        " from (select pg_sleep(0.02) as slept) s where s.slept is null;",
+    ),
+    Rule(
+        _REFUSED_LOCKS,
+        re.compile(
+            r"while applock_mode\(.*?\) <> N'NoLock'\s+exec sys\.sp_releaseapplock [^;]*;",
+            re.DOTALL,
+        ),
+        "",
+    ),
+    Rule(
+        _REFUSED_LOCKS,
+        re.compile(r"exec sys\.sp_releaseapplock [^;]*;"),
+        "select @left_ms = cast(pg_advisory_unlock(hashtext(cast(@lock as text))) as int);",
     ),
     Rule("EXECUTE AS OWNER", re.compile(r"\nwith execute as owner(?=\nas\n)"), ""),
     Rule("AUTHORIZATION", re.compile(r"(?<=create role )(\w+) authorization dbo"), r"\1"),
@@ -99,6 +128,16 @@ RULES = (
         ),
         "(select cast(decode(cast(given.text as varchar(max)), 'base64') as varbinary(max))"
         " as body_binary from openjson(e.value) with (text nvarchar(max) '$.body_base64') given) b",
+    ),
+    Rule(
+        "OPENJSON of escapes in a text",
+        re.compile(r"j\.value as body(?=\n)"),
+        "cast(jsonb_extract_path_text(cast(e.value as jsonb), 'body') as nvarchar(max)) as body",
+    ),
+    Rule(
+        "TRY_CAST, which leaves a transaction open when it fails",
+        re.compile(r"try_cast\((?P<text>\s+stuff\(.*?\)\s+as datetime2\(6\)\s+)\)", re.DOTALL),
+        r"case when p.[key] = N'run_at' then try_cast(\g<text>) end",
     ),
     Rule(
         "views of open transactions",

@@ -14,6 +14,7 @@ import pytest
 
 from rowq.migrate import migrate
 from tests import dice
+from tests.engines.babelfish_faults import fault_of
 from tests.engines.base import Connection, Server, Unavailable
 from tests.engines.provide import REQUIRED_VARIABLE, Servers, required
 
@@ -28,7 +29,7 @@ INTERLEAVINGS = re.compile(r"/tests/interleavings/")
 ONE_OF_EACH = re.compile(r"/tests/chaos/")
 # They draw by chance.
 DICED = re.compile(r"/tests/(?:chaos|concurrency)/")
-OUTCOMES = ("passed", "failed", "error", "skipped")
+OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -112,7 +113,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Note the server of a test, to count by it."""
     call = getattr(item, "callspec", None)
     if call is not None and "server" in call.params:
-        item.user_properties.append(("server", call.params["server"]))
+        name = call.params["server"]
+        item.user_properties.append(("server", name))
+        if name.startswith("babelfish") and (fault := fault_of(item.nodeid)):
+            words = f"{name}: {fault.what}"
+            item.add_marker(pytest.mark.xfail(reason=words, strict=fault.with_every_driver))
 
 
 def pytest_terminal_summary(

@@ -114,6 +114,20 @@ class OracleDialect(OracleCatalog, OracleTables):
         """Let a call of a session last no longer than this."""
         connection.call_timeout = seconds * 1000
 
+    def hold_table(self, connection: Connection, table: str) -> None:
+        """Let nobody else write a table of rowq's until give_table; a reader needs no lock."""
+        self.begin(connection)
+        self.execute(connection, f"lock table rowq_{table} in exclusive mode")
+
+    def give_table(self, connection: Connection) -> None:
+        """Let others have it again."""
+        self.rollback(connection)
+
+    def interrupt(self, connection: Connection, other: Connection) -> None:
+        """End the statement that another session is executing, and not that session."""
+        del connection
+        other.cancel()
+
     def begin_prepared(self, connection: Connection, name: str) -> None:
         """Open a branch of a distributed transaction."""
         connection.autocommit = False

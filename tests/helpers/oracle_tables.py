@@ -70,6 +70,7 @@ class OracleTables:
 
     archive_table = "rowq_archive"
     is_free_of_deadlocks = False
+    can_interrupt = True
     savepoints_give_back = True
 
     def __init__(self) -> None:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.rowq_bench.sqlserver.seed_000 import FORMS, read_form
 from rowq import migrate
 from rowq.doctor.sqlserver import ENGINE
+from rowq.migrate.sqlserver.sql import batches
 from tests.static.required import need
 from tests.static.sources import MIGRATIONS
 from tests.static.tsql import faults, gate, tools
@@ -50,6 +52,16 @@ def test_every_file_for_sql_server_passes() -> None:
 
 def test_the_script_for_sqlcmd_passes_by_itself() -> None:
     problems = gate.check([gate.Script("rowq sql", migrate.script("sqlserver"))])
+    assert not problems, "\n".join(map(str, problems))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_forms_of_a_benchmark_pass(form: str) -> None:
+    sections = read_form(form)
+    parts = [sections.pop("install", "")]
+    parts += [f"declare @value nvarchar(max);\n{text}" for text in sections.values()]
+    asked = gate.Script(form, "\ngo\n".join(one for part in parts for one in batches(part)))
+    problems = gate.check([asked], gate.product())
     assert not problems, "\n".join(map(str, problems))
 
 

@@ -40,7 +40,7 @@ begin
             exec rowq.InternalCheckBatchSize @batch_size;
             exec rowq.InternalRequireQueue @queue_name, @part_id output;
             if @is_own = 1
-                exec rowq.InternalOpenDays;
+                exec rowq.InternalOpenDays @part_id;
             else
             begin
                 save transaction rowq_call;

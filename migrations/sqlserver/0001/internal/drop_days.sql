@@ -51,7 +51,9 @@ begin
         begin catch
             break;
         end catch;
-        set @partitions_dropped += 1;
+        -- The gap between two days that were opened is none of them.
+        if @second = dateadd(day, 1, @first)
+            set @partitions_dropped += 1;
     end;
 end
 go

@@ -20,6 +20,7 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
+    set lock_timeout 1000;
     declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
@@ -59,7 +60,7 @@ begin
             if @is_own = 1
             begin
                 exec rowq.InternalDropDays @partitions_dropped output;
-                exec rowq.InternalOpenDays;
+                exec rowq.InternalOpenDays @part_id;
             end;
             else
             begin

@@ -2,12 +2,13 @@ set quoted_identifier on;
 set ansi_nulls on;
 go
 create or alter procedure rowq.InternalOpenDays
+    @part_id int
 with execute as owner
 as
 begin
 -- routine   InternalOpenDays
 -- version   1
--- purpose   Split today and the next two days off the empty end of the archive.
+-- purpose   Split off the archive today, the next two days, and every day before of which messages wait.
 -- promise   P19
 -- locks     the archive, for a moment, waiting for a second at most
 -- commits   never; call it outside transactions
@@ -16,11 +17,51 @@ begin
     set nocount on;
     set xact_abort off;
     set lock_timeout 1000;
-    declare @day datetime2(6) = cast(sysutcdatetime() as date);
-    declare @last datetime2(6) = dateadd(day, 2, @day);
+    declare @today datetime2(6) = cast(sysutcdatetime() as date);
+    declare @day datetime2(6);
+    declare @floor bigint;
+    declare @since datetime2(6);
+    declare @first datetime2(6);
+    declare @days table (day datetime2(6) not null primary key);
 
-    while @day <= @last
+    insert into @days (day)
+    values (@today), (dateadd(day, 1, @today)), (dateadd(day, 2, @today));
+
+    -- What was finished before today is here when the archive has been at rest: one look a day.
+    select @floor = l.floor
+    from rowq.lane l with (readuncommitted, forceseek)
+    where l.part_id = @part_id
+      and l.lane = -3;
+    exec rowq.InternalMoment @floor, @since output;
+    while 1 = 1
     begin
+        set @first = null;
+        select top (1) @first = f.finished_at
+        from rowq.finished f with (readuncommitted, forceseek)
+        where f.part_id = @part_id
+          and f.finished_at >= @since
+        order by f.finished_at, f.message_id
+        option (maxdop 1, keepfixed plan);
+        if @first is null or @first >= @today
+            break;
+
+        -- The day and the one after it: what lies between two bounds is a day, and can be dropped.
+        set @day = cast(@first as date);
+        set @since = dateadd(day, 1, @day);
+        insert into @days (day)
+        select v.day
+        from (values (@day), (@since)) v (day)
+        where not exists (select 1 from @days d where d.day = v.day);
+    end;
+
+    while 1 = 1
+    begin
+        set @day = null;
+        select top (1) @day = d.day from @days d order by d.day;
+        if @day is null
+            break;
+        delete from @days where day = @day;
+
         -- Whoever reads the archive keeps its shape; another maintain may have been faster.
         begin try
             if not exists (
@@ -38,7 +79,6 @@ begin
         begin catch
             return;
         end catch;
-        set @day = dateadd(day, 1, @day);
     end;
 end
 go

@@ -17,9 +17,11 @@ begin
 -- errors    none
 -- differs   nothing
     set nocount on;
+    -- For itself from the start: an update lock would be granted beside a reader's lasting one, and
+    -- the delete would then wait for that reader.
     with head as (
         select top (@limit) a.part_id, a.finished_at, a.message_id
-        from rowq.archived a with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+        from rowq.archived a with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where a.part_id = @part_id
           and a.finished_at < @before
         order by a.finished_at, a.message_id

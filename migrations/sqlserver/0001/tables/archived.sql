@@ -1,6 +1,6 @@
 -- Finished messages, one partition a day (UTC), emptied by truncate when no queue needs it. The
--- function begins without a day: one partition takes everything, and maintain splits days off its
--- empty end. Both indexes are partitioned alike, which truncate asks for.
+-- function begins without a day: one partition takes everything, and maintain splits days off it
+-- before they hold anything. Both indexes are partitioned alike, which truncate asks for.
 set quoted_identifier on;
 set ansi_nulls on;
 go

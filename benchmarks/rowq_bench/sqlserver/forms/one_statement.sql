@@ -1,0 +1,60 @@
+-- The same two tables. One statement takes rows that nobody has locked, marks them and returns them
+-- with their bodies; as in the document, in no order and without `rowlock`.
+
+-- name: install
+create table dbo.queue_meta (
+    queue_id        int identity not null constraint queue_meta_pk primary key clustered,
+    queue_date_time datetime not null default getdate(),
+    title           nvarchar(255) not null,
+    status          int not null default 0
+);
+create nonclustered index queue_meta_ix on dbo.queue_meta (queue_date_time, status)
+    include (title);
+create table dbo.queue_data (
+    queue_id  int not null,
+    text_data nvarchar(max) not null
+);
+create unique nonclustered index queue_data_ix on dbo.queue_data (queue_id);
+go
+create procedure dbo.dequeue_fast
+    @batch_size int
+as
+begin
+    set nocount on;
+    update top (@batch_size) m
+    set status = 1
+    output inserted.queue_id, d.text_data, inserted.queue_date_time, inserted.title
+    from dbo.queue_meta m with (updlock, readpast)
+    inner join dbo.queue_data d on d.queue_id = m.queue_id
+    where m.status = 0;
+end
+go
+
+-- name: fill
+declare @new table (queue_id int not null, place int not null);
+declare @first int = coalesce((select max(q.queue_id) from dbo.queue_meta q), 0);
+insert into dbo.queue_meta (title)
+select concat(N'Item no: ', j.[key])
+from openjson(@value) j
+order by cast(j.[key] as int);
+insert into @new (queue_id, place)
+select q.queue_id, row_number() over (order by q.queue_id) - 1
+from dbo.queue_meta q
+where q.queue_id > @first;
+insert into dbo.queue_data (queue_id, text_data)
+select n.queue_id, b.body
+from openjson(@value) j
+cross apply openjson(j.value) with (body nvarchar(max) '$.body') b
+inner join @new n on n.place = cast(j.[key] as int)
+
+-- name: settle
+alter index all on dbo.queue_meta rebuild;
+alter index all on dbo.queue_data rebuild
+
+-- name: dequeue
+exec dbo.dequeue_fast @value
+
+-- name: complete
+update dbo.queue_meta
+set status = 2
+where queue_id in (select cast(j.value as int) from openjson(@value) j)

@@ -1,0 +1,77 @@
+-- Two tables, a narrow one to look in and one with the bodies, a heap as in the document. Dequeue
+-- puts keys into a table variable, updates them, and joins the bodies.
+
+-- name: install
+create table dbo.queue_meta (
+    queue_id        int identity not null constraint queue_meta_pk primary key clustered,
+    queue_date_time datetime not null default getdate(),
+    title           nvarchar(255) not null,
+    status          int not null default 0
+);
+create nonclustered index queue_meta_ix on dbo.queue_meta (queue_date_time, status)
+    include (title);
+create table dbo.queue_data (
+    queue_id  int not null,
+    text_data nvarchar(max) not null
+);
+create unique nonclustered index queue_data_ix on dbo.queue_data (queue_id);
+go
+create procedure dbo.dequeue
+    @batch_size int
+as
+begin
+    set nocount on;
+    declare @taken int;
+    declare @batch table (queue_id int, queue_date_time datetime, title nvarchar(255));
+    begin transaction;
+    insert into @batch (queue_id, queue_date_time, title)
+    select top (@batch_size) q.queue_id, q.queue_date_time, q.title
+    from dbo.queue_meta q with (updlock, holdlock)
+    where q.status = 0
+    order by q.queue_date_time;
+    set @taken = @@rowcount;
+
+    update dbo.queue_meta
+    set status = 1
+    where queue_id in (select b.queue_id from @batch b)
+      and status = 0;
+    if @@rowcount <> @taken
+    begin
+        rollback transaction;
+        throw 50000, N'another session has taken some of them', 1;
+    end;
+    commit transaction;
+    select b.queue_id, d.text_data, b.queue_date_time, b.title
+    from @batch b
+    inner join dbo.queue_data d on d.queue_id = b.queue_id;
+end
+go
+
+-- name: fill
+declare @new table (queue_id int not null, place int not null);
+declare @first int = coalesce((select max(q.queue_id) from dbo.queue_meta q), 0);
+insert into dbo.queue_meta (title)
+select concat(N'Item no: ', j.[key])
+from openjson(@value) j
+order by cast(j.[key] as int);
+insert into @new (queue_id, place)
+select q.queue_id, row_number() over (order by q.queue_id) - 1
+from dbo.queue_meta q
+where q.queue_id > @first;
+insert into dbo.queue_data (queue_id, text_data)
+select n.queue_id, b.body
+from openjson(@value) j
+cross apply openjson(j.value) with (body nvarchar(max) '$.body') b
+inner join @new n on n.place = cast(j.[key] as int)
+
+-- name: settle
+alter index all on dbo.queue_meta rebuild;
+alter index all on dbo.queue_data rebuild
+
+-- name: dequeue
+exec dbo.dequeue @value
+
+-- name: complete
+update dbo.queue_meta
+set status = 2
+where queue_id in (select cast(j.value as int) from openjson(@value) j)
