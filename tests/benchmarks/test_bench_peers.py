@@ -28,7 +28,7 @@ from rowq.demo.postgres_binaries import choose_binaries
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "peers.json"
-TINY = {"seconds": 1.0, "fill_seconds": 2.0, "rounds": 1}
+_SECONDS, _FILL_SECONDS = 1.0, 2.0
 COUNTS = {"steady": 100, "burst": 300, "drain": 400, "idle": 0}
 OWN = [peer for peer in PYTHON_PEERS if peer.name in {"rowq", "bare"}]
 
@@ -47,7 +47,9 @@ def tiny(scenario: PeerScenario) -> PeerScenario:
     """Return a scenario that takes a second or two."""
     return replace(
         scenario,
-        **TINY,
+        rounds=1,
+        seconds=_SECONDS,
+        fill_seconds=_FILL_SECONDS,
         messages=COUNTS[scenario.kind],
         bulk=min(scenario.bulk, 50),
         delayed=min(scenario.delayed, 100),
@@ -74,20 +76,31 @@ def program(text: str) -> Peer:
 
 
 @pytest.mark.slow
-def test_each_kind_of_scenario_is_measured_and_reported(home: Path) -> None:
-    names = {"steady", "burst", "snapshot", "delayed", "idle"}
-    found = run(home, names, OWN[:1])
+def test_waiting_workers_are_measured_and_reported(home: Path) -> None:
+    found = run(home, {"steady", "burst", "idle"}, OWN[:1])
     results = PeerResults(found)
     assert results.systems == ["rowq"]
     assert found["not_run"] == []
-    for name in names:
-        (figures,) = results.rounds(name, "rowq").values()
-        assert figures["server_cpu_ms_per_second" if name == "idle" else "messages"] > 0
     steady = results.rounds("steady", "rowq")[1]
     assert 0 < steady["latency_ms_p50"] <= steady["latency_ms_p99"]
-    assert results.rounds("snapshot", "rowq")[1]["wal_bytes_per_message"] > 0
+    assert results.rounds("burst", "rowq")[1]["messages"] == COUNTS["burst"]
+    assert results.rounds("idle", "rowq")[1]["server_cpu_ms_per_second"] >= 0
     report = render_peers(found)
     assert report.index("better than rowq") < report.index("rowq's rate, divided by theirs")
+    draw_peers(found, home.parent)
+    assert (home.parent / "peers_latency.svg").exists()
+
+
+@pytest.mark.slow
+def test_drains_are_measured_beside_a_snapshot_and_delayed_messages(home: Path) -> None:
+    found = run(home, {"snapshot", "delayed"}, OWN[:1])
+    results = PeerResults(found)
+    assert found["not_run"] == []
+    delayed, snapshot = (results.rounds(name, "rowq")[1] for name in ("delayed", "snapshot"))
+    assert (delayed["delayed"], snapshot["delayed"]) == (100, 0)
+    assert min(delayed["messages"], snapshot["messages"]) > 0
+    assert min(delayed["wal_bytes_per_message"], snapshot["wal_bytes_per_message"]) > 0
+    assert "last fifth" in render_peers(found)
     draw_peers(found, home.parent)
     assert (home.parent / "peers_rates.svg").exists()
 
