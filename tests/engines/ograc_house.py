@@ -101,6 +101,15 @@ def order(calls: Calls) -> None:
         queue_name="'a'", claim_id=rest[0]["claim_id"],
     )  # fmt: skip
     calls.want("archive", {"archived": "4"}, queue_name="'a'")
+    twice = calls.want(
+        "enqueue_batch",
+        {"outcome": "enqueued"}, {"outcome": "enqueued"}, {"outcome": "duplicate"},
+        queue_name="'a'",
+        messages="""'[{"dedup_key": "y"}, {"dedup_key": "x"}, {"dedup_key": "y"}]'""",
+    )  # fmt: skip
+    if twice[0]["message_id"] != twice[2]["message_id"]:
+        raise UnexpectedError("a key that stands twice in a batch is two messages")
+    calls.want("purge_queue", {"removed": "2"}, queue_name="'a'")
 
 
 def end(calls: Calls) -> None:
@@ -108,6 +117,8 @@ def end(calls: Calls) -> None:
     calls.want("alter_queue", {"outcome": "altered"}, queue_name="'a'", archive_days="0")
     calls.want("enqueue", {"outcome": "enqueued"}, queue_name="'a'", dedup_key="'z'")
     calls.refuse(-20704, "drop_queue", queue_name="'a'")
+    calls.refuse(-20704, "drop_queue", queue_name="'a'", force="null")
+    calls.refuse(-20711, "drop_queue", queue_name="'a'", force="2")
     claim = calls.want("dequeue_fast", {"attempt": "1"}, queue_name="'a'")[0]["claim_id"]
     calls.want("complete", {"outcome": "completed"}, queue_name="'a'", claim_id=claim)
     for table in ("message", "ready", "leased", "claim", "dedup", "finished"):

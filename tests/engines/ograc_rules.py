@@ -94,6 +94,10 @@ def _locked(found: re.Match[str]) -> str:
     )
 
 
+def _padded(found: re.Match[str]) -> str:
+    return f"lpad(to_char({found[1]}), {len(found[2])}, '0')"
+
+
 def _unformatted(found: re.Match[str]) -> str:
     return ")" if found[0].endswith(")") else ""
 
@@ -165,6 +169,7 @@ RULES = (
     _rule("ORA_HASH", r"ora_hash\(([\w.]+), [^)]*\)", r"\1"),
     _rule("NLSSORT", r"nlssort\(([\w.]+), 'nls_sort=binary'\)", r"\1"),
     _rule("NLS parameters", r",\s*'nls_\w+=[^']*(?:''[^']*)*'(?=\s*\))", ""),
+    _rule("number format FM000", r"to_char\(([\w()]+), 'fm(0+)'\)", _padded),
     _rule("number format TM9", r"to_char\((\w+), 'tm9'\)", r"to_char(\1)"),
     _rule("SQLCODE", r"\bsqlcode\b", "sql_err_code"),
     _rule("SQLERRM", r"\bsqlerrm\b", "sql_err_msg"),
@@ -186,7 +191,8 @@ RULES = (
     ),
     _rule(
         "a condition as an argument",
-        r"^( *)(\w+\(\s*[^;]*?, )([\w.()]+ (?:= 1|is not null))((?:, \w+)?\s*\));",
+        r"^( *)(\w+\(\s*[^;]*?, )"
+        r"((?:coalesce\(\w+, 0\)|[\w.()]+) (?:= 1|is not null))((?:, \w+)?\s*\));",
         r"\1if \3 then\n\1    \2true\4;\n\1else\n\1    \2false\4;\n\1end if;",
     ),
     _rule("variables of type ROWID", r"(?<= )rowid(?=;|,$| index by)", "varchar2(64)"),

@@ -15,6 +15,15 @@ is
     -- A CLOB counts a character outside the basic plane as two, a varchar2 as one.
     v_error constant varchar2(32767) := substr(dbms_lob.substr(p_error, 4000, 1), 1, 2000);
 begin
+    if p_error is not null and v_error is null then
+        -- An empty text is not a missing one.
+        forall i in 1 .. p_messages.count
+            update rowq_message m
+            set m.last_error = empty_clob()
+            where m.part_id = p_part_id
+              and m.message_id = p_messages(i).message_id;
+        return;
+    end if;
     forall i in 1 .. p_messages.count
         update rowq_message m
         set m.last_error = v_error

@@ -17,7 +17,7 @@ is
     v_removed number;
 begin
     savepoint rowq_call;
-    if p_include_dead is null or p_include_dead not in (0, 1) then
+    if p_include_dead not in (0, 1) then
         internal_refuse('include_dead must be 0 or 1');
     end if;
     internal_check_whole('max_messages', p_max_messages, 1, 10000);

@@ -1973,6 +1973,15 @@ is
     -- A CLOB counts a character outside the basic plane as two, a varchar2 as one.
     v_error constant varchar2(32767) := substr(dbms_lob.substr(p_error, 4000, 1), 1, 2000);
 begin
+    if p_error is not null and v_error is null then
+        -- An empty text is not a missing one.
+        forall i in 1 .. p_messages.count
+            update rowq_message m
+            set m.last_error = empty_clob()
+            where m.part_id = p_part_id
+              and m.message_id = p_messages(i).message_id;
+        return;
+    end if;
     forall i in 1 .. p_messages.count
         update rowq_message m
         set m.last_error = v_error
@@ -3845,11 +3854,11 @@ is
     v_queue t_queue;
 begin
     savepoint rowq_call;
-    if p_force is null or p_force not in (0, 1) then
+    if p_force not in (0, 1) then
         internal_refuse('force must be 0 or 1');
     end if;
     v_queue := internal_require_queue(p_queue_name);
-    internal_remove_queue(v_queue.part_id, p_queue_name, p_force = 1);
+    internal_remove_queue(v_queue.part_id, p_queue_name, coalesce(p_force, 0) = 1);
 
     open p_rows for
         select p_queue_name as queue_name, 'dropped' as outcome
@@ -4402,7 +4411,7 @@ is
     v_removed number;
 begin
     savepoint rowq_call;
-    if p_include_dead is null or p_include_dead not in (0, 1) then
+    if p_include_dead not in (0, 1) then
         internal_refuse('include_dead must be 0 or 1');
     end if;
     internal_check_whole('max_messages', p_max_messages, 1, 10000);
