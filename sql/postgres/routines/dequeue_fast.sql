@@ -104,7 +104,7 @@ begin
     end if;
 
     if v_taken.o_greatest_id - v_taken.o_least_id < 2 * cardinality(v_taken.o_message_ids) then
-        -- Close together: one walk along the index instead of a way down it for each message. A full
+        -- Close together: one walk along the index, not a way down it for each message. A full
         -- join is the one that cannot be nested loops, and offset keeps it one.
         return query
         select v_claim_id, j.message_id, j.attempt::integer, j.message_type, j.headers,
