@@ -131,6 +131,11 @@ def test_a_message_in_the_histories_of_two_sessions_is_a_double_run() -> None:
     assert figures["enqueued_per_second"] == 4
 
 
+def test_a_form_whose_sessions_got_nothing_has_a_rate_of_zero() -> None:
+    figures = figures_of(1.0, NONE_YET, [Report(empty=7), Report(empty=8)])
+    assert (figures["messages_per_second"], figures["empty_dequeues"]) == (0, 15)
+
+
 def test_rows_that_a_transaction_has_locked_are_counted(
     engine: str, place: Callable[[Form], Any]
 ) -> None:

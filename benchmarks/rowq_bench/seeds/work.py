@@ -68,9 +68,13 @@ def figures_of(began: float, used: Counts, reports: Sequence[Report]) -> Figures
     workers = [report for report in reports if report.drains]
     producers = [report for report in reports if not report.drains]
     cpu = used.cpu + sum(report.server_cpu for report in producers)
-    figures = work_figures(began, Mark(0, 0, 0.0), Mark(used.log_bytes, 0, cpu), workers)
-    figures["log_bytes_per_message"] = figures.pop("wal_bytes_per_message")
-    del figures["wal_full_page_images"]
+    figures: Figures = {"messages": 0, "messages_per_second": 0.0}
+    # A form whose sessions got next to nothing has no costs of a message.
+    if sum(len(report.loops) for report in workers) > 1:
+        figures = work_figures(began, Mark(0, 0, 0.0), Mark(used.log_bytes, 0, cpu), workers)
+        figures["log_bytes_per_message"] = figures.pop("wal_bytes_per_message")
+        figures["commits_per_message"] = round(used.commits / figures["messages"], 3)
+        del figures["wal_full_page_images"]
     handled = Counter(id_ for report in workers for id_ in report.handled)
     if producers:
         seconds = max(report.ended for report in producers) - began
@@ -80,7 +84,6 @@ def figures_of(began: float, used: Counts, reports: Sequence[Report]) -> Figures
     return figures | {
         "different_per_second": round(figures["messages_per_second"] * once, 1),
         "empty_dequeues": sum(report.empty for report in workers),
-        "commits_per_message": round(used.commits / figures["messages"], 3),
         "deadlocks": used.deadlocks,
         "deadlocks_reached": sum(report.deadlocks for report in reports),
         "lock_waits": used.lock_waits,

@@ -17,7 +17,9 @@ FOLDER = Path(__file__).parent
 WORDS = """
 Messages in one table are claimed by writing a status and the number of the session into them, ten
 at a time: found by a select for update and marked by an update, or marked by an update with a limit
-and then selected. PostgreSQL has no update with a limit, and runs what is nearest to it.
+and then selected. PostgreSQL has no update with a limit, and runs what is nearest to it. On MariaDB
+a call of rowq runs some fifteen short statements, where these forms run three, and at ten messages
+a claim that weighs; no session of rowq waits for another.
 
 What a crashed worker had claimed is set back by age: by age alone, or only where the owner is no
 session of the server, as the document has it. An age of ten minutes is two seconds here, and so is
