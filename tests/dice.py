@@ -17,6 +17,7 @@ def _seed() -> int:
     return random.SystemRandom().randrange(10**9) if given == "random" else int(given)
 
 
+IS_GIVEN = SEED_VARIABLE in os.environ
 SEED = _seed()
 LENGTH = float(os.environ.get(LENGTH_VARIABLE, "1"))
 AGAIN = f"{SEED_VARIABLE}={SEED} {LENGTH_VARIABLE}={LENGTH:g}"

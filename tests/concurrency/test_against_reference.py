@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.concurrency.comparison import Comparison
-from tests.dice import SEED, limit, times
+from tests.dice import IS_GIVEN, SEED, limit, times
 from tests.engines.base import Connection
 
 SETTINGS = settings(
     max_examples=times(30),
     deadline=None,
+    derandomize=not IS_GIVEN,
     database=None,
     suppress_health_check=list(HealthCheck),
 )
@@ -40,7 +41,6 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
     numbers = count()
     seen: Counter[str] = Counter()
 
-    @seed(SEED)
     @SETTINGS
     @given(steps=st.lists(st.integers(0, 2**32), min_size=80, max_size=100))
     def compare(steps: list[int]) -> None:
@@ -49,5 +49,6 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
             comparison.step(Random(f"{number} {place}"))
         comparison.compare_messages()
 
-    compare()
-    assert EVERYTHING - {what for what, times in seen.items() if times} == set()
+    (seed(SEED)(compare) if IS_GIVEN else compare)()
+    # What is rare may be missing among a few examples of a seed that was not chosen for them.
+    assert IS_GIVEN or EVERYTHING - {what for what, times in seen.items() if times} == set()
