@@ -8,6 +8,8 @@ from typing import Any, SupportsFloat
 
 from rowq.errors import InvalidArgument
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
 
 def check_argument(name: str, contract_type: str, value: Any) -> Any:
     """Return `value` in the one Python form of `contract_type`; None stays None.
@@ -21,7 +23,7 @@ def check_argument(name: str, contract_type: str, value: Any) -> Any:
 def json_text(name: str, value: Any) -> str:
     """Return `value` as compact JSON; raises InvalidArgument when it has no such form."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArgument(f"{name} is not a JSON value: {error}") from error
 

@@ -116,6 +116,7 @@ class AsyncOwnedSession(AsyncSession):
             except Exception as error:
                 if not self.engine.is_connection_lost(error):
                     raise
+                sent = sent and self.engine.was_sent(error)
                 await self.close()
                 self._give_up(routine, error, sent, time.monotonic() >= give_up_at)
                 delay = backoff.next()

@@ -115,6 +115,7 @@ class OwnedSession(Session):
             except Exception as error:
                 if not self.engine.is_connection_lost(error):
                     raise
+                sent = sent and self.engine.was_sent(error)
                 self.close()
                 self._give_up(routine, error, sent, time.monotonic() >= give_up_at)
                 delay = backoff.next()

@@ -1,14 +1,26 @@
 """What the client refuses before it sends anything, and in which form it sends the rest."""
 
+import json
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import rowq
-from rowq.arguments import check_argument
+from rowq.arguments import check_argument, json_text
+from rowq.engines import postgres
 
+# Strings of what looks like an escaped NUL, and of what is one.
+TRICKY = st.text(alphabet='\\u0\0a"é\n', max_size=12)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TRICKY,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TRICKY, inner, max_size=4),
+    max_leaves=8,
+)
 NEPAL = timezone(timedelta(hours=5, minutes=45))
 
 
@@ -72,3 +84,40 @@ def test_a_long_misfit_is_not_repeated_in_full() -> None:
     with pytest.raises(rowq.InvalidArgument) as refused:
         check_argument("x", "int32", "9" * 100_000)
     assert len(str(refused.value)) < 300
+
+
+@settings(max_examples=300)
+@given(JSON_VALUES)
+@example(r"\u0000")
+@example({"\0": 1})
+@example("\\\0")
+def test_json_is_compact_and_refused_for_postgres_only_where_it_holds_a_nul(value: Any) -> None:
+    text: str | None = None
+    with suppress(rowq.InvalidArgument):
+        text = json_text("data", value)
+    assert text == _plain(value)
+    if text is None:
+        return
+    sent: Any = None
+    with suppress(rowq.InvalidArgument):
+        sent = postgres._spell("headers", "json", [value])
+    assert sent == (None if _holds_nul(value) else f"[{text}]")
+
+
+def _plain(value: Any) -> str | None:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return None
+
+
+def _holds_nul(value: Any) -> bool:
+    match value:
+        case str():
+            return "\0" in value
+        case list():
+            return any(map(_holds_nul, value))
+        case dict():
+            return any(_holds_nul(one) for pair in value.items() for one in pair)
+        case _:
+            return False

@@ -13,6 +13,7 @@ from rowq.engines.sqlserver import ENGINE
 from rowq.engines.sqlserver_calls import call_of
 from rowq.engines.sqlserver_driver import value_of
 from rowq.engines.sqlserver_errors import fault_of, numbers_of, states_of, words_of
+from rowq.session import OwnedSession
 from tests.client import tds_listener as tds
 from tests.client.tds_listener import DRIVERS, TdsListener
 
@@ -270,3 +271,58 @@ def test_a_remedy_of_a_migration_comes_whole(connection: Any, listener: TdsListe
     with pytest.raises(pyodbc.Error) as met:
         value_of(connection, "select 1")
     assert fault_of(met.value) == text
+
+
+NOT_MENDED = f"{MICROSOFTS}The connection is broken and recovery is not possible. (0) (SQLExecute)"
+
+
+@pytest.fixture(params=DRIVERS)
+def session(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[OwnedSession]:
+    """Return a session by each driver that has made one call, and does not wait long."""
+    one = OwnedSession(listener.url(request.param), sleep=lambda _seconds: None)
+    _purge(one)
+    yield one
+    one.close()
+
+
+def _purge(session: OwnedSession) -> list[Any]:
+    """Make a call that must not be repeated once it was sent."""
+    arguments = dict.fromkeys(name for name, _ in call_of("purge_queue").parameters)
+    return session.call("purge_queue", arguments | {"queue_name": "orders"})
+
+
+def _fail_once(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+    """Let the next call fail as Microsoft's driver says it, before anything is sent."""
+    failures = [failure]
+    call = ENGINE.call
+
+    def failing(connection: Any, routine: str, arguments: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return call(connection, routine, arguments)
+
+    monkeypatch.setattr(ENGINE, "call", failing)
+    # That driver is trusted to look itself; FreeTDS would be asked to.
+    monkeypatch.setattr(ENGINE, "is_usable", lambda _connection: True)
+
+
+@pytest.mark.parametrize("state", ["IMC01", "IMC02", "IMC03", "IMC04"])
+def test_a_call_before_which_a_connection_could_not_be_mended_is_made_on_another(
+    session: OwnedSession, listener: TdsListener, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    logins, requests = len(listener.logins), len(listener.requests)
+    _fail_once(monkeypatch, error(f"[{state}] {NOT_MENDED}", "OperationalError"))
+    assert _purge(session) == []
+    assert len(listener.logins) == logins + 1
+    assert len(listener.requests) > requests
+
+
+@pytest.mark.parametrize("state", ["08S01", "IMC05", "IMC06"])
+def test_a_call_that_may_have_been_sent_is_not_made_again(
+    session: OwnedSession, listener: TdsListener, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    logins = len(listener.logins)
+    _fail_once(monkeypatch, error(f"[{state}] {NOT_MENDED}", "OperationalError"))
+    with pytest.raises(rowq.ConnectionLost, match="purge_queue: whether it took effect is unknown"):
+        _purge(session)
+    assert len(listener.logins) == logins

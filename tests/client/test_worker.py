@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rowq
+from rowq.worker.claim import LiveClaim
 from tests.client.proxy import relay
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
 
@@ -272,6 +273,16 @@ def test_a_message_in_a_workers_hands_is_a_plain_message_otherwise(
     assert isinstance(seen[0], rowq.Message)
     assert dataclasses.asdict(seen[0])["body"] == "0"
     assert pickle.loads(pickle.dumps(seen[0])).data == 0  # noqa: S301 - our own bytes
+
+
+def test_a_message_in_a_workers_hands_has_every_value_of_the_plain_one() -> None:
+    noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    later = noon + timedelta(seconds=1)
+    message = rowq.Message(1, 2, 3, "type", {"a": 4}, "body", b"bytes", noon, later, "error")
+    context = rowq.Worker("postgresql://host/db", "q", print)._context
+    held = LiveClaim(context, [message], 0.0, 30).messages[0]
+    assert dataclasses.asdict(held) == dataclasses.asdict(message)
+    assert not held.lost
 
 
 @pytest.mark.promise("P02", "P04")

@@ -78,6 +78,13 @@ class Engine(ABC):
     def is_connection_lost(self, error: Exception) -> bool:
         """Whether the error means that the connection is gone, or could not be made."""
 
+    def was_sent(self, error: Exception) -> bool:  # noqa: ARG002 - for those who know better
+        """Whether the call that ended with this loss of the connection may have taken effect.
+
+        False only where the driver says that it had not begun to send it.
+        """
+        return True
+
     @abstractmethod
     def is_passing(self, error: Exception) -> bool:
         """Whether the same call may succeed in a moment: lost connection, deadlock, full disk..."""

@@ -33,10 +33,11 @@ from rowq.engines.sqlserver_transactions import Transactions
 from rowq.engines.sqlserver_url import connection_string, default_driver, parse_url
 from rowq.errors import CannotConnect, EngineUnknown, Refused
 
-# The last ones are Microsoft's driver's, when it could not mend a connection.
-_STATES_GONE = {
-    *("08S01", "08001", "08003", "08007", "HYT01"),
-    *("IMC01", "IMC02", "IMC03", "IMC04", "IMC05", "IMC06"),
+# Microsoft's driver tried to mend an idle connection, before it sent the call, and could not.
+_STATES_NOT_MENDED = {"IMC01", "IMC02", "IMC03", "IMC04"}
+# IMC05 and IMC06: it did not try, and does not say when the connection broke.
+_STATES_GONE = _STATES_NOT_MENDED | {
+    *("08S01", "08001", "08003", "08007", "HYT01", "IMC05", "IMC06"),
 }
 _STATES_PASSING = {"40001", "HYT00"}
 
@@ -128,6 +129,11 @@ class SqlserverEngine(Engine):
             return False
         states, numbers = states_of(error), numbers_of(error)
         return bool(states & _STATES_GONE or numbers & CONNECTION_GONE or _was_closed(error))
+
+    def was_sent(self, error: Exception) -> bool:
+        if not isinstance(error, load_driver().Error):
+            return True
+        return not states_of(error) & _STATES_NOT_MENDED
 
     def is_passing(self, error: Exception) -> bool:
         if self.is_connection_lost(error):

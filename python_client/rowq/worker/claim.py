@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import fields
+from operator import attrgetter
 
 from rowq.errors import QueueNotFound, StaleClaim
 from rowq.messages import Message
@@ -15,6 +16,7 @@ from rowq.worker.stats import WorkerStats
 from rowq.worker.verdicts import apply_verdicts, count
 
 _FLUSH_SECONDS = 0.5
+_VALUES = attrgetter(*(field.name for field in fields(Message)))
 
 
 class HeldMessage(Message):
@@ -26,7 +28,7 @@ class HeldMessage(Message):
     @classmethod
     def of(cls, message: Message, claim: "LiveClaim") -> "HeldMessage":
         """Return `message` as one that knows its claim."""
-        held = cls(*(getattr(message, field.name) for field in fields(Message)))
+        held = cls(*_VALUES(message))
         object.__setattr__(held, "_claim", claim)
         return held
 

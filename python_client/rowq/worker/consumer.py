@@ -1,9 +1,8 @@
-"""One thread's loop: take a claim, work on it, wait when there is nothing."""
+"""One thread's loop: take a claim, work on it, wait with the others when there is nothing."""
 
 import time
 from contextlib import ExitStack
 
-from rowq.backoff import Backoff
 from rowq.queue import Queue
 from rowq.worker.claim import LiveClaim
 from rowq.worker.context import Context
@@ -11,6 +10,7 @@ from rowq.worker.handlers import Handler
 from rowq.worker.keeper import Keeper
 from rowq.worker.log import log
 from rowq.worker.plain import PlainWork
+from rowq.worker.polling import Turn
 from rowq.worker.transactional import TransactionalWork
 
 # A claim that was still uncommitted during one round's maintain is seen after the next round's.
@@ -27,32 +27,44 @@ class Consumer:
         self._context = context
         self._handler = handler
         self._keeper = keeper
+        self._turn = Turn(context.polling)
         self._queue_lease_seconds = 0
         self._look_again_at = 0.0
         self._worker_name = context.settings.name_of_thread(number)
 
     def run(self) -> None:
         """Work until stopped or, with drain, until nothing is left."""
-        settings = self._context.settings
-        idle = Backoff(settings.idle_min_seconds, settings.idle_max_seconds)
         with ExitStack() as stack:
-            session = self._context.session()
+            stack.callback(self._turn.pass_on)
+            session = self._context.session(on_loss=self._turn.pass_on)
             session.open()
             self._queue = stack.enter_context(Queue(session))
             work = self._work(stack)
-            empty_rounds = 0
-            while not self._context.stopping.is_set():
-                if claim := self._take():
-                    idle.reset()
-                    empty_rounds = 0
-                    with self._keeper.watching(claim):
-                        work.do(claim)
-                    continue
-                if settings.drain:
-                    empty_rounds = empty_rounds + 1 if self._is_drained() else 0
-                    if empty_rounds == _EMPTY_ROUNDS:
-                        return
-                self._context.stopping.wait(idle.next())
+            while claim := self._next():
+                with self._keeper.watching(claim):
+                    work.do(claim)
+
+    def _next(self) -> LiveClaim | None:
+        """Return the next claim, as soon as there is one; None when stopped or drained."""
+        if self._context.stopping.is_set():
+            return None
+        if not (claim := self._take()):
+            return self._poll()
+        if len(claim.messages) == self._context.settings.batch_size:
+            self._context.polling.hurry()
+        return claim
+
+    def _poll(self) -> LiveClaim | None:
+        empty_rounds = 0
+        while self._turn.wait():
+            if claim := self._take():
+                self._turn.pass_on()
+                return claim
+            if self._context.settings.drain:
+                empty_rounds = empty_rounds + 1 if self._is_drained() else 0
+                if empty_rounds == _EMPTY_ROUNDS:
+                    self._context.polling.end()
+        return None
 
     def _work(self, stack: ExitStack) -> PlainWork | TransactionalWork:
         if not self._context.settings.transactional:

@@ -10,6 +10,7 @@ from rowq.engines import engine_for_url
 from rowq.errors import ConnectionLost, RowqError
 from rowq.session import OwnedSession
 from rowq.worker.log import log
+from rowq.worker.polling import Polling
 from rowq.worker.settings import Settings
 from rowq.worker.stats import Counter
 
@@ -27,6 +28,7 @@ class Context:
         self.settings = settings
         self.engine = engine_for_url(settings.url)
         self.counter = Counter()
+        self.polling = Polling(settings.idle_min_seconds, settings.idle_max_seconds)
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
         self._give_up_at = float("inf")
@@ -36,6 +38,7 @@ class Context:
         if not self.stopping.is_set():
             self._give_up_at = time.monotonic() + _GRACE_SECONDS
             self.stopping.set()
+            self.polling.end()
 
     def fail(self, error: BaseException) -> None:
         """Stop because of `error`, without waiting for the database; the first one counts."""
@@ -44,11 +47,17 @@ class Context:
         self.stop()
         self._give_up_at = time.monotonic()
 
-    def session(self) -> OwnedSession:
-        """Return a session, not yet open, that reconnects for as long as this worker lives."""
-        return OwnedSession(
-            self.settings.url, reconnect_seconds=float("inf"), sleep=self.sleep_or_give_up
-        )
+    def session(self, on_loss: Callable[[], None] = lambda: None) -> OwnedSession:
+        """Return a session, not yet open, that reconnects for as long as this worker lives.
+
+        `on_loss` is called before every pause between two attempts to reconnect.
+        """
+
+        def sleep(seconds: float) -> None:
+            on_loss()
+            self.sleep_or_give_up(seconds)
+
+        return OwnedSession(self.settings.url, reconnect_seconds=float("inf"), sleep=sleep)
 
     def sleep_or_give_up(self, seconds: float) -> None:
         """Wait, shorter when stopping; raises ConnectionLost when stopping takes too long."""

@@ -43,7 +43,7 @@ class Worker:
         drain: bool = False,
         worker_name: str | None = None,
         idle_min_seconds: float = 0.05,
-        idle_max_seconds: float = 2.0,
+        idle_max_seconds: float = 0.25,
         maintain_seconds: float = 1.0,
         on_progress: OnProgress | None = None,
     ) -> None:
@@ -58,7 +58,10 @@ class Worker:
         transactional       handler and completion share one transaction per claim
         drain               end when nothing is ready, due or in any worker's hands
         worker_name         shown with the claims; None: host and process id
-        idle_min_seconds    first pause when there is nothing; doubles up to idle_max_seconds
+        idle_min_seconds    when there is nothing, one idle thread of each process asks again after
+                            this pause, the others wait for it
+        idle_max_seconds    the pause doubles up to this: for so long at most, and a query, does a
+                            message wait for an idle worker
         maintain_seconds    how often housekeeping is called; 0: never
         on_progress         called several times a second with the WorkerStats so far
 

@@ -1,0 +1,100 @@
+"""Who of a worker's idle threads asks the database for messages: one at a time.
+
+The others wait until it has found some. So an idle process costs the same few queries whatever its
+threads, and a burst wakes one thread after the other, each by the one before it.
+"""
+
+import threading
+import time
+
+from rowq.backoff import Backoff
+
+# Who has waited so long for an answer has lost its connection perhaps: another one asks meanwhile.
+_STUCK_SECONDS = 5.0
+
+
+class Polling:
+    """What the threads of one process share; whoever calls `Turn.wait` is idle.
+
+    While any thread is idle, one of them polls: whoever stops polling wakes the next.
+    """
+
+    def __init__(self, first_seconds: float, longest_seconds: float) -> None:
+        """Pause between two questions for `first_seconds`, doubling up to `longest_seconds`."""
+        # Reentrant, so that a signal's handler may call end() wherever it interrupts.
+        lock = threading.RLock()
+        self._free = threading.Condition(lock)
+        self._due = threading.Condition(lock)
+        self._pauses = Backoff(first_seconds, longest_seconds)
+        self._poller: Turn | None = None
+        self._waiting = 0
+        self._at_once = False
+        self._ended = False
+
+    def hurry(self) -> None:
+        """Let the one that polls ask now: there is likely to be more."""
+        with self._due:
+            self._pauses.reset()
+            self._at_once = self._at_once or self._poller is not None
+            self._due.notify()
+
+    def end(self) -> None:
+        """Wake every idle thread for good."""
+        with self._free:
+            self._ended = True
+            self._due.notify_all()
+            self._free.notify_all()
+
+    def _pass_on(self, turn: "Turn") -> None:
+        with self._free:
+            if self._poller is not turn:
+                return
+            self._poller = None
+            self._pauses.reset()
+            self._at_once = self._waiting > 0
+            self._free.notify()
+
+    def _wait(self, turn: "Turn") -> bool:
+        with self._free:
+            turn.asked_at = None
+            while not self._ended and self._poller is not turn:
+                self._take_over(turn)
+            if not (self._ended or self._at_once):
+                self._due.wait_for(lambda: self._ended or self._at_once, self._pauses.next())
+            self._at_once = False
+            turn.asked_at = time.monotonic()
+            return not self._ended
+
+    def _take_over(self, turn: "Turn") -> None:
+        """Make `turn` the one that polls, or wait for a change."""
+        patience = self._poller.patience() if self._poller else 0.0
+        if patience > 0:
+            self._waiting += 1
+            self._free.wait(patience)
+            self._waiting -= 1
+            return
+        self._at_once = self._at_once or self._poller is not None
+        self._poller = turn
+
+
+class Turn:
+    """One thread's part in it."""
+
+    def __init__(self, polling: Polling) -> None:
+        """Take part, not idle yet."""
+        self._polling = polling
+        self.asked_at: float | None = None
+
+    def wait(self) -> bool:
+        """Be idle until it is this thread's turn to ask; return False at the end of all polling."""
+        return self._polling._wait(self)
+
+    def pass_on(self) -> None:
+        """Stop polling, and wake the next idle thread to ask at once; else nothing."""
+        self._polling._pass_on(self)
+
+    def patience(self) -> float:
+        """Return for how many seconds more the others leave the polling to this one."""
+        if self.asked_at is None:
+            return _STUCK_SECONDS
+        return self.asked_at + _STUCK_SECONDS - time.monotonic()

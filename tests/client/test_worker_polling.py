@@ -1,0 +1,335 @@
+"""Which idle thread of a worker asks the database, and what wakes the others."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.engines import engine_for_url
+from rowq.errors import CannotConnect
+from rowq.worker import polling
+from rowq.worker.polling import Polling, Turn
+from tests.engines.base import Connection, wait_until
+
+HOUR = 3600.0
+
+
+class Idle:
+    """Threads that wait for their turn once, tell whose it is, and pass it on after `go`."""
+
+    def __init__(self, shared: Polling, count: int) -> None:
+        self.asked: list[int] = []
+        self.go = threading.Semaphore(0)
+        self.threads = [
+            threading.Thread(target=self._run, args=(shared, number), daemon=True)
+            for number in range(count)
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def _run(self, shared: Polling, number: int) -> None:
+        turn = Turn(shared)
+        if turn.wait():
+            self.asked.append(number)
+            self.go.acquire()
+            turn.pass_on()
+
+
+def all_idle(shared: Polling, count: int) -> None:
+    """Wait until one thread polls and the others wait for it."""
+
+    def idle_now() -> bool:
+        return shared._poller is not None and shared._waiting == count - 1
+
+    wait_until(idle_now, "all threads are idle")
+
+
+@contextmanager
+def idle(shared: Polling, count: int) -> Iterator[Idle]:
+    threads = Idle(shared, count)
+    try:
+        all_idle(shared, count)
+        yield threads
+    finally:
+        shared.end()
+        for _ in threads.threads:
+            threads.go.release()
+        for thread in threads.threads:
+            thread.join(30)
+    assert not any(thread.is_alive() for thread in threads.threads)
+
+
+def test_the_end_wakes_every_thread_from_the_longest_pause() -> None:
+    with idle(Polling(HOUR, HOUR), 20) as threads:
+        assert threads.asked == []
+
+
+def test_one_that_found_something_wakes_the_next_and_so_on_through_all() -> None:
+    shared = Polling(HOUR, HOUR)
+    with idle(shared, 5) as threads:
+        shared.hurry()
+        for _ in range(5):
+            threads.go.release()
+        wait_until(lambda: len(threads.asked) == 5, "each has asked")
+        assert sorted(threads.asked) == list(range(5))
+
+
+def test_nobody_asks_while_another_one_does() -> None:
+    shared = Polling(0.001, 0.001)
+    with idle(shared, 10) as threads:
+        wait_until(lambda: len(threads.asked) == 1, "one asks")
+        wait_until(lambda: shared._waiting == 9, "the others wait")
+        assert len(threads.asked) == 1
+
+
+def test_a_word_that_comes_while_one_asks_makes_it_ask_again_at_once() -> None:
+    shared = Polling(HOUR, HOUR)
+    turn = Turn(shared)
+    answers: list[bool] = []
+
+    def ask_twice() -> None:
+        answers.append(turn.wait())
+        shared.hurry()
+        answers.append(turn.wait())
+
+    thread = threading.Thread(target=ask_twice, daemon=True)
+    thread.start()
+    wait_until(lambda: shared._poller is turn, "it is the one that polls")
+    shared.hurry()
+    thread.join(30)
+    assert answers == [True, True]
+
+
+def test_one_that_has_no_answer_for_long_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polling, "_STUCK_SECONDS", 0.2)
+    with idle(Polling(0.001, 0.001), 3) as threads:
+        wait_until(lambda: len(threads.asked) == 3, "each asks while those before hang")
+        assert sorted(threads.asked) == [0, 1, 2]
+
+
+class Calls:
+    """Counts what workers dequeue through an engine, and by which thread; may stand in its way."""
+
+    def __init__(self, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = engine_for_url(database_url)
+        self.asking: list[threading.Thread] = []
+        self.before: Callable[[], None] = lambda: None
+        self.before_connect: Callable[[], None] = lambda: None
+        call, connect = engine.call, engine.connect
+
+        def counted(connection: Any, routine: str, arguments: Any) -> Any:
+            if routine == "dequeue_fast" and threading.current_thread().name == "rowq-consumer":
+                self.asking.append(threading.current_thread())
+                self.before()
+            return call(connection, routine, arguments)
+
+        def reconnect(url: str) -> Any:
+            self.before_connect()
+            return connect(url)
+
+        monkeypatch.setattr(engine, "call", counted)
+        monkeypatch.setattr(engine, "connect", reconnect)
+
+
+@pytest.fixture
+def calls(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Calls:
+    return Calls(database_url, monkeypatch)
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name, lease_seconds=60)
+    return queue
+
+
+@contextmanager
+def working(worker: rowq.Worker) -> Iterator[Polling]:
+    """Run the worker in a thread, from the moment when all its threads are idle."""
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    shared = worker._context.polling
+    try:
+        all_idle(shared, worker._context.settings.threads)
+        yield shared
+    finally:
+        worker.stop()
+        thread.join(60)
+    assert not thread.is_alive()
+    assert worker._context.failure is None
+
+
+def test_twenty_idle_threads_ask_as_seldom_as_one(
+    database_url: str, queue: rowq.Queue, queue_name: str, calls: Calls
+) -> None:
+    assert queue.peek(queue_name) == []
+    with working(rowq.Worker(database_url, queue_name, print, threads=20)):
+        # Twenty of the start; then pauses that grow to 0.125 s and more.
+        wait_until(lambda: len(calls.asking) >= 24, "the pauses are long")
+        began_at, before = time.monotonic(), len(calls.asking)
+        wait_until(lambda: len(calls.asking) >= before + 16, "it goes on asking")
+        asked, seconds = len(calls.asking) - before, time.monotonic() - began_at
+        asking = calls.asking[before:]
+    assert asked / seconds < 12
+    assert len(set(asking)) == 1
+
+
+def test_a_message_that_comes_to_an_idle_worker_is_begun_within_the_longest_pause(
+    database_url: str, queue: rowq.Queue, queue_name: str, calls: Calls
+) -> None:
+    begun = threading.Event()
+    worker = rowq.Worker(
+        database_url, queue_name, lambda _message: begun.set(), threads=5, idle_max_seconds=0.25
+    )
+    with working(worker):
+        wait_until(lambda: len(calls.asking) >= 10, "the pauses are long")
+        queue.enqueue(queue_name, 1)
+        committed_at, before = time.monotonic(), len(calls.asking)
+        assert begun.wait(30)
+        asked, seconds = len(calls.asking) - before, time.monotonic() - committed_at
+    # The next question finds it, perhaps after one that was on its way.
+    assert asked <= 3
+    assert seconds < 2
+
+
+@pytest.mark.parametrize("batch_size", [1, 10])
+def test_a_burst_is_worked_on_by_every_thread(
+    database_url: str, queue: rowq.Queue, queue_name: str, batch_size: int
+) -> None:
+    together = threading.Barrier(5)
+    seen: list[int] = []
+
+    def handler(messages: list[rowq.Message]) -> None:
+        if len(seen) < 5 * batch_size:
+            together.wait(60)
+        seen.extend(message.data for message in messages)
+
+    worker = rowq.Worker(
+        database_url,
+        queue_name,
+        handler,
+        per="batch",
+        threads=5,
+        batch_size=batch_size,
+        idle_min_seconds=HOUR,
+        idle_max_seconds=HOUR,
+    )
+    with working(worker) as shared:
+        queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(100)])
+        shared.hurry()
+        wait_until(lambda: worker.stats.processed == 100, "all of it is done", 60)
+    assert sorted(seen) == list(range(100))
+
+
+def test_one_that_cannot_connect_again_leaves_the_polling_to_another(
+    database_url: str, queue: rowq.Queue, queue_name: str, calls: Calls
+) -> None:
+    broken: list[threading.Thread] = []
+    seen: list[threading.Thread] = []
+
+    def break_once() -> None:
+        if not broken:
+            broken.append(threading.current_thread())
+            raise CannotConnect("the connection is gone")
+
+    def stay_broken() -> None:
+        if threading.current_thread() in broken:
+            raise CannotConnect("still away")
+
+    worker = rowq.Worker(
+        database_url,
+        queue_name,
+        lambda _message: seen.append(threading.current_thread()),
+        threads=3,
+    )
+    with working(worker):
+        calls.before_connect = stay_broken
+        calls.before = break_once
+        wait_until(lambda: bool(broken), "one loses its connection")
+        queue.enqueue(queue_name, 1)
+        wait_until(lambda: bool(seen), "another one has the message")
+        calls.before_connect = lambda: None
+    assert seen[0] not in broken
+
+
+def test_one_whose_question_hangs_leaves_the_polling_to_another(
+    database_url: str,
+    queue: rowq.Queue,
+    queue_name: str,
+    calls: Calls,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(polling, "_STUCK_SECONDS", 0.2)
+    hanging: list[threading.Thread] = []
+    seen: list[threading.Thread] = []
+    answered = threading.Event()
+
+    def hang_once() -> None:
+        if not hanging:
+            hanging.append(threading.current_thread())
+            answered.wait(60)
+
+    worker = rowq.Worker(
+        database_url,
+        queue_name,
+        lambda _message: seen.append(threading.current_thread()),
+        threads=3,
+    )
+    with working(worker):
+        calls.before = hang_once
+        wait_until(lambda: bool(hanging), "one has no answer")
+        queue.enqueue(queue_name, 1)
+        wait_until(lambda: bool(seen), "another one has the message")
+        answered.set()
+    assert seen[0] not in hanging
+
+
+def test_one_that_raises_ends_the_worker_and_every_idle_thread(
+    database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    dropped = threading.Event()
+
+    def on_progress(_stats: rowq.WorkerStats) -> None:
+        if worker._context.polling._waiting == 4 and not dropped.is_set():
+            queue.drop_queue(queue_name)
+            dropped.set()
+            worker._context.polling.hurry()
+
+    worker = rowq.Worker(
+        database_url,
+        queue_name,
+        print,
+        threads=5,
+        maintain_seconds=0,
+        idle_min_seconds=HOUR,
+        idle_max_seconds=HOUR,
+        on_progress=on_progress,
+    )
+    with pytest.raises(rowq.WorkerFailed, match="RQ701"):
+        worker.run()
+
+
+def test_draining_by_many_threads_ends_for_all_of_them_at_once(
+    database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(100)])
+    worker = rowq.Worker(
+        database_url, queue_name, lambda _message: None, threads=20, batch_size=3, drain=True
+    )
+    assert worker.run().processed == 100
+
+
+def test_a_queue_that_is_resumed_is_worked_on_again(
+    database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    queue.pause_queue(queue_name)
+    queue.enqueue(queue_name, 1)
+    worker = rowq.Worker(database_url, queue_name, lambda _message: None, threads=3)
+    with working(worker):
+        assert worker.stats.processed == 0
+        queue.resume_queue(queue_name)
+        wait_until(lambda: worker.stats.processed == 1, "the message is handled")
