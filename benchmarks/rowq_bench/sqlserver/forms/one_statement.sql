@@ -1,10 +1,11 @@
 -- The same two tables. One statement takes rows that nobody has locked, marks them and returns them
--- with their bodies; as in the document, in no order and without `rowlock`.
+-- with their bodies; as in the document, in no order and without `rowlock`. `readcommittedlock` is for
+-- databases with row versions, as those of this experiment are.
 
 -- name: install
 create table dbo.queue_meta (
     queue_id        int identity not null constraint queue_meta_pk primary key clustered,
-    queue_date_time datetime not null default getdate(),
+    queue_date_time datetime not null default sysutcdatetime(),
     title           nvarchar(255) not null,
     status          int not null default 0
 );
@@ -24,7 +25,7 @@ begin
     update top (@batch_size) m
     set status = 1
     output inserted.queue_id, d.text_data, inserted.queue_date_time, inserted.title
-    from dbo.queue_meta m with (updlock, readpast)
+    from dbo.queue_meta m with (updlock, readpast, readcommittedlock)
     inner join dbo.queue_data d on d.queue_id = m.queue_id
     where m.status = 0;
 end

@@ -4,7 +4,7 @@
 -- name: install
 create table dbo.queue_slow (
     queue_id        int identity not null,
-    queue_date_time datetime not null default getdate(),
+    queue_date_time datetime not null default sysutcdatetime(),
     title           nvarchar(255) not null,
     status          int not null default 0,
     text_data       nvarchar(max) not null
