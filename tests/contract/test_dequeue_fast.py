@@ -265,7 +265,7 @@ def test_a_workers_name_is_kept(connection: Connection, queue: str, worker_name:
     [message_id] = send(connection, queue, "a")
     take_one(connection, queue, worker_name=worker_name)
     row = one(connection, "get_message", queue_name=queue, message_id=message_id)
-    assert row.worker_name == worker_name
+    assert row.worker_name == dialect_of(connection).short_text(worker_name)
 
 
 @pytest.mark.promise("P15")
