@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ BEGAN_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 def report_of(outcome: str, server: object) -> Any:
     """Return what the hook makes of a test's report."""
-    item: Any = SimpleNamespace(funcargs={"server": server})
+    item: Any = SimpleNamespace(funcargs={"server": server}, path=Path(__file__))
     call: Any = SimpleNamespace(start=BEGAN_AT.timestamp())
     report: Any = SimpleNamespace(failed=outcome == "failed", sections=[])
     made = plugin.pytest_runtest_makereport(item, call)
