@@ -1,6 +1,6 @@
 -- The same two tables. One statement takes rows that nobody has locked, marks them and returns them
--- with their bodies; as in the document, in no order and without `rowlock`. `readcommittedlock` is for
--- databases with row versions, as those of this experiment are.
+-- with their bodies; as in the document, in no order and without `rowlock`. `readcommittedlock` is
+-- for databases with row versions, as those of this experiment are.
 
 -- name: install
 create table dbo.queue_meta (
