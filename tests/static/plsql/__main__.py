@@ -1,9 +1,14 @@
-"""Check files of PL/SQL, all of sql/oracle by default: python -m tests.static.plsql [FILES]."""
+"""Check files of PL/SQL: python -m tests.static.plsql [FILES].
+
+Without files it is all of sql/oracle, the script of `rowq sql` and the statements of the tests, and
+accepted.txt, what the grammar need not read again, is written anew.
+"""
 
 import argparse
 import sys
 from pathlib import Path
 
+from tests.static import test_oracle_script, test_oracle_tests
 from tests.static.plsql import gate, tools
 
 
@@ -19,11 +24,14 @@ def main() -> int:
     if reason := tools.missing():
         print(reason, file=sys.stderr)
         return 2
-    asked = [gate.script(path) for path in options.files] or gate.product()
+    others = (*test_oracle_tests.statements(), *test_oracle_script.scripts())
+    asked = [gate.script(path) for path in options.files] or [*gate.product(), *others]
     problems = gate.check(asked)
+    if not options.files:
+        gate.remember(asked)
     for problem in problems:
         print(problem)
-    print(f"{len(asked)} file(s), {len(problems)} problem(s)")
+    print(f"{len(asked)} script(s), {len(problems)} problem(s)")
     return 1 if problems else 0
 
 

@@ -2,7 +2,8 @@
 
 A file of `routines`, `internal` or `helpers` holds one subprogram as it stands in the package body,
 so it is parsed inside of one. Any other file is a script of units that end with a line of `/`. The
-grammar takes its time, so what it has accepted once is remembered beside it and not parsed again.
+grammar takes its time, minutes for all files, so what it has accepted is remembered and not parsed
+again: beside it, and as accepted.txt in the repository. Whatever has changed since is parsed.
 """
 
 import hashlib
@@ -19,6 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent.parent
 SOURCES = ROOT / "sql" / "oracle"
 
 _ACCEPTED = tools.FOLDER / "accepted.json"
+_REMEMBERED = Path(__file__).with_name("accepted.txt")
+"""SHA-256 of units and parser, one a line."""
+
 _BODY = "create or replace package body rowq as "
 _SUBPROGRAM = re.compile(r"(?:--[^\n]*\n)*(?:procedure|function|type|subtype)\b")
 _CLIENT = re.compile(r"(?:@@?|set|whenever|prompt|define|undefine|exit|show|column|spool)\b.*")
@@ -96,11 +100,19 @@ def check(scripts: Iterable[Script]) -> list[Problem]:
 
 def _accepted() -> set[str]:
     """Return the digests of what the grammar has accepted before."""
-    return set(json.loads(_ACCEPTED.read_text(encoding="utf-8"))) if _ACCEPTED.exists() else set()
+    here = json.loads(_ACCEPTED.read_text(encoding="utf-8")) if _ACCEPTED.exists() else []
+    return {*here, *_REMEMBERED.read_text(encoding="utf-8").split()}
+
+
+def remember(scripts: Iterable[Script]) -> None:
+    """Write accepted.txt: what the grammar has accepted of these, and nothing else."""
+    units = {_digest(text) for one in scripts for text in units_of(one.text)}
+    _REMEMBERED.write_text("".join(f"{one}\n" for one in sorted(units & _accepted())), "utf-8")
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode() + tools.PARSER.read_bytes()).hexdigest()
+    parser = tools.PARSER.read_bytes() + tools.PACKAGES.read_bytes()
+    return hashlib.sha256(text.encode() + parser).hexdigest()
 
 
 def is_client(line: str) -> bool:

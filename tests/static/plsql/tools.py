@@ -15,7 +15,7 @@ PARSER = Path(__file__).with_name("parse.mjs")
 FETCH = "python -m tests.static.plsql --fetch"
 """What sets the gate up."""
 
-_PACKAGES = Path(__file__).with_name("package.json")
+PACKAGES = Path(__file__).with_name("package.json")
 _GRAMMAR = FOLDER / "node_modules" / "@griffithswaite" / "ts-plsql-parser"
 
 
@@ -36,6 +36,6 @@ def fetch() -> None:
     """
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
-    shutil.copy(_PACKAGES, FOLDER)
+    shutil.copy(PACKAGES, FOLDER)
     quiet = ("--no-audit", "--no-fund", "--loglevel=error")
     subprocess.run(["npm", "install", *quiet, "--prefix", str(FOLDER)], check=True)
