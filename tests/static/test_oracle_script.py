@@ -67,7 +67,7 @@ def test_packages_are_compared_with_what_the_catalog_shows() -> None:
 
 
 def scripts() -> list[Script]:
-    """Return the units of the script but the packages, which are in files of their own, and long."""
+    """Return the units of the script; the packages are in files of their own, and long."""
     return [
         Script(str(place), f"{unit}\n/\n")
         for place, unit in enumerate(UNITS)
