@@ -40,6 +40,10 @@ def written(bin_dir: Path, connection: psycopg.Connection, start: str, end: str)
     """
     row = connection.execute("show data_directory").fetchone()
     assert row is not None
+    # Commits that did not wait for the disk may not be in the file yet; one that waits brings them.
+    with connection.transaction():
+        connection.execute("set local synchronous_commit = on")
+        connection.execute("select pg_logical_emit_message(true, 'rowq_bench', '')")
     command = [str(bin_dir / "pg_waldump"), "--path", f"{row[0]}/pg_wal", "-s", start, "-e", end]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return add_up(done.stdout.splitlines(), _relations(connection))
