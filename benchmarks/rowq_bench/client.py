@@ -7,20 +7,20 @@ its libpq calls cost microseconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
+from benchmarks.rowq_bench.closing import Closing
 from benchmarks.rowq_bench.host import cpu_seconds
 from benchmarks.rowq_bench.statements import Statements
 
 _GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
 
-class Client:
+class Client(Closing):
     """A session with a system's statements prepared, each call its own transaction.
 
     url: of the database. statements: the system's. queue: the queue's name.
@@ -36,15 +36,8 @@ class Client:
             self._prepare(name, getattr(statements, name))
         self._prepare("maintain", statements.maintain)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the session."""
         self.connection.close()
 
     @property

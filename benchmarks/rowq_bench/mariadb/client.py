@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import rowq
+from benchmarks.rowq_bench.closing import Closing
 from benchmarks.rowq_bench.mariadb.wire import Connection, Row, WireError
 from benchmarks.rowq_bench.statements import LEASE_SECONDS, body
 
@@ -22,7 +23,7 @@ _Answer = TypeVar("_Answer")
 Rows = list[Row]
 
 
-class Client:
+class Client(Closing):
     """A session of one system, in autocommit; the systems below say what it runs.
 
     A statement that ends in a deadlock or a lock timeout is counted and tried again.
@@ -33,15 +34,8 @@ class Client:
         self._connection = Connection(url)
         self._deadlocks = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the session."""
         self._connection.close()
 
     @property
@@ -59,13 +53,13 @@ class Client:
         """Nothing: no scenario of these clients asks for it."""
         return ()
 
+    @abstractmethod
     def create(self) -> None:
         """Create the queue."""
-        raise NotImplementedError
 
+    @abstractmethod
     def enqueue(self, body: bytes) -> None:
         """Add one message."""
-        raise NotImplementedError
 
     def fill(self, count: int) -> None:
         """Add many messages, in chunks."""
@@ -88,14 +82,17 @@ class Client:
     def settle(self) -> None:
         """Do what an administrator would do after filling the queue."""
 
+    @abstractmethod
     def _add(self, count: int) -> None:
-        raise NotImplementedError
+        """Add so many messages."""
 
+    @abstractmethod
     def _take(self, batch: int) -> Rows:
-        raise NotImplementedError
+        """Take up to so many messages."""
 
+    @abstractmethod
     def _finish(self, taken: Rows) -> None:
-        raise NotImplementedError
+        """Finish what was taken."""
 
     def _run(self, statement: str) -> Rows:
         """Run a statement; return the rows of its first result."""

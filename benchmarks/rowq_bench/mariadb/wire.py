@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 from functools import cache
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from benchmarks.rowq_bench.closing import Closing
 from rowq.engines.mysql_url import connection_parameters
 
 _LIBRARY = "libmariadb.so.3"
@@ -30,7 +30,7 @@ class WireError(RuntimeError):
         self.number = number
 
 
-class Connection:
+class Connection(Closing):
     """An open session in autocommit. url: of the server, without TLS.
 
     affected: how many rows the last statement changed.
@@ -51,17 +51,6 @@ class Connection:
             self._handle, *words, parts["port"], None, multi_results
         ):
             raise self._error()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the session."""

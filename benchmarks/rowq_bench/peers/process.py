@@ -12,9 +12,9 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from benchmarks.rowq_bench.closing import Closing
 from benchmarks.rowq_bench.host import cpu_seconds
 from benchmarks.rowq_bench.peers.peer import Peer
 
@@ -27,7 +27,7 @@ class ProgramError(RuntimeError):
     """A program failed, or did not keep the protocol; the text says how."""
 
 
-class Program:
+class Program(Closing):
     """One process of a peer, started at once and killed on leaving if it is still there.
 
     config: what is sent to it besides its role.
@@ -54,15 +54,8 @@ class Program:
         self._reader.start()
         self._send({"role": role} | config)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Kill the process if it is still there."""
         if self._process.returncode is None:
             # Not by Popen.kill: that would reap the process if it has ended.
             os.kill(self._process.pid, signal.SIGKILL)

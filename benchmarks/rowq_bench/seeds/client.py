@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
+from benchmarks.rowq_bench.closing import Closing
 from benchmarks.rowq_bench.seeds.bodies import Bodies
 from benchmarks.rowq_bench.seeds.dialects import Dialect
 from benchmarks.rowq_bench.seeds.sections import read_sections
@@ -20,7 +20,7 @@ _Answer = TypeVar("_Answer")
 Rows = list[Row]
 
 
-class SqlClient:
+class SqlClient(Closing):
     """A session of one form.
 
     path: its SQL file. url: of its database. body_bytes: greatest length of the bodies of `fill`.
@@ -36,16 +36,9 @@ class SqlClient:
         self.optional("session")
         self._chunk = min(_MOST, max(1, 2 * _CHUNK_BYTES // body_bytes))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.session.__exit__(kind, error, traceback)
+    def close(self) -> None:
+        """Close the session."""
+        self.session.close()
 
     @property
     def server_cpu(self) -> float:

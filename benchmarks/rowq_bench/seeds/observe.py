@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from benchmarks.rowq_bench.closing import Closing
 from benchmarks.rowq_bench.host import cpu_seconds
 from benchmarks.rowq_bench.seeds.session import MariadbSession, PostgresSession, Session
 
@@ -103,7 +104,7 @@ class Observer(Protocol):
         """Return how many rows an open transaction has locked."""
 
 
-class PostgresObserver:
+class PostgresObserver(Closing):
     """Counters of one database. Lock waits are those that a look found: distinct by their start."""
 
     def __init__(self, url: str) -> None:
@@ -111,16 +112,9 @@ class PostgresObserver:
         self._waits: dict[tuple[bytes | None, bytes | None], float] = {}
         self._there = self._others()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._session.__exit__(kind, error, traceback)
+    def close(self) -> None:
+        """Close the session."""
+        self._session.close()
 
     def counts(self, session: Session | None = None) -> Counts:
         """Read the counters. Reads are those of the database's tables, indexes and sequences."""
@@ -167,22 +161,15 @@ class PostgresObserver:
         return locked
 
 
-class MariadbObserver:
+class MariadbObserver(Closing):
     """Counters of the whole server, and of InnoDB's list of transactions."""
 
     def __init__(self, url: str) -> None:
         self._session = MariadbSession(url)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._session.__exit__(kind, error, traceback)
+    def close(self) -> None:
+        """Close the session."""
+        self._session.close()
 
     def counts(self, session: Session | None = None) -> Counts:  # noqa: ARG002
         """Read the counters. Reads are requests to the buffer pool, those of purge included."""

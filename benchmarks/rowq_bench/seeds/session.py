@@ -13,6 +13,7 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 from pymysql.constants import CLIENT
 
+from benchmarks.rowq_bench.closing import Closing
 from benchmarks.rowq_bench.host import cpu_seconds
 from benchmarks.rowq_bench.mariadb.wire import Connection, WireError
 from rowq.engines.mysql_url import connection_parameters
@@ -44,6 +45,9 @@ class Session(Protocol):
     ) -> None:
         """Close the session."""
 
+    def close(self) -> None:
+        """Close the session, as leaving a `with` does."""
+
     @property
     def backend(self) -> int:
         """The server's number of the session."""
@@ -63,7 +67,7 @@ class Session(Protocol):
         """Run any number of statements."""
 
 
-class PostgresSession:
+class PostgresSession(Closing):
     """A session through libpq; each statement is prepared when it is first run."""
 
     def __init__(self, url: str) -> None:
@@ -71,15 +75,8 @@ class PostgresSession:
         self._prepared: dict[str, tuple[bytes, list[str]]] = {}
         self.affected = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the session."""
         self.connection.close()
 
     @property
@@ -124,7 +121,7 @@ class PostgresSession:
         return result
 
 
-class MariadbSession:
+class MariadbSession(Closing):
     """A session through libmariadb; values are written into the text."""
 
     def __init__(self, url: str) -> None:
@@ -133,15 +130,8 @@ class MariadbSession:
         ((number,),) = self._connection.run(b"select connection_id()")
         self.backend = int(number or 0)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the session."""
         self._connection.close()
 
     @property

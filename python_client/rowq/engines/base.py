@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
-from rowq.errors import Refused
+from rowq.errors import EngineUnknown, Refused
 
 Row = tuple[Any, ...]
 """One row of a result: the contract's columns in order, in the contract's Python types."""
@@ -88,3 +88,32 @@ class Engine(ABC):
     @abstractmethod
     def is_passing(self, error: Exception) -> bool:
         """Whether the same call may succeed in a moment: lost connection, deadlock, full disk..."""
+
+
+class SynchronousEngine(Engine):
+    """An engine whose driver has no asynchronous connection that rowq uses."""
+
+    product: ClassVar[str]
+    """What the engine is called in errors."""
+
+    async def connect_async(self, url: str) -> Any:  # noqa: ARG002 - said for every URL
+        """Raise EngineUnknown."""
+        self._refuse()
+
+    async def call_async(
+        self,
+        connection: Any,  # noqa: ARG002 - there is none
+        routine: str,  # noqa: ARG002
+        arguments: Mapping[str, Any],  # noqa: ARG002
+    ) -> list[Row]:
+        """Raise EngineUnknown."""
+        self._refuse()
+
+    async def close_async(self, connection: Any) -> None:
+        """As close."""
+        self.close(connection)
+
+    def _refuse(self) -> NoReturn:
+        raise EngineUnknown(
+            f"AsyncQueue does not serve {self.product}: use rowq.connect, in a thread if need be"
+        )

@@ -8,25 +8,30 @@ refusal is known by the number that its text begins with.
 # ruff: noqa: D102 - the methods are described in base.py
 
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from itertools import count
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
-from rowq.arguments import check_argument
-from rowq.contract import load_contract
-from rowq.engines.base import Engine, Row
+from rowq.engines.base import Row, SynchronousEngine
+from rowq.engines.calls import (
+    READERS,
+    Readers,
+    check_finite,
+    encoded,
+    inputs_of,
+    read_rows,
+    readers_of,
+)
 from rowq.engines.mysql_url import connection_parameters
 from rowq.engines.sockets import end_when_silent, has_input
 from rowq.errors import (
     CannotConnect,
     DriverMissing,
-    EngineUnknown,
     InvalidArgument,
     Refused,
     refusal_from_text,
@@ -61,7 +66,7 @@ class _Call:
 
     routine: str
     parameters: tuple[tuple[str, str], ...]
-    readers: tuple[tuple[int, Callable[[Any], Any]], ...]
+    readers: Readers
 
     def text(self, values: list[Any]) -> str:
         # Bytes that are no text must not be taken for some.
@@ -72,22 +77,16 @@ class _Call:
         return [_spell(name, kind, arguments[name]) for name, kind in self.parameters]
 
     def rows(self, rows: list[Row]) -> list[Row]:
-        return [self._read(row) for row in rows] if self.readers else rows
-
-    def _read(self, row: Row) -> Row:
-        values = list(row)
-        for position, read in self.readers:
-            if values[position] is not None:
-                values[position] = read(values[position])
-        return tuple(values)
+        return read_rows(rows, self.readers)
 
 
-class MysqlEngine(Engine):
+class MysqlEngine(SynchronousEngine):
     """MySQL 8.0 and newer, MariaDB 10.6 and newer."""
 
     name = "mysql"
     schemes = ("mysql", "mariadb", "mysql+pymysql", "mariadb+pymysql")
     driver_package = "pymysql"
+    product = "MySQL and MariaDB"
 
     def connect(self, url: str) -> Any:
         pymysql = _driver()
@@ -108,9 +107,6 @@ class MysqlEngine(Engine):
         end_when_silent(connection._sock.fileno())
         return connection
 
-    async def connect_async(self, url: str) -> Any:  # noqa: ARG002 - said for every URL
-        _only_synchronous()
-
     def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
         pymysql = _driver()
         call = _call_of(routine)
@@ -128,21 +124,10 @@ class MysqlEngine(Engine):
                 raise refusal from error
             raise
 
-    async def call_async(
-        self,
-        connection: Any,  # noqa: ARG002 - there is none
-        routine: str,  # noqa: ARG002
-        arguments: Mapping[str, Any],  # noqa: ARG002
-    ) -> list[Row]:
-        _only_synchronous()
-
     def close(self, connection: Any) -> None:
         if connection.open:
             with suppress(_driver().Error, OSError):
                 connection.close()
-
-    async def close_async(self, connection: Any) -> None:
-        self.close(connection)
 
     def is_async(self, connection: Any) -> bool:  # noqa: ARG002 - the driver has no such one
         return False
@@ -196,22 +181,9 @@ def _driver() -> ModuleType:
     return pymysql
 
 
-def _only_synchronous() -> NoReturn:
-    raise EngineUnknown(
-        "AsyncQueue does not serve MySQL and MariaDB: use rowq.connect, in a thread if need be"
-    )
-
-
 @cache
 def _call_of(routine: str) -> _Call:
-    entry = load_contract().routines[routine]
-    parameters = [one for one in entry.parameters if one.direction == "in"]
-    readers = (
-        (place, _READERS[one.type])
-        for place, one in enumerate(entry.columns)
-        if one.type in _READERS
-    )
-    return _Call(routine, tuple((one.name, one.type) for one in parameters), tuple(readers))
+    return _Call(routine, inputs_of(routine), readers_of(routine, READERS))
 
 
 def _drain(cursor: Any) -> list[Row]:
@@ -226,24 +198,15 @@ def _drain(cursor: Any) -> list[Row]:
 
 def _spell(name: str, kind: str, value: Any) -> Any:
     """Return an argument as the driver quotes it; raises InvalidArgument if it cannot be sent."""
-    checked = check_argument(name, kind, value)
+    checked = check_finite(name, kind, value)
     match checked:
         case str():
-            _check_text(name, checked)
+            encoded(name, checked)
         case datetime():
             return checked.replace(tzinfo=None).isoformat(" ", "microseconds")
         case list():
             return json.dumps(checked)
-        case float() if not math.isfinite(checked):
-            raise InvalidArgument(f"{name} must be a finite number, got {checked}")
     return checked
-
-
-def _check_text(name: str, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgument(f"{name} does not fit {error.encoding}: {error.reason}") from None
 
 
 def _check_size(cursor: Any, statement: str) -> None:
@@ -318,17 +281,5 @@ def _number_of(error: Exception) -> int | None:
 def _text_of(error: Exception) -> str:
     return str(error.args[1]) if len(error.args) > 1 else str(error)
 
-
-def _in_utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC)
-
-
-# A column whose type is not here comes from the driver as the contract wants it.
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "boolean": bool,
-    "float": float,
-    "json": json.loads,
-    "timestamp": _in_utc,
-}
 
 ENGINE = MysqlEngine()

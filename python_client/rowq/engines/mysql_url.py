@@ -16,8 +16,9 @@ Parameters may be written with hyphens or underscores:
 
 import ssl
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
+from rowq.engines.urls import parameters_of
 from rowq.errors import CannotConnect
 
 _KNOWN = {"unix_socket", "connect_timeout", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key"}
@@ -31,7 +32,7 @@ def connection_parameters(url: str) -> dict[str, Any]:
     """
     try:
         parts = urlsplit(url)
-        given = _query(parts.query)
+        given = parameters_of(parts.query, _KNOWN, "MySQL")
         found: dict[str, Any] = {
             "host": parts.hostname or "localhost",
             "port": parts.port or 3306,
@@ -47,16 +48,6 @@ def connection_parameters(url: str) -> dict[str, Any]:
     }
     found |= {name: value for name, value in texts.items() if value}
     return found | _tls(given)
-
-
-def _query(query: str) -> dict[str, str]:
-    """Return the URL's parameters; raises CannotConnect with the name of one that is unknown."""
-    pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
-    given = {name.lower().replace("-", "_"): value for name, value in pairs}
-    if unknown := sorted(given.keys() - _KNOWN):
-        known = ", ".join(sorted(_KNOWN))
-        raise CannotConnect(f"MySQL: the URL's parameter {unknown[0]} is none of {known}")
-    return given
 
 
 def _tls(given: dict[str, str]) -> dict[str, Any]:

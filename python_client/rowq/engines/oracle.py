@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import count
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from rowq.engines.base import Engine, Row
+from rowq.engines.base import Row, SynchronousEngine
 from rowq.engines.oracle_calls import ROWS, Call, Lob, call_of
 from rowq.engines.oracle_url import connection_parameters, owner_of
-from rowq.errors import CannotConnect, DriverMissing, EngineUnknown, Refused, refusal_from_text
+from rowq.errors import CannotConnect, DriverMissing, Refused, refusal_from_text
 
 # The server's numbers: killed, shutdown, not logged on, end of file; and network errors.
 _CONNECTION_GONE = {
@@ -43,12 +43,13 @@ _IDLE_SECONDS = 1.0
 _savepoints = count(1)
 
 
-class OracleEngine(Engine):
+class OracleEngine(SynchronousEngine):
     """Oracle Database 19c and newer."""
 
     name = "oracle"
     schemes = ("oracle", "oracle+oracledb")
     driver_package = "oracledb"
+    product = "Oracle"
 
     def __init__(self) -> None:
         self._asked_at: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
@@ -66,9 +67,6 @@ class OracleEngine(Engine):
             raise CannotConnect(f"Oracle: {error}") from error
         return connection
 
-    async def connect_async(self, url: str) -> Any:  # noqa: ARG002 - said for every URL
-        _only_synchronous()
-
     def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
         oracledb = _driver()
         call = call_of(routine)
@@ -85,20 +83,9 @@ class OracleEngine(Engine):
                 raise refusal from error
             raise
 
-    async def call_async(
-        self,
-        connection: Any,  # noqa: ARG002 - there is none
-        routine: str,  # noqa: ARG002
-        arguments: Mapping[str, Any],  # noqa: ARG002
-    ) -> list[Row]:
-        _only_synchronous()
-
     def close(self, connection: Any) -> None:
         with suppress(_driver().Error, OSError):
             connection.close()
-
-    async def close_async(self, connection: Any) -> None:
-        self.close(connection)
 
     def is_async(self, connection: Any) -> bool:
         return isinstance(connection, _driver().AsyncConnection)
@@ -150,12 +137,6 @@ def _driver() -> ModuleType:
         hint = "Oracle needs python-oracledb: pip install 'rowq[oracle]'"
         raise DriverMissing(hint) from error
     return oracledb
-
-
-def _only_synchronous() -> NoReturn:
-    raise EngineUnknown(
-        "AsyncQueue does not serve Oracle: use rowq.connect, in a thread if need be"
-    )
 
 
 def _prepare(rows: Any, call: Call) -> None:

@@ -1,16 +1,24 @@
 """How a routine of Oracle's package is called: the block's text, its binds, and its rows."""
 
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any
 
-from rowq.arguments import check_argument
 from rowq.contract import load_contract
 from rowq.engines.base import Row
+from rowq.engines.calls import (
+    READERS,
+    Reader,
+    Readers,
+    check_finite,
+    encoded,
+    inputs_of,
+    read_rows,
+    readers_of,
+)
 from rowq.errors import InvalidArgument
 
 ROWS = "p_rows"
@@ -36,7 +44,7 @@ class Call:
     routine: str
     parameters: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
-    readers: tuple[tuple[int, Callable[[Any], Any]], ...]
+    readers: Readers
 
     @property
     def text(self) -> str:
@@ -50,36 +58,23 @@ class Call:
 
     def rows(self, rows: list[Row]) -> list[Row]:
         """Return a result in the contract's Python types."""
-        return [self._read(row) for row in rows]
-
-    def _read(self, row: Row) -> Row:
-        values = list(row)
-        for position, read in self.readers:
-            if values[position] is not None:
-                values[position] = read(values[position])
-        return tuple(values)
+        return read_rows(rows, self.readers)
 
 
 @cache
 def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract."""
-    entry = load_contract().routines[routine]
-    parameters = [one for one in entry.parameters if one.direction == "in"]
-    readers = (
-        (place, _READERS[one.type])
-        for place, one in enumerate(entry.columns)
-        if one.type in _READERS
-    )
+    columns = load_contract().routines[routine].columns
     return Call(
         routine,
-        tuple((one.name, one.type) for one in parameters),
-        tuple(one.type for one in entry.columns),
-        tuple(readers),
+        inputs_of(routine),
+        tuple(one.type for one in columns),
+        readers_of(routine, _READERS),
     )
 
 
 def _spell(name: str, kind: str, value: Any) -> Any:
-    checked = check_argument(name, kind, value)
+    checked = check_finite(name, kind, value)
     match checked:
         case bool():
             return int(checked)
@@ -87,8 +82,6 @@ def _spell(name: str, kind: str, value: Any) -> Any:
             return checked.replace(tzinfo=None)
         case list():
             return _text(name, kind, json.dumps(checked))
-        case float() if not math.isfinite(checked):
-            raise InvalidArgument(f"{name} must be a finite number, got {checked}")
         case str():
             return _text(name, kind, checked)
         case bytes():
@@ -98,10 +91,7 @@ def _spell(name: str, kind: str, value: Any) -> Any:
 
 def _text(name: str, kind: str, text: str) -> str | Lob:
     """Return a text as it is sent; an empty one would be null, which only a LOB can help."""
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidArgument(f"{name} does not fit {error.encoding}: {error.reason}") from None
+    size = len(encoded(name, text))
     is_long = name in _LONG_TEXTS or kind in _LONG_TYPES
     if size == 0 and name == "dedup_key":
         raise InvalidArgument("dedup_key must be 1 to 200 characters")
@@ -112,16 +102,5 @@ def _text(name: str, kind: str, text: str) -> str | Lob:
     return text
 
 
-def _in_utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC)
-
-
-# A column whose type is not here comes from the driver as the contract wants it.
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "boolean": bool,
-    "float": float,
-    "int32": int,
-    "int64": int,
-    "json": json.loads,
-    "timestamp": _in_utc,
-}
+# The driver has one type of number.
+_READERS: Mapping[str, Reader] = {**READERS, "int32": int, "int64": int}

@@ -15,8 +15,9 @@ or underscores:
 """
 
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
+from rowq.engines.urls import parameters_of
 from rowq.errors import CannotConnect
 
 _KNOWN = {"owner", "protocol", "wallet_location", "wallet_password", "connect_timeout"}
@@ -30,7 +31,7 @@ def connection_parameters(url: str) -> dict[str, Any]:
     """
     try:
         parts = urlsplit(url)
-        given = _query(parts.query)
+        given = parameters_of(parts.query, _KNOWN, "Oracle")
         found: dict[str, Any] = {
             "host": parts.hostname or "localhost",
             "port": parts.port or 1521,
@@ -53,15 +54,5 @@ def connection_parameters(url: str) -> dict[str, Any]:
 
 def owner_of(url: str) -> str | None:
     """Return the account whose rowq a URL means, as Oracle keeps names; None: the session's own."""
-    owner = _query(urlsplit(url).query).get("owner", "")
+    owner = parameters_of(urlsplit(url).query, _KNOWN, "Oracle").get("owner", "")
     return owner.upper() or None
-
-
-def _query(query: str) -> dict[str, str]:
-    """Return the URL's parameters; raises CannotConnect with the name of one that is unknown."""
-    pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
-    given = {name.lower().replace("-", "_"): value for name, value in pairs}
-    if unknown := sorted(given.keys() - _KNOWN):
-        known = ", ".join(sorted(_KNOWN))
-        raise CannotConnect(f"Oracle: the URL's parameter {unknown[0]} is none of {known}")
-    return given

@@ -10,9 +10,9 @@ rows.
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, suppress
-from typing import Any, NoReturn
+from typing import Any
 
-from rowq.engines.base import Engine, Row
+from rowq.engines.base import Row, SynchronousEngine
 from rowq.engines.sqlserver_calls import call_of
 from rowq.engines.sqlserver_driver import (
     drain,
@@ -31,7 +31,7 @@ from rowq.engines.sqlserver_errors import (
 )
 from rowq.engines.sqlserver_transactions import Transactions
 from rowq.engines.sqlserver_url import connection_string, default_driver, parse_url
-from rowq.errors import CannotConnect, EngineUnknown, Refused
+from rowq.errors import CannotConnect, Refused
 
 # Microsoft's driver tried to mend an idle connection, before it sent the call, and could not.
 _STATES_NOT_MENDED = {"IMC01", "IMC02", "IMC03", "IMC04"}
@@ -42,12 +42,13 @@ _STATES_GONE = _STATES_NOT_MENDED | {
 _STATES_PASSING = {"40001", "HYT00"}
 
 
-class SqlserverEngine(Engine):
+class SqlserverEngine(SynchronousEngine):
     """SQL Server 2017 and newer, Azure SQL Database and Managed Instance."""
 
     name = "sqlserver"
     schemes = ("sqlserver", "mssql", "sqlserver+pyodbc", "mssql+pyodbc")
     driver_package = "pyodbc"
+    product = "SQL Server"
 
     def __init__(self) -> None:
         self._transactions = Transactions()
@@ -61,9 +62,6 @@ class SqlserverEngine(Engine):
             return pyodbc.connect(text, autocommit=True, timeout=target.connect_timeout)
         except (pyodbc.Error, UnicodeError) as error:
             raise CannotConnect(f"SQL Server: {text_of(error)}") from error
-
-    async def connect_async(self, url: str) -> Any:  # noqa: ARG002 - said for every URL
-        _only_synchronous()
 
     def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
         pyodbc = load_driver()
@@ -81,20 +79,9 @@ class SqlserverEngine(Engine):
                 raise refusal from error
             raise
 
-    async def call_async(
-        self,
-        connection: Any,  # noqa: ARG002 - there is none
-        routine: str,  # noqa: ARG002
-        arguments: Mapping[str, Any],  # noqa: ARG002
-    ) -> list[Row]:
-        _only_synchronous()
-
     def close(self, connection: Any) -> None:
         with suppress(load_driver().Error):
             connection.close()
-
-    async def close_async(self, connection: Any) -> None:
-        self.close(connection)
 
     def is_async(self, connection: Any) -> bool:  # noqa: ARG002 - the driver has no such one
         return False
@@ -141,12 +128,6 @@ class SqlserverEngine(Engine):
         if not isinstance(error, load_driver().Error):
             return False
         return bool(states_of(error) & _STATES_PASSING or numbers_of(error) & PASSING)
-
-
-def _only_synchronous() -> NoReturn:
-    raise EngineUnknown(
-        "AsyncQueue does not serve SQL Server: use rowq.connect, in a thread if need be"
-    )
 
 
 def _was_closed(error: Exception) -> bool:

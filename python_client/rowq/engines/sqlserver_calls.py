@@ -1,17 +1,22 @@
 """How a routine is called on SQL Server, and how its rows are read."""
 
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any
 
-from rowq.arguments import check_argument
-from rowq.contract import load_contract
 from rowq.engines.base import Row
-from rowq.errors import InvalidArgument
+from rowq.engines.calls import (
+    READERS,
+    Readers,
+    check_finite,
+    encoded,
+    inputs_of,
+    read_rows,
+    readers_of,
+)
 
 # ODBC's numbers for SQL types, as pyodbc has them too; those of values without a limit of length
 # have an older name beside the usual one.
@@ -58,7 +63,7 @@ class Call:
     parameters: tuple[tuple[str, str], ...]
     bindings: list[Binding]
     freetds_bindings: list[Binding]
-    readers: tuple[tuple[int, Callable[[Any], Any]], ...]
+    readers: Readers
 
     def values(self, arguments: Mapping[str, Any]) -> list[Any]:
         """Return the arguments as the driver binds them; raises InvalidArgument."""
@@ -66,34 +71,21 @@ class Call:
 
     def rows(self, rows: list[Row]) -> list[Row]:
         """Return rows of the driver in the contract's Python types."""
-        return [self._read(row) for row in rows] if self.readers else rows
-
-    def _read(self, row: Row) -> Row:
-        values = list(row)
-        for position, read in self.readers:
-            if values[position] is not None:
-                values[position] = read(values[position])
-        return tuple(values)
+        return read_rows(rows, self.readers)
 
 
 @cache
 def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract, such as dequeue_fast."""
-    entry = load_contract().routines[routine]
-    parameters = [one for one in entry.parameters if one.direction == "in"]
-    marks = ", ".join(f"@{one.name} = ?" for one in parameters)
-    bindings = [_BINDINGS[one.type] for one in parameters]
-    readers = (
-        (place, _READERS[one.type])
-        for place, one in enumerate(entry.columns)
-        if one.type in _READERS
-    )
+    parameters = inputs_of(routine)
+    marks = ", ".join(f"@{name} = ?" for name, _ in parameters)
+    bindings = [_BINDINGS[kind] for _, kind in parameters]
     return Call(
         text=f"exec rowq.{procedure_name(routine)} {marks}".rstrip(),
-        parameters=tuple((one.name, one.type) for one in parameters),
+        parameters=parameters,
         bindings=bindings,
         freetds_bindings=[_FREETDS.get(one, one) for one in bindings],
-        readers=tuple(readers),
+        readers=readers_of(routine, READERS),
     )
 
 
@@ -104,34 +96,12 @@ def procedure_name(routine: str) -> str:
 
 def _spell(name: str, kind: str, value: Any) -> Any:
     """Return an argument as the driver binds it; raises InvalidArgument if it cannot be sent."""
-    checked = check_argument(name, kind, value)
+    checked = check_finite(name, kind, value)
     match checked:
         case str():
-            _check_text(name, checked)
+            encoded(name, checked, "utf-16-le")
         case datetime():
             return checked.replace(tzinfo=None).isoformat("T", "microseconds")
         case list():
             return json.dumps(checked)
-        case float() if not math.isfinite(checked):
-            raise InvalidArgument(f"{name} must be a finite number, got {checked}")
     return checked
-
-
-def _check_text(name: str, text: str) -> None:
-    try:
-        text.encode("utf-16-le")
-    except UnicodeEncodeError as error:
-        raise InvalidArgument(f"{name} does not fit {error.encoding}: {error.reason}") from None
-
-
-def _in_utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC)
-
-
-# A column whose type is not here comes from the driver as the contract wants it.
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "boolean": bool,
-    "float": float,
-    "json": json.loads,
-    "timestamp": _in_utc,
-}

@@ -22,8 +22,9 @@ in the schema `rowq` of the URL's database. Parameters may be written with hyphe
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
+from rowq.engines.urls import parameters_of
 from rowq.errors import CannotConnect
 
 _PORT = 1433
@@ -62,7 +63,7 @@ def parse_url(url: str) -> Target:
     """
     try:
         parts = urlsplit(url)
-        given = _query(parts.query)
+        given = parameters_of(parts.query, _KNOWN, "SQL Server")
         timeout = int(given.pop("connect_timeout", "10"))
         port = parts.port
     except ValueError:
@@ -162,16 +163,6 @@ def _freetds(target: Target) -> dict[str, str]:
         "Encryption": _FREETDS_ENCRYPTION.get(encrypt, ""),
         "Trusted_Connection": "" if target.user else "yes",
     }
-
-
-def _query(query: str) -> dict[str, str]:
-    """Return the URL's parameters; raises CannotConnect with the name of one that is unknown."""
-    pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
-    given = {name.lower().replace("-", "_"): value for name, value in pairs}
-    if unknown := sorted(given.keys() - _KNOWN):
-        known = ", ".join(sorted(_KNOWN))
-        raise CannotConnect(f"SQL Server: the URL's parameter {unknown[0]} is none of {known}")
-    return given
 
 
 def _checked(given: dict[str, str]) -> dict[str, str]:

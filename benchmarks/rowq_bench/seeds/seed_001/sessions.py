@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.rowq_bench.closing import Closing
 from benchmarks.rowq_bench.seeds.dialects import Dialect
 from benchmarks.rowq_bench.seeds.sections import read_sections
 from benchmarks.rowq_bench.seeds.session import RetryError, Row, Value
@@ -33,7 +34,7 @@ class Account:
     retries: int = 0
 
 
-class ChainSession:
+class ChainSession(Closing):
     """A session of one form; its file's sections say how."""
 
     def __init__(self, dialect: Dialect, path: Path, url: str) -> None:
@@ -42,11 +43,9 @@ class ChainSession:
         if "session" in self._sql:
             self.session.run(self._sql["session"])
 
-    def __enter__(self) -> ChainSession:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.session.__exit__(None, None, None)
+    def close(self) -> None:
+        """Close the session."""
+        self.session.close()
 
     def prepare(self, count: int, length: int, stuck: int = 0) -> None:
         """Add messages in chains of a length, and settle.

@@ -9,11 +9,8 @@ What differs from yoyo's own backend, and why:
 """
 
 import re
-import socket
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from typing import Any
 
 import pymysql
@@ -22,8 +19,6 @@ from yoyo.backends.core.mysql import MySQLBackend
 from rowq.engines import engine_for_url
 from rowq.migrate.errors import (
     BY_NUMBER,
-    MessagesUnfinished,
-    MigrationBusy,
     MigrationError,
     MissingPrivilege,
     SchemaInUse,
@@ -32,6 +27,7 @@ from rowq.migrate.frozen import GRANTS, created
 from rowq.migrate.mysql.look import BOOKKEEPING, Look, shipped_routines
 from rowq.migrate.mysql.sql import HAS_MESSAGES, replacing, statements, version_text
 from rowq.migrate.release import Numbered, Release
+from rowq.migrate.shared import log_row, messages_unfinished, refusals, tables_in_use
 
 _FAULT = re.compile(r"RQ8\d\d \w+(?:: [\w ]+)?")
 _LACKS_PRIVILEGE = {1044, 1142, 1143, 1227, 1370, 1419}
@@ -108,23 +104,17 @@ class Backend(MySQLBackend):  # type: ignore[misc]
                 self.connection.execute("do release_lock('rowq.migrate');")
 
     def get_log_data(self, migration: Any = None, operation: str = "apply") -> dict[str, Any]:
-        """Return the log's row; yoyo's needs a passwd entry and asks the name service."""
-        return {
-            "id": str(uuid.uuid4()),
-            "migration_id": migration.id,
-            "migration_hash": migration.hash,
-            "username": self.connection.execute("select user();").fetchone()[0],
-            "hostname": socket.gethostname(),
-            "created_at_utc": datetime.now(UTC).replace(tzinfo=None),
-            "operation": operation,
-        }
+        """Return the log's row."""
+        return log_row(
+            migration, operation, self.connection.execute("select user();").fetchone()[0]
+        )
 
     def step_up(self, target: int) -> int | None:
         """Install the next migration and return its number.
 
         When `target` is reached already: see to roles and rights once more, and return None.
         """
-        with self._refusals(), self.lock():
+        with refusals(pymysql.Error, _refusal), self.lock():
             self.installed = self.release.installed(Look(self.connection).installed_ids())
             if self.installed >= target:
                 self._adopt()
@@ -149,7 +139,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
         Returns:
             The number removed (None: nothing was above the target), and the target.
         """
-        with self._refusals(), self.lock():
+        with refusals(pymysql.Error, _refusal), self.lock():
             self.installed = installed = self.release.installed(
                 Look(self.connection).installed_ids()
             )
@@ -206,11 +196,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
         cursor = self.connection.cursor()
         cursor.execute(HAS_MESSAGES)
         if cursor.fetchone()[0]:
-            raise MessagesUnfinished(
-                f"{MessagesUnfinished.number} messages_unfinished: queues hold unfinished messages,"
-                " and this rollback would throw them away",
-                "Finish, cancel or purge them first, or use force.",
-            )
+            raise messages_unfinished()
 
     def _require_nothing_of_others(self) -> None:
         look = Look(self.connection)
@@ -223,16 +209,6 @@ class Backend(MySQLBackend):  # type: ignore[misc]
                 f" there: {', '.join(others)[:200]}"
             )
 
-    @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        """Turn the errors that mean a refusal into refusals; others pass through untouched."""
-        try:
-            yield
-        except pymysql.Error as error:
-            if refusal := _refusal(error):
-                raise refusal from error
-            raise
-
 
 def _refusal(error: pymysql.Error) -> MigrationError | None:
     number, text = (*error.args, "", "")[:2]
@@ -241,10 +217,7 @@ def _refusal(error: pymysql.Error) -> MigrationError | None:
     if number in _LACKS_PRIVILEGE:
         return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
     if number in _BUSY:
-        return MigrationBusy(
-            f"{MigrationBusy.number} migration_busy: tables are in use",
-            "Try again; rowq health names long transactions.",
-        )
+        return tables_in_use()
     return None
 
 

@@ -19,8 +19,6 @@ from yoyo.backends.base import DatabaseBackend
 from rowq.engines import engine_for_url
 from rowq.migrate.errors import (
     BY_NUMBER,
-    MessagesUnfinished,
-    MigrationBusy,
     MigrationError,
     MissingPrivilege,
 )
@@ -28,6 +26,7 @@ from rowq.migrate.frozen import GRANTS
 from rowq.migrate.oracle.look import Look, missing_roles
 from rowq.migrate.oracle.sql import HAS_MESSAGES, forgiven, units, version_text
 from rowq.migrate.release import Numbered, Release
+from rowq.migrate.shared import messages_unfinished, refusals, tables_in_use
 
 _FAULT = re.compile(r"RQ8\d\d \w+")
 _LACKS_PRIVILEGE = {1031, 1950}
@@ -115,7 +114,7 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
 
         When `target` is reached already: see to roles and rights once more, and return None.
         """
-        with self._refusals(), self.lock():
+        with refusals(oracledb.DatabaseError, _refusal), self.lock():
             self.installed = self.release.installed(Look(self.connection).installed_ids())
             if self.installed >= target:
                 self._grant(self.installed)
@@ -137,7 +136,7 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
         Returns:
             The number removed (None: nothing was above the target), and the target.
         """
-        with self._refusals():
+        with refusals(oracledb.DatabaseError, _refusal):
             with self.lock():
                 look = Look(self.connection)
                 self.installed = installed = self.release.installed(look.installed_ids())
@@ -195,21 +194,7 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
         with self.connection.cursor() as cursor:
             cursor.execute(HAS_MESSAGES)
             if cursor.fetchone()[0]:
-                raise MessagesUnfinished(
-                    f"{MessagesUnfinished.number} messages_unfinished: queues hold unfinished"
-                    " messages, and this rollback would throw them away",
-                    "Finish, cancel or purge them first, or use force.",
-                )
-
-    @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        """Turn the errors that mean a refusal into refusals; others pass through untouched."""
-        try:
-            yield
-        except oracledb.DatabaseError as error:
-            if refusal := _refusal(error):
-                raise refusal from error
-            raise
+                raise messages_unfinished()
 
 
 def _refusal(error: oracledb.DatabaseError) -> MigrationError | None:
@@ -222,11 +207,7 @@ def _refusal(error: oracledb.DatabaseError) -> MigrationError | None:
             "The owner needs create session, table, sequence, type and procedure, and a quota.",
         )
     if number in _BUSY:
-        return MigrationBusy(
-            f"{MigrationBusy.number} migration_busy: tables are in use, or another migration has"
-            " not ended",
-            "Try again; rowq health names long transactions.",
-        )
+        return tables_in_use(", or another migration has not ended")
     return None
 
 

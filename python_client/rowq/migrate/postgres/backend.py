@@ -8,11 +8,8 @@ What differs from yoyo's own, and why:
 - nothing is created to find out what the server can do.
 """
 
-import socket
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -27,8 +24,6 @@ from yoyo.backends.core.postgresql import PostgresqlPsycopgBackend
 from rowq.engines import engine_for_url
 from rowq.migrate.errors import (
     BY_NUMBER,
-    MessagesUnfinished,
-    MigrationBusy,
     MigrationError,
     MissingPrivilege,
     SchemaInUse,
@@ -36,6 +31,7 @@ from rowq.migrate.errors import (
 from rowq.migrate.frozen import GRANTS
 from rowq.migrate.postgres.sql import HAS_MESSAGES, version_text
 from rowq.migrate.release import Numbered, Release
+from rowq.migrate.shared import log_row, messages_unfinished, refusals, tables_in_use
 
 
 class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
@@ -86,16 +82,10 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
         yield
 
     def get_log_data(self, migration: Any = None, operation: str = "apply") -> dict[str, Any]:
-        """Return the log's row; yoyo's needs a passwd entry and asks the name service."""
-        return {
-            "id": str(uuid.uuid4()),
-            "migration_id": migration.id,
-            "migration_hash": migration.hash,
-            "username": self.connection.execute("select session_user").fetchone()[0],
-            "hostname": socket.gethostname(),
-            "created_at_utc": datetime.now(UTC).replace(tzinfo=None),
-            "operation": operation,
-        }
+        """Return the log's row."""
+        return log_row(
+            migration, operation, self.connection.execute("select session_user").fetchone()[0]
+        )
 
     def installed_ids(self) -> list[str]:
         """Return the ids of the installed migrations; none where there is no bookkeeping."""
@@ -109,7 +99,7 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
 
         When `target` is reached already: see to roles and rights once more, and return None.
         """
-        with self._refusals(), self.transaction(), self.lock():
+        with refusals(psycopg.Error, _refusal), self.transaction(), self.lock():
             self.installed = self.release.installed(self.installed_ids())
             if self.installed >= target:
                 self._grant(self.installed)
@@ -133,7 +123,7 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
         Returns:
             The number removed (None: nothing was above the target), and the target.
         """
-        with self._refusals(), self.transaction(), self.lock():
+        with refusals(psycopg.Error, _refusal), self.transaction(), self.lock():
             self.installed = installed = self.release.installed(self.installed_ids())
             target = max(installed - 1, 0) if target is None else target
             if installed <= target:
@@ -163,26 +153,12 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
     def _require_no_messages(self) -> None:
         self.connection.execute("lock table rowq.message in access exclusive mode")
         if self.connection.execute(HAS_MESSAGES).fetchone()[0]:
-            raise MessagesUnfinished(
-                f"{MessagesUnfinished.number} messages_unfinished: queues hold unfinished messages,"
-                " and this rollback would throw them away",
-                "Finish, cancel or purge them first, or use force.",
-            )
+            raise messages_unfinished()
 
     def _keep_notice(self, notice: psycopg.errors.Diagnostic) -> None:
         text = notice.message_primary or ""
         if notice.severity_nonlocalized == "WARNING" and text not in self.notices:
             self.notices.append(text)
-
-    @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        """Turn the errors that mean a refusal into refusals; others pass through untouched."""
-        try:
-            yield
-        except psycopg.Error as error:
-            if refusal := _refusal(error):
-                raise refusal from error
-            raise
 
 
 def _refusal(error: psycopg.Error) -> MigrationError | None:
@@ -192,10 +168,7 @@ def _refusal(error: psycopg.Error) -> MigrationError | None:
     if isinstance(error, InsufficientPrivilege):
         return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
     if isinstance(error, LockNotAvailable | DeadlockDetected):
-        return MigrationBusy(
-            f"{MigrationBusy.number} migration_busy: tables are in use",
-            "Try again; rowq health names long transactions.",
-        )
+        return tables_in_use()
     if isinstance(error, DependentObjectsStillExist):
         return SchemaInUse(
             f"{SchemaInUse.number} schema_in_use: others depend on what the rollback removes",

@@ -1,12 +1,11 @@
 """The migrations as one script for psql."""
 
 from collections.abc import Iterator
-from contextlib import nullcontext
-from typing import Any
 
 from rowq.migrate.frozen import GRANTS
 from rowq.migrate.postgres.sql import version_text
-from rowq.migrate.release import Numbered, Release
+from rowq.migrate.release import Release
+from rowq.migrate.shared import recorded
 
 _HEAD = """\\set ON_ERROR_STOP on
 \\encoding UTF8
@@ -74,34 +73,13 @@ def _parts(release: Release, from_number: int) -> Iterator[str]:
     yield _REFUSE_NEWER.format(known=known)
     for numbered in release.migrations[from_number:]:
         yield f"\n-- {numbered.id}"
-        yield from _recorded(numbered)
+        yield from (_ended(text) for text in recorded(numbered))
         yield _REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
     yield version_text(newest)
     yield release.copies(newest.number)[GRANTS]
     yield "\ncommit;"
 
 
-def _recorded(numbered: Numbered) -> list[str]:
-    """Return what the migration's steps send to the server."""
-    recorder = _Recorder()
-    numbered.migration.process_steps(recorder, "apply")
-    return recorder.sent
-
-
-class _Recorder:
-    """Stands where yoyo's backend and its connection would, and keeps what is sent."""
-
-    DatabaseError: type[Exception] = Exception
-    has_transactional_ddl = True
-
-    def __init__(self) -> None:
-        self.sent: list[str] = []
-        self.connection = self
-
-    def transaction(self) -> Any:
-        """Open nothing: the script is one transaction itself."""
-        return nullcontext()
-
-    def execute(self, text: str) -> None:
-        """Keep one text, ended so that another may follow."""
-        self.sent.append(text if text.rstrip().endswith(";") else f"{text.rstrip()};")
+def _ended(text: str) -> str:
+    """Return a text that another may follow."""
+    return text if text.rstrip().endswith(";") else f"{text.rstrip()};"

@@ -6,11 +6,8 @@ yoyo's own for ODBC speaks another dialect. What this one does:
 - an application lock of the session instead of a row that outlives a crash.
 """
 
-import socket
-import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
 from typing import Any
 
 import pyodbc
@@ -20,14 +17,13 @@ from rowq.engines.sqlserver import ENGINE
 from rowq.engines.sqlserver_errors import fault_of, numbers_of, text_of, words_of
 from rowq.migrate.errors import (
     BY_NUMBER,
-    MessagesUnfinished,
-    MigrationBusy,
     MigrationError,
     MissingPrivilege,
     SchemaInUse,
 )
 from rowq.migrate.frozen import GRANTS
 from rowq.migrate.release import Numbered, Release
+from rowq.migrate.shared import log_row, messages_unfinished, refusals, tables_in_use
 from rowq.migrate.sqlserver.look import Look
 from rowq.migrate.sqlserver.sql import HAS_MESSAGES, HOLD_MESSAGES, batches, version_text
 
@@ -116,16 +112,8 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
                 self.connection.execute(_UNLOCK)
 
     def get_log_data(self, migration: Any = None, operation: str = "apply") -> dict[str, Any]:
-        """Return the log's row; yoyo's needs a passwd entry and asks the name service."""
-        return {
-            "id": str(uuid.uuid4()),
-            "migration_id": migration.id,
-            "migration_hash": migration.hash,
-            "username": self.connection.value("select original_login()"),
-            "hostname": socket.gethostname(),
-            "created_at_utc": datetime.now(UTC).replace(tzinfo=None),
-            "operation": operation,
-        }
+        """Return the log's row."""
+        return log_row(migration, operation, self.connection.value("select original_login()"))
 
     def step_up(self, target: int) -> int | None:
         """Install the next migration and return its number.
@@ -188,22 +176,17 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
     def _require_no_messages(self) -> None:
         self.connection.execute(HOLD_MESSAGES)
         if self.connection.value(HAS_MESSAGES):
-            raise MessagesUnfinished(
-                f"{MessagesUnfinished.number} messages_unfinished: queues hold unfinished messages,"
-                " and this rollback would throw them away",
-                "Finish, cancel or purge them first, or use force.",
-            )
+            raise messages_unfinished()
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
         """Be alone, and in one transaction; errors that mean a refusal become refusals."""
-        try:
-            with self.lock(), ENGINE.transaction(self.connection.driver_connection):
-                yield
-        except pyodbc.Error as error:
-            if refusal := _refusal(error):
-                raise refusal from error
-            raise
+        with (
+            refusals(pyodbc.Error, _refusal),
+            self.lock(),
+            ENGINE.transaction(self.connection.driver_connection),
+        ):
+            yield
 
 
 def _messages(cursor: Any) -> list[str]:
@@ -216,10 +199,7 @@ def _refusal(error: pyodbc.Error) -> MigrationError | None:
         return BY_NUMBER[found[:5]](message, remedy or None)
     numbers, text = numbers_of(error), words_of(text_of(error))
     if numbers & _BUSY:
-        return MigrationBusy(
-            f"{MigrationBusy.number} migration_busy: tables are in use",
-            "Try again; rowq health names long transactions.",
-        )
+        return tables_in_use()
     if numbers & _IN_USE:
         return SchemaInUse(f"{SchemaInUse.number} schema_in_use: {text}")
     if numbers & _LACKS_PRIVILEGE:

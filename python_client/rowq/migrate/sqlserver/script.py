@@ -1,11 +1,10 @@
 """The migrations as one script for sqlcmd."""
 
 from collections.abc import Iterator
-from contextlib import nullcontext
-from typing import Any
 
 from rowq.migrate.frozen import GRANTS
-from rowq.migrate.release import Numbered, Release
+from rowq.migrate.release import Release
+from rowq.migrate.shared import recorded
 from rowq.migrate.sqlserver.sql import batches, version_text
 
 # Without SQLCMD mode an editor takes the first line for an error and goes on; then the variable is
@@ -83,34 +82,8 @@ def _texts(release: Release, from_number: int) -> Iterator[str]:
     known = ", ".join(f"N'{numbered.id}'" for numbered in release.migrations)
     yield _REFUSE_NEWER.format(known=known)
     for numbered in release.migrations[from_number:]:
-        yield from _recorded(numbered)
+        yield from recorded(numbered)
         yield _REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
     yield version_text(newest)
     yield release.copies(newest.number).get(GRANTS, "")
     yield _TAIL
-
-
-def _recorded(numbered: Numbered) -> list[str]:
-    """Return what the migration's steps send to the server."""
-    recorder = _Recorder()
-    numbered.migration.process_steps(recorder, "apply")
-    return recorder.sent
-
-
-class _Recorder:
-    """Stands where yoyo's backend and its connection would, and keeps what is sent."""
-
-    DatabaseError: type[Exception] = Exception
-    has_transactional_ddl = True
-
-    def __init__(self) -> None:
-        self.sent: list[str] = []
-        self.connection = self
-
-    def transaction(self) -> Any:
-        """Open nothing: the script is one transaction itself."""
-        return nullcontext()
-
-    def execute(self, text: str) -> None:
-        """Keep one text."""
-        self.sent.append(text)
