@@ -17,11 +17,14 @@ COMMITS = {"dequeue_wait", "drop_days"}
 WAITS = {"take", "extend_lease"}
 """Two sessions that finish or lengthen the same claim take turns."""
 
-SWALLOWS = {"keep_archive"}
-"""A fault of the archive is noted, and promoting and reaping go on."""
+SWALLOWS = {"keep_archive", "ring", "listen"}
+"""The archive's fault is noted, and promoting and reaping go on; a message needs no doorbell."""
 
-DYNAMIC = {"drop_days", "health_server"}
-"""Partitions have names of their own; views of the server are there only for who has the right."""
+DYNAMIC = {"drop_days", "health_server", "lead", "stop_leading", "ring", "listen"}
+"""Partitions have names of their own; what is called is there only by choice, or with a right."""
+DYNAMIC |= {"grants", "partition_archive", "doorbell_off", "remove"}
+"""Scripts that change the schema where that has not been done yet."""
+
 
 AUTONOMOUS = {"drop_days"}
 """A statement that changes a table commits, and must not commit the caller's transaction."""
