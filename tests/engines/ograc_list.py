@@ -23,6 +23,9 @@ _NOT_GIVEN = {
     "grants.sql": "roles",
     "compiled.sql": "USER_ERRORS",
     "partition_archive.sql": "online partitioning of a table",
+    "doorbell.sql": "DBMS_AQ, DBMS_AQADM; test code was called in its place",
+    "doorbell_off.sql": "DBMS_AQADM",
+    "maintain_job.sql": "DBMS_SCHEDULER",
     "packages/rowq_body.sql": "put together here from the subprograms below",
 }
 _MERGE = "MERGE from two rows"

@@ -9,7 +9,7 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   this engine's own
-    v_result pls_integer;
+    v_result number;
 begin
     -- By text, so that the package compiles where the owner has no right to dbms_lock.
     execute immediate

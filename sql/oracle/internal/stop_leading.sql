@@ -8,7 +8,7 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   this engine's own
-    v_result pls_integer;
+    v_result number;
 begin
     execute immediate
         'begin :1 := sys.dbms_lock.release(id => :2); end;'

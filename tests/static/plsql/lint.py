@@ -11,8 +11,8 @@ from tests.static.plsql.source import Source, inside, split
 
 Finding = tuple[int, str]
 
-COMMITS = {"dequeue_wait", "drop_days"}
-"""One waits, and refuses to be called in a transaction; one has a transaction of its own."""
+COMMITS = {"dequeue_wait", "drop_days", "maintain_job"}
+"""One waits, and refuses to be called in a transaction; the others have one of their own."""
 
 WAITS = {"take", "extend_lease"}
 """Two sessions that finish or lengthen the same claim take turns."""

@@ -1,6 +1,7 @@
 -- Settings of a queue. part_id stands first in the key of every table below and is never reused.
 -- The name is compared as bytes (queue_key), so that upper case, accents and trailing blanks matter
--- whatever NLS_COMP and NLS_SORT a session has. All times are UTC.
+-- whatever NLS_COMP and NLS_SORT a session has. All times are UTC. Until listened_until a session
+-- waits for a ring of doorbell.sql; where that was never run it is null.
 create table rowq_queue (
     part_id              number(10) not null,
     queue_name           varchar2(100 char) not null,
@@ -13,6 +14,7 @@ create table rowq_queue (
     backoff_jitter       number default 0.2 not null,
     archive_days         number(5) default 0 not null,
     paused_at            timestamp(6),
+    listened_until       timestamp(6),
     created_at           timestamp(6) not null,
     constraint rowq_queue_pk primary key (part_id),
     constraint rowq_queue_key_uq unique (queue_key),
