@@ -56,3 +56,32 @@ def test_a_message_of_a_queue_with_an_archive_is_completed_with_its_time(
     row = one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
     assert (row.state, row.body, row.attempt) == ("completed", "a", 1)
     assert row.finished_at >= row.enqueued_at
+
+
+@pytest.mark.promise("P08")
+@pytest.mark.parametrize("place", range(4))
+def test_what_a_claim_still_holds_keeps_its_priority_attempt_and_error(
+    connection: Connection, queue: str, place: int
+) -> None:
+    for failures, body in enumerate("abcd"):
+        (message_id,) = send(connection, queue, body, priority=3 - failures)
+        for number in range(failures):
+            common = {"queue_name": queue, "claim_id": take_one(connection, queue).claim_id}
+            call(
+                connection,
+                "retry_later",
+                **common,
+                message_ids=[message_id],
+                delay_seconds=0,
+                error=f"{body}{number}",
+            )
+            call(connection, "promote", queue_name=queue)
+    before = take(connection, queue, 4)
+    common = {"queue_name": queue, "claim_id": before[0].claim_id}
+    call(connection, "complete", **common, message_ids=[before[place].message_id])
+    call(connection, "release", **common)
+    after = take(connection, queue, 4)
+    rest = before[:place] + before[place + 1 :]
+    assert [(row.body, row.attempt, row.last_error) for row in after] == [
+        (row.body, row.attempt, row.last_error) for row in rest
+    ]

@@ -33,6 +33,9 @@ def complete(queue: Queue, name: str, claim: int, ids: list[int] | None) -> dict
         pytest.param([0, 1], [0, 1], id="the same part"),
         pytest.param([0, 1, 2, 3], [1, 2], id="everything, then a part"),
         pytest.param([1, 2], [0, 1, 2, 3], id="a part, then everything"),
+        pytest.param([1], [2], id="one and another"),
+        pytest.param([1], [1], id="the same one"),
+        pytest.param([0, 1, 2], [3], id="the last one after all others"),
     ],
 )
 def test_two_partial_completes_of_one_claim_finish_each_message_once(

@@ -26,6 +26,7 @@ declare
     v_message_ids  bigint[];
     v_lanes        smallint[];
     v_attempts     smallint[];
+    v_message_id   bigint;
     v_key          text;
 begin
     select q.part_id, q.archive_days into v_part_id, v_archive_days
@@ -41,7 +42,28 @@ begin
       and c.claim_id = p_claim_id
       and (p_message_ids is null or c.message_ids = p_message_ids)
     returning c.message_ids, c.lanes, c.attempts into v_message_ids, v_lanes, v_attempts;
-    if not found then
+
+    -- One of several without an archive: what the claim says of it may go unread.
+    if not found and cardinality(p_message_ids) = 1 and v_archive_days = 0 then
+        v_message_id := p_message_ids[1];
+        update rowq.claim c
+        set message_ids = array_remove(c.message_ids, v_message_id),
+            lanes       = c.lanes[:array_position(c.message_ids, v_message_id) - 1]
+                       || c.lanes[array_position(c.message_ids, v_message_id) + 1:],
+            attempts    = c.attempts[:array_position(c.message_ids, v_message_id) - 1]
+                       || c.attempts[array_position(c.message_ids, v_message_id) + 1:],
+            errors      = c.errors[:array_position(c.message_ids, v_message_id) - 1]
+                       || c.errors[array_position(c.message_ids, v_message_id) + 1:]
+        where c.part_id = v_part_id
+          and c.claim_id = p_claim_id
+          and array_position(c.message_ids, v_message_id) is not null
+          and cardinality(c.message_ids) > 1;
+        if found then
+            v_message_ids := p_message_ids;
+        end if;
+    end if;
+
+    if v_message_ids is null then
         select t.o_message_ids, t.o_lanes, t.o_attempts into v_message_ids, v_lanes, v_attempts
         from rowq.internal_take(v_part_id, p_claim_id, p_message_ids) t;
     end if;
