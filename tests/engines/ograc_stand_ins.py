@@ -17,7 +17,7 @@ CAUSES = {
     "internal_parse_messages": "JSON_ELEMENT_T, JSON_ARRAY_T, JSON_OBJECT_T",
     "internal_messages_json": "JSON_ARRAY_T, JSON_OBJECT_T",
     "internal_drop_days": "USER_TAB_PARTITIONS, DBMS_ASSERT",
-    "internal_wait_lock": "ALL_OBJECTS, DBMS_UTILITY",
+    "internal_wait_lock": "ALL_TAB_PRIVS, DBMS_UTILITY",
 }
 
 _TEXTS = (

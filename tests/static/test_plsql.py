@@ -77,6 +77,8 @@ FORMS = (
     ("routines/enqueue.sql", "v_fault varchar2(32767)", "v_fault varchar2(100)"),
     ("routines/reset.sql", "v_limit := 10000;", "execute immediate 'x';"),
     ("internal/note_listener.sql", " skip locked", ""),
+    ("internal/keep_archive.sql", "    when e_cancelled then\n        raise;\n", ""),
+    ("internal/ring.sql", "    when e_cancelled then\n        raise;\n", ""),
     ("internal/wait_lock.sql", "return 0;", "execute immediate 'x';"),
     ("doorbell.sql", "when e_silence then", "when others then"),
     ("doorbell.sql", "to_char(p_part_id, 'fm9999999999')", "to_char(p_part_id)"),

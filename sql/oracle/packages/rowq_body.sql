@@ -1574,6 +1574,9 @@ is
 -- commits   as internal_drop_days; never the caller's transaction
 -- errors    none
 -- differs   a fault is noted in meta, where health reads it: this engine's calls have no warnings
+    -- The user has cancelled the call.
+    e_cancelled exception;
+    pragma exception_init(e_cancelled, -1013);
     v_today constant timestamp(6) := cast(
         trunc(sys_extract_utc(systimestamp), 'dd') as timestamp
     );
@@ -1614,6 +1617,8 @@ begin
     );
     internal_note_fault(p_queue.part_id, null);
 exception
+    when e_cancelled then
+        raise;
     when others then
         -- A full tablespace, a partition that is offline: promoting and reaping go on.
         v_fault := substr(sqlerrm, 1, 500);
@@ -3587,12 +3592,14 @@ is
 -- differs   this engine's own: the server has numbers and no names for locks that need no row
     v_count pls_integer;
 begin
-    -- Looked up rather than tried: a statement that fails to parse is parsed anew each time.
+    -- Looked up rather than tried: a statement that fails to parse is parsed anew each time. Roles
+    -- do not count in stored code, and "execute any procedure" leaves out what belongs to SYS.
     select count(*) into v_count
-    from all_objects o
-    where o.owner = 'SYS'
-      and o.object_name = 'DBMS_LOCK'
-      and o.object_type = 'PACKAGE';
+    from all_tab_privs p
+    where p.table_schema = 'SYS'
+      and p.table_name = 'DBMS_LOCK'
+      and p.privilege = 'EXECUTE'
+      and p.grantee in (sys_context('userenv', 'current_user'), 'PUBLIC');
     if v_count = 0 then
         return 0;
     end if;

@@ -112,6 +112,8 @@ def _handlers(one: Source) -> Iterator[Finding]:
     ):
         if not re.search(r"\braise;", match[1]) and one.stem not in SWALLOWS:
             yield one.line_of(match.start()), "when others without raise"
+        if one.stem in SWALLOWS and "when e_cancelled then" not in one.code[: match.start()]:
+            yield one.line_of(match.start()), "who cancels a call (ORA-01013) must be heard"
 
 
 def _dynamic(one: Source) -> Iterator[Finding]:
