@@ -18,11 +18,15 @@ begin
 -- errors    none
 -- differs   nothing elsewhere: other engines return a query
     if p_message_ids is null then
-        select j.message_id, p_outcome as outcome
+        set p_message_ids = json_extract(p_messages, '$[*][0]');
+    end if;
+    if json_length(p_message_ids) = json_length(p_messages) then
+        -- All that were asked for.
+        select a.message_id, p_outcome as outcome
         from json_table(
-            p_messages, '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
-        ) j
-        order by j.place;
+            p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+        ) a
+        order by a.place;
     else
         select a.message_id,
                if(
