@@ -19,7 +19,6 @@ begin
 -- errors    none
 -- differs   nothing
     declare v_message_id bigint;
-    declare v_keys int;
 
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, state, messages)
@@ -35,16 +34,20 @@ begin
            and k.message_id = m.message_id
         where m.message_id = v_message_id;
     else
-        select count(m.dedup_key) into v_keys
-        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        -- In key order, as enqueue_batch takes its keys.
+        delete m, k
+        from (
+            select j.message_id
+            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+            straight_join rowq.message x force index (primary) on x.message_id = j.message_id
+            order by x.dedup_key
+            limit 1000000
+        ) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-        for update;
-        if v_keys > 0 then
-            call rowq.internal_free_keys(p_part_id, p_messages);
-        end if;
-        delete m
-        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
-        straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
+        left join rowq.dedup k force index (primary)
+            on k.part_id = p_part_id
+           and k.dedup_key = m.dedup_key
+           and k.message_id = j.message_id;
     end if;
 end//
 delimiter ;

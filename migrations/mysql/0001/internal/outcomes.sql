@@ -18,10 +18,13 @@ begin
 -- errors    none
 -- differs   nothing elsewhere: other engines return a query
     if p_message_ids is null then
-        set p_message_ids = json_extract(p_messages, '$[*][0]');
-    end if;
-    if json_length(p_message_ids) = json_length(p_messages) then
-        -- All that were asked for.
+        select j.message_id, p_outcome as outcome
+        from json_table(
+            p_messages, '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+        ) j
+        order by j.place;
+    elseif json_length(p_message_ids) = json_length(p_messages) then
+        -- None is stale: the claim held all of them.
         select a.message_id, p_outcome as outcome
         from json_table(
             p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
