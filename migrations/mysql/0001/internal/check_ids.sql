@@ -18,7 +18,7 @@ begin
         if json_valid(p_message_ids) and json_type(p_message_ids) = 'ARRAY' then
             set v_count = json_length(p_message_ids);
             if v_count <= 10000
-               and p_message_ids regexp '^\\[[-0-9, ]*]$'
+               and p_message_ids regexp '^\\[[\\-0-9, ]*\\]$'
                and not p_message_ids regexp '[0-9]{20}' then
                 -- Nothing but numbers, as most lists are.
                 set v_good = v_count;
