@@ -216,6 +216,46 @@ def test_a_worker_behind_a_stalled_network_loses_its_lease_and_is_told_when_it_i
     assert worker.stats.processed == 0
 
 
+@pytest.mark.promise("P08")
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("per", ["message", "batch"])
+def test_a_handler_learns_in_a_stalled_network_that_its_lease_is_over_and_can_leave_off(
+    between: Relay, queue: rowq.Queue, queue_name: str, *, transactional: bool, per: Any
+) -> None:
+    """The heartbeat hangs; nobody took the messages, so what it left off could be completed."""
+    seen: list[bool] = []
+
+    def handle(given: Any, *_: Any) -> None:
+        message = given[0] if per == "batch" else given
+        seen.append(message.lost)
+        between.stall()
+        wait_until(lambda: message.lost, "the lease is over by the handler's own clock", 20)
+        seen.append(message.lost)
+        between.go_on()
+
+    worker = rowq.Worker(
+        between.url,
+        queue_name,
+        handle,
+        per=per,
+        lease_seconds=2,
+        maintain_seconds=0,
+        idle_min_seconds=60,
+        idle_max_seconds=60,
+        transactional=transactional,
+    )
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        wait_until(lambda: worker.stats.stale == 3, "what it decided has no effect", 60)
+    finally:
+        between.go_on()
+        worker.stop()
+        thread.join(60)
+    assert seen == [False, True]
+    assert (worker.stats.processed, queue.queue_stats(queue_name)[0].leased) == (0, 3)
+
+
 def _take_over(queue: rowq.Queue, connection: Connection, name: str) -> list[rowq.Message]:
     """Let the worker's lease run out, and lease what it had."""
     taken: list[rowq.Message] = []
