@@ -129,6 +129,11 @@ def in_container(
         server.close()
 
 
+def no_way() -> AbstractContextManager[Mortal]:
+    """Raise Unavailable: nothing that the tests can start is this product."""
+    raise Unavailable("none can be started")
+
+
 WAYS: dict[str, Callable[[], AbstractContextManager[Mortal]]] = {
     "postgres": mortal_postgres,
     "mariadb": mortal_mariadb,
@@ -136,5 +141,8 @@ WAYS: dict[str, Callable[[], AbstractContextManager[Mortal]]] = {
     "sqlserver": lambda: in_container(SqlserverProvider()),
     "oracle": lambda: in_container(OracleProvider()),
 }
-MAY_BE_GIVEN = {"postgres": "postgres", "sqlserver": "sqlserver", "oracle": "oracle"}
-"""Products whose server may be given: one has room for more than one rowq. And by which URL."""
+MAY_BE_GIVEN = {
+    **{one: one for one in ("postgres", "sqlserver", "oracle")},
+    "babelfish": "sqlserver",
+}
+"""Products whose server may be given, as it has room for more than one rowq; and by which URL."""
