@@ -22,7 +22,7 @@ from tests.dice import SEED, limit, times
 from tests.engines.base import Connection, Server
 
 VARIABLE = "ROWQ_LONG_RUN_ON"
-LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb").split(",")
+LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb,sqlserver,oracle").split(",")
 
 # A loaded machine takes its time; who hangs is found by completing nothing, see stage.py.
 pytestmark = pytest.mark.timeout(limit(1800))
