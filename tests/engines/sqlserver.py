@@ -161,6 +161,8 @@ class SqlserverServer:
         A file may have as much room inside as it last grew by, so it is made to grow in small steps
         while there is a limit.
         """
+        if self.is_babelfish:
+            raise Unavailable("a database of Babelfish has no files of its own")
         with contextlib.closing(ENGINE.connect(url)) as connection:
             for name, pages in connection.execute(_DATA_FILES).fetchall():
                 limit = "unlimited"
