@@ -21,7 +21,11 @@ from tests.concurrency.history import Recorder
 from tests.concurrency.stage import count, perform
 from tests.dice import dice, limit, times
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(limit(300))]
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.requires("genuine"),
+    pytest.mark.timeout(limit(300)),
+]
 
 MESSAGES = 3000
 _BUSIEST = {f"routines/{name}.sql" for name in ("enqueue_batch", "dequeue_fast", "complete")}
