@@ -20,7 +20,7 @@ import rowq
 from rowq.engines import engine_for_url, sockets
 from tests.client.proxy import Relay, relay
 from tests.dice import AGAIN, dice, times
-from tests.engines.base import Connection, wait_until
+from tests.engines.base import Connection, Server, wait_until
 from tests.stored_times import pass_seconds
 
 BODY = "x" * 300
@@ -58,6 +58,13 @@ def impatient_url(between: Relay, monkeypatch: pytest.MonkeyPatch) -> str:
     return between.url
 
 
+@pytest.fixture
+def _sockets_are_ours(server: Server) -> None:
+    """Skip where the driver keeps its socket to itself."""
+    if server.engine not in {"postgres", "mysql"}:
+        pytest.skip(f"{server.engine}'s driver keeps its socket to itself, with its own patience")
+
+
 def with_options(url: str, options: str) -> str:
     """Return a URL with more parameters."""
     parts = urlsplit(url)
@@ -72,6 +79,7 @@ def option(connection: Connection, name: str) -> int:
 
 
 @needs_filters
+@pytest.mark.usefixtures("_sockets_are_ours")
 def test_the_system_ends_a_connection_after_a_minute_of_silence(between: Relay) -> None:
     with rowq.connect(between.url) as queue:
         connection = queue._session.connection()
@@ -82,6 +90,7 @@ def test_the_system_ends_a_connection_after_a_minute_of_silence(between: Relay) 
 
 
 @needs_filters
+@pytest.mark.usefixtures("_sockets_are_ours")
 @pytest.mark.promise("P04", "P08")
 def test_a_call_into_silence_is_made_again_on_a_new_connection(
     between: Relay, impatient_url: str, queue: rowq.Queue, queue_name: str
@@ -97,6 +106,7 @@ def test_a_call_into_silence_is_made_again_on_a_new_connection(
 
 
 @needs_filters
+@pytest.mark.usefixtures("_sockets_are_ours")
 @pytest.mark.promise("P02")
 def test_who_waits_for_a_message_notices_that_the_server_is_gone(
     between: Relay, impatient_url: str, connection: Connection, queue_name: str
@@ -214,6 +224,46 @@ def test_a_worker_behind_a_stalled_network_loses_its_lease_and_is_told_when_it_i
         worker.stop()
         thread.join(60)
     assert worker.stats.processed == 0
+
+
+@pytest.mark.promise("P08")
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("per", ["message", "batch"])
+def test_a_handler_learns_in_a_stalled_network_that_its_lease_is_over_and_can_leave_off(
+    between: Relay, queue: rowq.Queue, queue_name: str, *, transactional: bool, per: Any
+) -> None:
+    """The heartbeat hangs; nobody took the messages, so what it left off could be completed."""
+    seen: list[bool] = []
+
+    def handle(given: Any, *_: Any) -> None:
+        message = given[0] if per == "batch" else given
+        seen.append(message.lost)
+        between.stall()
+        wait_until(lambda: message.lost, "the lease is over by the handler's own clock", 20)
+        seen.append(message.lost)
+        between.go_on()
+
+    worker = rowq.Worker(
+        between.url,
+        queue_name,
+        handle,
+        per=per,
+        lease_seconds=2,
+        maintain_seconds=0,
+        idle_min_seconds=60,
+        idle_max_seconds=60,
+        transactional=transactional,
+    )
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        wait_until(lambda: worker.stats.stale == 3, "what it decided has no effect", 60)
+    finally:
+        between.go_on()
+        worker.stop()
+        thread.join(60)
+    assert seen == [False, True]
+    assert (worker.stats.processed, queue.queue_stats(queue_name)[0].leased) == (0, 3)
 
 
 def _take_over(queue: rowq.Queue, connection: Connection, name: str) -> list[rowq.Message]:

@@ -28,7 +28,7 @@ INTERLEAVINGS = re.compile(r"/tests/interleavings/")
 # They kill a server of their own, whose version does not matter.
 ONE_OF_EACH = re.compile(r"/tests/chaos/")
 # They draw by chance.
-DICED = re.compile(r"/tests/(?:chaos|concurrency)/")
+DICED = re.compile(r"/tests/(?:chaos/|concurrency/|contract/test_hostile|client/test_half_open)")
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
 
 

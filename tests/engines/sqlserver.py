@@ -31,6 +31,8 @@ _WAITS = """
     from sys.dm_os_waiting_tasks w
     where w.blocking_session_id is not null and w.wait_type like 'LCK%'
     """
+_DATA_FILES = "select f.name, f.size from sys.database_files f where f.type_desc = 'ROWS'"
+_PAGE_BYTES, _MEGABYTE = 8192, 1 << 20
 # A session of Babelfish is a process of PostgreSQL, which knows more than its T-SQL side tells.
 _BABELFISH_WAITS = """
     select a.pid, array_to_string(pg_blocking_pids(a.pid), ',')
@@ -152,6 +154,26 @@ class SqlserverServer:
                 return connection.execute(query, session).fetchone() is None
 
             wait_until(gone, f"session {session} ends")
+
+    def limit_space(self, url: str, spare_bytes: int | None) -> None:
+        """Let the data files of a database grow by so much and no more, or without end with None.
+
+        A file may have as much room inside as it last grew by, so it is made to grow in small steps
+        while there is a limit.
+        """
+        if self.is_babelfish:
+            raise Unavailable("a database of Babelfish has no files of its own")
+        with contextlib.closing(ENGINE.connect(url)) as connection:
+            for name, pages in connection.execute(_DATA_FILES).fetchall():
+                limit = "unlimited"
+                if spare_bytes is not None:
+                    limit = f"{-(-(pages * _PAGE_BYTES + spare_bytes) // _MEGABYTE)}MB"
+                quoted = name.replace("'", "''")
+                options = f"name = N'{quoted}', maxsize = {limit}, filegrowth = 1MB"
+                try:
+                    connection.execute(f"alter database current modify file ({options})")
+                except Exception as error:
+                    raise Unavailable(f"its files cannot be limited: {error}") from None
 
     def crash(self) -> None:
         """End the server as a power failure would."""
