@@ -1,5 +1,36 @@
--- The end of a rollback to nothing: the bookkeeping. The roles stay: who has them need not be given
--- them again.
+-- The end of a rollback to nothing: what doorbell.sql and maintain_job.sql may have made, and the
+-- bookkeeping. The roles stay: who has them need not be given them again.
+declare
+    v_count pls_integer;
+begin
+    select count(*) into v_count
+    from user_scheduler_jobs j
+    where j.job_name = 'ROWQ_MAINTAIN';
+    if v_count > 0 then
+        dbms_scheduler.drop_job(job_name => 'ROWQ_MAINTAIN', force => true);
+    end if;
+
+    select count(*) into v_count
+    from user_objects o
+    where o.object_name = 'ROWQ_DOORBELL'
+      and o.object_type = 'PACKAGE';
+    if v_count > 0 then
+        execute immediate 'drop package rowq_doorbell';
+    end if;
+
+    select count(*) into v_count
+    from user_queue_tables t
+    where t.queue_table = 'ROWQ_DOORBELL_TABLE';
+    if v_count > 0 then
+        -- By text, so that this runs where the owner has no right to dbms_aqadm.
+        execute immediate q'[
+            begin
+                dbms_aqadm.drop_queue_table(queue_table => 'ROWQ_DOORBELL_TABLE', force => true);
+            end;
+        ]';
+    end if;
+end;
+/
 drop table rowq_migration_log purge
 /
 drop table rowq_migration_lock purge

@@ -1,11 +1,12 @@
 """oracle:// URLs, as python-oracledb is told them."""
 
+import oracledb
 import pytest
 
 import rowq
 from rowq.engines.oracle_url import connection_parameters, owner_of
 
-PLAIN = {"host": "host", "port": 1521, "tcp_connect_timeout": 10.0}
+PLAIN = {"host": "host", "port": 1521, "tcp_connect_timeout": 10.0, "expire_time": 1}
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,8 @@ PLAIN = {"host": "host", "port": 1521, "tcp_connect_timeout": 10.0}
         ("oracle:///XEPDB1", PLAIN | {"host": "localhost", "service_name": "XEPDB1"}),
         ("oracle://me:p%40ss@host", PLAIN | {"user": "me", "password": "p@ss"}),
         ("oracle://host?connect-timeout=3", PLAIN | {"tcp_connect_timeout": 3.0}),
+        ("oracle://host?expire_time=0", PLAIN | {"expire_time": 0}),
+        ("oracle://host?expire-time=5", PLAIN | {"expire_time": 5}),
         ("oracle://host?protocol=tcps", PLAIN | {"protocol": "tcps"}),
         ("oracle://host?owner=queues", PLAIN),
     ],
@@ -32,3 +35,15 @@ def test_a_url_says_whose_rowq_is_meant() -> None:
 def test_an_unknown_protocol_is_refused() -> None:
     with pytest.raises(rowq.CannotConnect, match="protocol is one of tcp, tcps"):
         connection_parameters("oracle://host?protocol=ipc")
+
+
+@pytest.mark.parametrize("given", ["connect_timeout=soon", "expire_time=1.5", "expire_time=never"])
+def test_a_time_that_is_no_number_is_refused(given: str) -> None:
+    with pytest.raises(rowq.CannotConnect, match="the URL is malformed"):
+        connection_parameters(f"oracle://host?{given}")
+
+
+def test_the_driver_takes_what_a_url_means() -> None:
+    url = "oracle://me:secret@host/service?protocol=tcps&connect_timeout=3"
+    parameters = oracledb.ConnectParams(**connection_parameters(url))
+    assert (parameters.expire_time, parameters.tcp_connect_timeout) == (1, 3.0)

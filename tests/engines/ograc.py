@@ -47,6 +47,18 @@ begin
     return version();
 end;
 /
+create or replace function rowq_lock_request(p_lock in number) return number
+is
+begin
+    return 1 - get_lock('rowq ' || p_lock, 1);
+end;
+/
+create or replace function rowq_lock_release(p_lock in number) return number
+is
+begin
+    return 1 - release_lock('rowq ' || p_lock);
+end;
+/
 create or replace procedure rowq_note(p_name in varchar2)
 is
     pragma autonomous_transaction;
@@ -54,6 +66,23 @@ begin
     insert into rowq_seen (name) values (p_name);
     commit;
 end;
+/
+create or replace package rowq_doorbell as
+    procedure ring(p_part_id in number);
+    procedure listen(p_part_id in number);
+end rowq_doorbell;
+/
+create or replace package body rowq_doorbell as
+    procedure ring(p_part_id in number) is
+    begin
+        rowq_note('ring ' || p_part_id);
+    end ring;
+    procedure listen(p_part_id in number) is
+    begin
+        rowq_note('listen ' || p_part_id);
+        dbe_std.sleep(1);
+    end listen;
+end rowq_doorbell;
 /
 """
 _COLUMN_TYPES = {

@@ -13,6 +13,7 @@ def live(calls: Calls) -> None:
     _finishing(calls)
     _time(calls)
     _dead(calls)
+    _waiting(calls)
     house(calls)
     refusals(calls)
     order(calls)
@@ -160,3 +161,21 @@ def _dead(calls: Calls) -> None:
         "cancel", {"outcome": "cancelled"}, {"outcome": "cancelled"},
         queue_name="'a'", message_ids=f"'[1, {dead[2]['message_id']}]'",
     )  # fmt: skip
+
+
+def _waiting(calls: Calls) -> None:
+    calls.want("create_queue", {"outcome": "created"}, queue_name="'w'")
+    calls.want("dequeue_wait", queue_name="'w'", wait_seconds="4")
+    part = calls.text("(select part_id from rowq_queue where queue_name = 'w')")
+    until = "(select max(listened_until) from rowq_queue where queue_name = 'w')"
+    calls.change(f"delete from rowq_seen where name = 'ring {part}'")
+    if calls.count(f"rowq_seen where name = 'listen {part}'") == 0 or not calls.text(until):
+        raise UnexpectedError("nobody listened")
+    calls.want("enqueue", {"outcome": "enqueued"}, queue_name="'w'", body="'heard'")
+    if calls.count(f"rowq_seen where name = 'ring {part}'") != 1:
+        raise UnexpectedError("nobody rang")
+    calls.change("update rowq_queue set listened_until = null where queue_name = 'w'")
+    calls.want("enqueue", {"outcome": "enqueued"}, queue_name="'w'", body="'unheard'")
+    if calls.count(f"rowq_seen where name = 'ring {part}'") != 1:
+        raise UnexpectedError("somebody rang for nobody")
+    calls.want("drop_queue", {"outcome": "dropped"}, queue_name="'w'", force="1")

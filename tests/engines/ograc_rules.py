@@ -103,7 +103,7 @@ def _unformatted(found: re.Match[str]) -> str:
 
 
 # The numbers that oGRAC gives to these errors of Oracle.
-_NUMBERS = {"54": 723, "60": 716, "942": 843, "1031": 1001, "30006": 717, "2291": 1223}
+_NUMBERS = {"54": 723, "60": 716, "942": 843, "1031": 1001, "30006": 717, "2291": 1223, "1013": 718}
 
 
 def _number(found: re.Match[str]) -> str:
@@ -195,6 +195,11 @@ RULES = (
         r"((?:coalesce\(\w+, 0\)|[\w.()]+) (?:= 1|is not null))((?:, \w+)?\s*\));",
         r"\1if \3 then\n\1    \2true\4;\n\1else\n\1    \2false\4;\n\1end if;",
     ),
+    _rule(
+        "a condition that is returned",
+        r"^( *)return (\w+ (?:> 0|in \([\d, ]+\)));",
+        r"\1if \2 then\n\1    return true;\n\1end if;\n\1return false;",
+    ),
     _rule("variables of type ROWID", r"(?<= )rowid(?=;|,$| index by)", "varchar2(64)"),
     _rule("a ROWID compared with a variable", r"\b(\w)\.rowid = ", r"\1.rowid || '' = "),
     _rule("TO_NUMBER with a format", r", '9999'\)|(?<=2\)), '99'(?=\))", _unformatted),
@@ -206,9 +211,17 @@ RULES = (
     ),
     _rule("INTERVAL DAY(9)", r"day\(9\)", "day(7)"),
     _rule("VARCHAR2(32767)", r"varchar2\(32767\)", "varchar2(8000)"),
-    _rule("numbers of Oracle's errors", r"(?<=, )-(?:54|60|942|1031|30006|2291)(?=\))", _number),
+    _rule(
+        "numbers of Oracle's errors", r"(?<=, )-(?:54|60|942|1013|1031|30006|2291)(?=\))", _number
+    ),
     _rule("KEEP (DENSE_RANK ...)", r" keep \(dense_rank (?:last|first) order by [\w.]+\)", ""),
     _rule("USER_SEQUENCES", r"from user_sequences s\b", "from my_sequences s"),
+    _rule("USER_OBJECTS", r"from user_objects o\b", "from my_objects o"),
+    _rule(
+        "DBMS_LOCK, and OUT binds of a block that is sent by text",
+        r"execute immediate\s+'begin :1 := sys\.dbms_lock\.(\w+)\([^;]*;[^;]*;[^;]*;",
+        r"v_result := rowq_lock_\1(p_lock);",
+    ),
     _rule(
         "V$TRANSACTION, V$SESSION",
         r"^    begin\n(?: *--[^\n]*\n)*        execute immediate q'\[[\s\S]*?^    end;\n",

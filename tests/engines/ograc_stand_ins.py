@@ -17,9 +17,18 @@ CAUSES = {
     "internal_parse_messages": "JSON_ELEMENT_T, JSON_ARRAY_T, JSON_OBJECT_T",
     "internal_messages_json": "JSON_ARRAY_T, JSON_OBJECT_T",
     "internal_drop_days": "USER_TAB_PARTITIONS, DBMS_ASSERT",
+    "internal_wait_lock": "ALL_TAB_PRIVS, DBMS_UTILITY",
 }
 
 _TEXTS = (
+    """
+function internal_wait_lock(p_part_id in number)
+return number
+is
+begin
+    return p_part_id;
+end internal_wait_lock;
+""",
     """
 function ids(p_ids in rowq_ids)
 return clob

@@ -67,10 +67,10 @@ def test_packages_are_compared_with_what_the_catalog_shows() -> None:
 
 
 def scripts() -> list[Script]:
-    """Return the units of the script; the packages are in files of their own, and long."""
+    """Return the units of the script, the packages apart, which are long; and of the rollback."""
     return [
         Script(str(place), f"{unit}\n/\n")
-        for place, unit in enumerate(UNITS)
+        for place, unit in enumerate([*UNITS, *units(release_for("oracle").text("remove.sql"))])
         if not unit.startswith("create or replace package")
     ]
 

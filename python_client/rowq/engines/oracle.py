@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from rowq.engines.base import Row, SynchronousEngine
 from rowq.engines.oracle_calls import ROWS, Call, Lob, call_of
 from rowq.engines.oracle_url import connection_parameters, owner_of
+from rowq.engines.patience import within
 from rowq.errors import CannotConnect, DriverMissing, Refused, refusal_from_text
 
 # The server's numbers: killed, shutdown, not logged on, end of file; and network errors.
@@ -59,7 +60,11 @@ class OracleEngine(SynchronousEngine):
         parameters = connection_parameters(url)
         owner = owner_of(url)
         try:
-            connection = oracledb.connect(**parameters, program="rowq")
+            connection = within(
+                parameters["tcp_connect_timeout"],
+                lambda: oracledb.connect(**parameters, program="rowq"),
+                self.close,
+            )
             connection.autocommit = True
             if owner:
                 connection.current_schema = owner

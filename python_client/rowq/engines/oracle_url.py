@@ -12,6 +12,8 @@ or underscores:
     wallet_location     directory with the file ewallet.pem: certificates for tcps
     wallet_password     its password
     connect_timeout     seconds, 10 by default
+    expire_time         minutes of silence after which the other side is asked whether it is still
+                        there, 1 by default, 0 for never: a call whose server is gone ends then
 """
 
 from typing import Any
@@ -20,7 +22,9 @@ from urllib.parse import unquote, urlsplit
 from rowq.engines.urls import parameters_of
 from rowq.errors import CannotConnect
 
-_KNOWN = {"owner", "protocol", "wallet_location", "wallet_password", "connect_timeout"}
+_KNOWN = {
+    "owner", "protocol", "wallet_location", "wallet_password", "connect_timeout", "expire_time",
+}  # fmt: skip
 _PROTOCOLS = ("tcp", "tcps")
 
 
@@ -36,6 +40,7 @@ def connection_parameters(url: str) -> dict[str, Any]:
             "host": parts.hostname or "localhost",
             "port": parts.port or 1521,
             "tcp_connect_timeout": float(given.get("connect_timeout", "10")),
+            "expire_time": int(given.get("expire_time", "1")),
         }
     except ValueError:
         raise CannotConnect("Oracle: the URL is malformed") from None

@@ -14,6 +14,9 @@ is
 -- commits   as internal_drop_days; never the caller's transaction
 -- errors    none
 -- differs   a fault is noted in meta, where health reads it: this engine's calls have no warnings
+    -- The user has cancelled the call.
+    e_cancelled exception;
+    pragma exception_init(e_cancelled, -1013);
     v_today constant timestamp(6) := cast(
         trunc(sys_extract_utc(systimestamp), 'dd') as timestamp
     );
@@ -54,6 +57,8 @@ begin
     );
     internal_note_fault(p_queue.part_id, null);
 exception
+    when e_cancelled then
+        raise;
     when others then
         -- A full tablespace, a partition that is offline: promoting and reaping go on.
         v_fault := substr(sqlerrm, 1, 500);

@@ -34,6 +34,9 @@ begin
     internal_rescan_floors(p_queue.part_id);
     p_kept.promoted := internal_promote(p_queue.part_id, p_limit);
     internal_reap(p_queue, p_limit, p_kept.reaped, p_kept.died);
+    if p_kept.promoted + p_kept.reaped > 0 then
+        internal_ring(p_queue.part_id, p_queue.listened_until);
+    end if;
     internal_keep_archive(
         p_queue, p_limit, p_kept.archived, p_kept.purged, p_kept.partitions_dropped
     );

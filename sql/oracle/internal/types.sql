@@ -8,7 +8,8 @@ type t_queue is record (
     backoff_cap_seconds  rowq_queue.backoff_cap_seconds%type,
     backoff_jitter       rowq_queue.backoff_jitter%type,
     archive_days         rowq_queue.archive_days%type,
-    paused_at            rowq_queue.paused_at%type
+    paused_at            rowq_queue.paused_at%type,
+    listened_until       rowq_queue.listened_until%type
 );
 type t_message is record (
     message_id rowq_message.message_id%type,

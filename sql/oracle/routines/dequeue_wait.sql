@@ -11,17 +11,21 @@ is
 -- version   1
 -- purpose   As dequeue_fast, but wait until something is ready or the time is up.
 -- promise   P03 P17
--- locks     as dequeue_fast; none while waiting
+-- locks     as dequeue_fast; while it waits, of dbms_lock where the owner may, the queue's one lock
 -- commits   after each look, so that nothing is held while it waits; refuses an open transaction
 -- errors    RQ701 RQ711 RQ713
 -- differs   rows come as one JSON array, in a result of one row and column
-    v_part_id     rowq_queue.part_id%type;
-    v_claim_id    rowq_claim.claim_id%type;
-    v_lease_until rowq_claim.lease_until%type;
-    v_messages    clob;
-    v_until       timestamp(6);
-    v_left        number;
-    v_pause       number := 0.02;
+    v_part_id        rowq_queue.part_id%type;
+    v_claim_id       rowq_claim.claim_id%type;
+    v_lease_until    rowq_claim.lease_until%type;
+    v_messages       clob;
+    v_until          timestamp(6);
+    v_left           number;
+    v_pause          number := 0.02;
+    v_lock           number;
+    v_is_leader      boolean := false;
+    v_has_doorbell   boolean := false;
+    v_listened_until timestamp(6);
 begin
     if dbms_transaction.local_transaction_id is not null then
         raise_application_error(
@@ -44,17 +48,40 @@ begin
             );
             if v_claim_id is not null then
                 v_messages := internal_messages_json(v_part_id, v_claim_id, v_lease_until);
+                if v_listened_until is not null then
+                    internal_note_listener(v_part_id, null);
+                end if;
             end if;
             commit;
             v_left := internal_seconds_since(sys_extract_utc(systimestamp), v_until);
             exit when v_claim_id is not null or v_left <= 0;
-            dbms_session.sleep(least(v_pause, v_left));
-            v_pause := least(v_pause * 2, 0.25);
+
+            if v_lock is null and v_left >= 1 then
+                v_lock := internal_wait_lock(v_part_id);
+                v_has_doorbell := internal_has_doorbell;
+            end if;
+            if v_left < 1 or v_lock = 0 or (v_is_leader and not v_has_doorbell) then
+                dbms_session.sleep(least(v_pause, v_left));
+                v_pause := least(v_pause * 2, 0.25);
+            elsif v_is_leader then
+                internal_listen(v_part_id, v_listened_until, v_has_doorbell);
+                commit;
+            else
+                -- One waiter of a queue looks for all. The others wait for its lock, and look once
+                -- a second should it have been left behind.
+                v_is_leader := internal_lead(v_lock);
+            end if;
         end loop;
+        if v_is_leader then
+            internal_stop_leading(v_lock);
+        end if;
     exception
         when others then
             -- There was no transaction when the call began, so all of this one is its own.
             rollback;
+            if v_is_leader then
+                internal_stop_leading(v_lock);
+            end if;
             raise;
     end;
 

@@ -19,6 +19,9 @@ begin
     internal_check_batch_size(p_batch_size);
     v_queue := internal_require_queue(p_queue_name);
     v_promoted := internal_promote(v_queue.part_id, p_batch_size);
+    if v_promoted > 0 then
+        internal_ring(v_queue.part_id, v_queue.listened_until);
+    end if;
 
     open p_rows for
         select v_promoted as promoted

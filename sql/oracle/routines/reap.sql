@@ -20,6 +20,9 @@ begin
     internal_check_batch_size(p_batch_size);
     v_queue := internal_require_queue(p_queue_name);
     internal_reap(v_queue, p_batch_size, v_reaped, v_died);
+    if v_reaped > 0 then
+        internal_ring(v_queue.part_id, v_queue.listened_until);
+    end if;
 
     open p_rows for
         select v_reaped as reaped, v_died as died

@@ -27,6 +27,7 @@ begin
     v_lines := internal_outcomes(v_ids, v_messages, 'released');
     internal_to_front(v_messages, 1);
     internal_to_ready(v_queue.part_id, v_messages);
+    internal_ring(v_queue.part_id, v_queue.listened_until);
 
     open p_rows for
         select n.message_id, n.outcome

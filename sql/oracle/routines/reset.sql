@@ -52,6 +52,7 @@ begin
     end if;
     internal_revive(v_queue.part_id, v_ids, v_locked, v_messages, v_lines);
     internal_to_ready(v_queue.part_id, v_messages);
+    internal_ring(v_queue.part_id, v_queue.listened_until);
 
     open p_rows for
         select n.message_id, n.outcome

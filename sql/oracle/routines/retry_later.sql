@@ -34,6 +34,7 @@ begin
     internal_back_off(v_queue, v_alive, p_delay_seconds, v_due_at);
     internal_to_delayed(v_queue.part_id, v_alive, v_due_at, p_error);
     internal_to_dead(v_queue.part_id, v_dead, p_error);
+    internal_ring(v_queue.part_id, v_queue.listened_until);
     v_lines := internal_retries(v_ids, v_messages, v_alive, v_due_at);
 
     open p_rows for

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
+import oracledb
 import pytest
 
 import rowq
@@ -15,6 +17,8 @@ from rowq.engines.oracle_url import connection_parameters
 from rowq.migrate.oracle.sql import units
 from rowq.resources import sql_directory
 from tests.engines.base import Connection
+from tests.engines.oracle import OracleServer
+from tests.engines.oracle_session import owner_in
 
 Snapshot = dict[str, list[str]]
 
@@ -73,6 +77,28 @@ def works(url: str) -> None:
         queue.create_queue("orders")
         queue.enqueue("orders", 1)
         queue.complete("orders", queue.dequeue_fast("orders")[0].claim_id)
+
+
+def run_sources(session: Connection, name: str) -> None:
+    """Run a script of sql/oracle, and those that it names, as SQL*Plus would."""
+    text = (sql_directory() / "oracle" / name).read_text(encoding="utf-8")
+    parts = re.split(r"^@@(\S+)$", text, flags=re.MULTILINE)
+    for place, part in enumerate(parts):
+        if place % 2:
+            run_sources(session, part)
+            continue
+        for unit in units(part):
+            with closing(session.cursor()) as cursor:
+                cursor.execute(unit)
+
+
+def grant(server: OracleServer, url: str, *rights: str) -> None:
+    """Give rights to an account; the test is skipped where the given account may not."""
+    for right in rights:
+        try:
+            server.tell(f"grant {right} to {owner_in(url)}")
+        except oracledb.DatabaseError as error:
+            pytest.skip(f"the given account may not pass on {right}: {error}")
 
 
 def breaking_off(after: int) -> Callable[[str], Iterator[str]]:

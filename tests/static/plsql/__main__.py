@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.static import test_oracle_script, test_oracle_tests
+from tests.static import test_oracle_script, test_oracle_tests, test_plsql
 from tests.static.plsql import gate, tools
 
 
@@ -24,7 +24,11 @@ def main() -> int:
     if reason := tools.missing():
         print(reason, file=sys.stderr)
         return 2
-    others = (*test_oracle_tests.statements(), *test_oracle_script.scripts())
+    others = (
+        *test_oracle_tests.statements(),
+        *test_oracle_script.scripts(),
+        *test_plsql.sent_by_text(),
+    )
     asked = [gate.script(path) for path in options.files] or [*gate.product(), *others]
     problems = gate.check(asked)
     if not options.files:

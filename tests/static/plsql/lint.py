@@ -11,17 +11,20 @@ from tests.static.plsql.source import Source, inside, split
 
 Finding = tuple[int, str]
 
-COMMITS = {"dequeue_wait", "drop_days"}
-"""One waits, and refuses to be called in a transaction; one has a transaction of its own."""
+COMMITS = {"dequeue_wait", "drop_days", "maintain_job"}
+"""One waits, and refuses to be called in a transaction; the others have one of their own."""
 
 WAITS = {"take", "extend_lease"}
 """Two sessions that finish or lengthen the same claim take turns."""
 
-SWALLOWS = {"keep_archive"}
-"""A fault of the archive is noted, and promoting and reaping go on."""
+SWALLOWS = {"keep_archive", "ring", "listen"}
+"""The archive's fault is noted, and promoting and reaping go on; a message needs no doorbell."""
 
-DYNAMIC = {"drop_days", "health_server"}
-"""Partitions have names of their own; views of the server are there only for who has the right."""
+DYNAMIC = {"drop_days", "health_server", "lead", "stop_leading", "ring", "listen"}
+"""Partitions have names of their own; what is called is there only by choice, or with a right."""
+DYNAMIC |= {"grants", "partition_archive", "doorbell_off", "remove"}
+"""Scripts that change the schema where that has not been done yet."""
+
 
 AUTONOMOUS = {"drop_days"}
 """A statement that changes a table commits, and must not commit the caller's transaction."""
@@ -109,6 +112,8 @@ def _handlers(one: Source) -> Iterator[Finding]:
     ):
         if not re.search(r"\braise;", match[1]) and one.stem not in SWALLOWS:
             yield one.line_of(match.start()), "when others without raise"
+        if one.stem in SWALLOWS and "when e_cancelled then" not in one.code[: match.start()]:
+            yield one.line_of(match.start()), "who cancels a call (ORA-01013) must be heard"
 
 
 def _dynamic(one: Source) -> Iterator[Finding]:

@@ -11,7 +11,8 @@ type t_queue is record (
     backoff_cap_seconds  rowq_queue.backoff_cap_seconds%type,
     backoff_jitter       rowq_queue.backoff_jitter%type,
     archive_days         rowq_queue.archive_days%type,
-    paused_at            rowq_queue.paused_at%type
+    paused_at            rowq_queue.paused_at%type,
+    listened_until       rowq_queue.listened_until%type
 );
 type t_message is record (
     message_id rowq_message.message_id%type,
@@ -138,6 +139,8 @@ return number;
 procedure internal_free_keys(p_part_id in number, p_messages in t_messages);
 function internal_from_base64(p_text in clob)
 return blob;
+function internal_has_doorbell
+return boolean;
 function internal_header_fault(p_headers in clob)
 return varchar2;
 procedure internal_health_queue(
@@ -167,6 +170,13 @@ procedure internal_keep_archive(
 );
 function internal_key_place(p_dedup_key in varchar2, p_number in number)
 return varchar2;
+function internal_lead(p_lock in number)
+return boolean;
+procedure internal_listen(
+    p_part_id        in number,
+    p_listened_until in out timestamp,
+    p_has_doorbell   in out boolean
+);
 function internal_look_ready(p_part_id in number, p_limit in number)
 return rowq_lines;
 procedure internal_maintain(
@@ -224,6 +234,7 @@ procedure internal_note_error(
     p_error    in clob
 );
 procedure internal_note_fault(p_part_id in number, p_fault in varchar2);
+procedure internal_note_listener(p_part_id in number, p_listened_until in timestamp);
 function internal_number_text(p_value in number)
 return varchar2;
 function internal_oldest_ready(p_part_id in number)
@@ -294,6 +305,7 @@ procedure internal_revive(
     p_messages out nocopy t_messages,
     p_lines    out nocopy rowq_lines
 );
+procedure internal_ring(p_part_id in number, p_listened_until in timestamp);
 function internal_seconds_since(p_moment in timestamp, p_now in timestamp)
 return number;
 procedure internal_split(
@@ -302,6 +314,7 @@ procedure internal_split(
     p_alive    out nocopy t_messages,
     p_dead     out nocopy t_messages
 );
+procedure internal_stop_leading(p_lock in number);
 procedure internal_store(
     p_part_id    in number,
     p_queue_name in varchar2,
@@ -325,6 +338,8 @@ procedure internal_to_delayed(
 );
 procedure internal_to_front(p_messages in out nocopy t_messages, p_spent in number);
 procedure internal_to_ready(p_part_id in number, p_messages in t_messages);
+function internal_wait_lock(p_part_id in number)
+return number;
 function internal_withdraw(p_part_id in number, p_ids in rowq_ids)
 return t_messages;
 
@@ -1155,6 +1170,26 @@ begin
     return v_bytes;
 end internal_from_base64;
 
+function internal_has_doorbell
+return boolean
+is
+-- routine   internal_has_doorbell
+-- version   1
+-- purpose   Whether doorbell.sql was run.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   this engine's own
+    v_count pls_integer;
+begin
+    select count(*) into v_count
+    from user_objects o
+    where o.object_name = 'ROWQ_DOORBELL'
+      and o.object_type = 'PACKAGE BODY';
+    return v_count > 0;
+end internal_has_doorbell;
+
 function internal_header_fault(p_headers in clob)
 return varchar2
 is
@@ -1539,6 +1574,9 @@ is
 -- commits   as internal_drop_days; never the caller's transaction
 -- errors    none
 -- differs   a fault is noted in meta, where health reads it: this engine's calls have no warnings
+    -- The user has cancelled the call.
+    e_cancelled exception;
+    pragma exception_init(e_cancelled, -1013);
     v_today constant timestamp(6) := cast(
         trunc(sys_extract_utc(systimestamp), 'dd') as timestamp
     );
@@ -1579,6 +1617,8 @@ begin
     );
     internal_note_fault(p_queue.part_id, null);
 exception
+    when e_cancelled then
+        raise;
     when others then
         -- A full tablespace, a partition that is offline: promoting and reaping go on.
         v_fault := substr(sqlerrm, 1, 500);
@@ -1608,6 +1648,67 @@ begin
         || translate(v_hex, '0123456789ABCDEF', '0000000000123456')
         || to_char(p_number, 'fm0000000000000000000');
 end internal_key_place;
+
+function internal_lead(p_lock in number)
+return boolean
+is
+-- routine   internal_lead
+-- version   1
+-- purpose   Wait for a second at most to be the one waiter of a queue that looks for all.
+-- promise   none
+-- locks     the session's lock p_lock, kept until internal_stop_leading or the end of the session
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   this engine's own
+    v_result number;
+begin
+    -- By text, so that the package compiles where the owner has no right to dbms_lock.
+    execute immediate
+        'begin :1 := sys.dbms_lock.request(id => :2, lockmode => sys.dbms_lock.x_mode,'
+        || ' timeout => 1, release_on_commit => false); end;'
+        using out v_result, in p_lock;
+    -- 0 granted, 1 timed out, 4 left behind in this session by a call that was broken off. Others
+    -- come at once, and waiting goes on without a leader.
+    if v_result not in (0, 1, 4) then
+        dbms_session.sleep(1);
+    end if;
+    return v_result in (0, 4);
+end internal_lead;
+
+procedure internal_listen(
+    p_part_id        in number,
+    p_listened_until in out timestamp,
+    p_has_doorbell   in out boolean
+)
+is
+-- routine   internal_listen
+-- version   1
+-- purpose   Say that somebody listens at a queue; where that was said before, wait for a ring, for a second at most.
+-- promise   none
+-- locks     the queue row, passed over when locked; none while waiting
+-- commits   never; the caller commits at once, and looks before it listens again
+-- errors    none
+-- differs   this engine's own
+    -- The user has cancelled the call.
+    e_cancelled exception;
+    pragma exception_init(e_cancelled, -1013);
+    v_now constant timestamp(6) := sys_extract_utc(systimestamp);
+begin
+    if p_listened_until is null or p_listened_until < v_now + numtodsinterval(2, 'second') then
+        -- For a while only, so that nobody rings for long for a session that was killed.
+        p_listened_until := v_now + numtodsinterval(6, 'second');
+        internal_note_listener(p_part_id, p_listened_until);
+        return;
+    end if;
+    -- By text, as the package is there only by choice.
+    execute immediate 'begin rowq_doorbell.listen(:1); end;' using p_part_id;
+exception
+    when e_cancelled then
+        raise;
+    when others then
+        -- A doorbell that is broken or gone: go on without.
+        p_has_doorbell := false;
+end internal_listen;
 
 function internal_look_ready(p_part_id in number, p_limit in number)
 return rowq_lines
@@ -1684,6 +1785,9 @@ begin
     internal_rescan_floors(p_queue.part_id);
     p_kept.promoted := internal_promote(p_queue.part_id, p_limit);
     internal_reap(p_queue, p_limit, p_kept.reaped, p_kept.died);
+    if p_kept.promoted + p_kept.reaped > 0 then
+        internal_ring(p_queue.part_id, p_queue.listened_until);
+    end if;
     internal_keep_archive(
         p_queue, p_limit, p_kept.archived, p_kept.purged, p_kept.partitions_dropped
     );
@@ -2014,6 +2118,33 @@ begin
     when not matched then insert (name, value, changed_at)
         values (n.name, p_fault, sys_extract_utc(systimestamp));
 end internal_note_fault;
+
+procedure internal_note_listener(p_part_id in number, p_listened_until in timestamp)
+is
+-- routine   internal_note_listener
+-- version   1
+-- purpose   Note until when somebody listens at a queue; null when nobody does any more.
+-- promise   none
+-- locks     the queue row, passed over when locked
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   this engine's own
+    v_row_id rowid;
+    cursor queue_row is
+        select q.rowid
+        from rowq_queue q
+        where q.part_id = p_part_id
+        for update skip locked;
+begin
+    open queue_row;
+    fetch queue_row into v_row_id;
+    close queue_row;
+    if v_row_id is not null then
+        update rowq_queue q
+        set q.listened_until = p_listened_until
+        where q.rowid = v_row_id;
+    end if;
+end internal_note_listener;
 
 function internal_number_text(p_value in number)
 return varchar2
@@ -2804,7 +2935,7 @@ is
     cursor named is
         select q.part_id, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
                q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
-               q.paused_at
+               q.paused_at, q.listened_until
         from rowq_queue q
         where q.queue_key = v_key;
 begin
@@ -3020,6 +3151,34 @@ begin
     end loop;
 end internal_revive;
 
+procedure internal_ring(p_part_id in number, p_listened_until in timestamp)
+is
+-- routine   internal_ring
+-- version   1
+-- purpose   Ring for who waits at a queue, where doorbell.sql was run and somebody listens.
+-- promise   none
+-- locks     none that another could wait for
+-- commits   never; the ring is heard when the caller's transaction commits
+-- errors    none
+-- differs   this engine's own
+    -- The user has cancelled the call.
+    e_cancelled exception;
+    pragma exception_init(e_cancelled, -1013);
+begin
+    if p_listened_until is null or p_listened_until < sys_extract_utc(systimestamp) then
+        return;
+    end if;
+    savepoint rowq_ring;
+    -- By text, as the package is there only by choice.
+    execute immediate 'begin rowq_doorbell.ring(:1); end;' using p_part_id;
+exception
+    when e_cancelled then
+        raise;
+    when others then
+        -- A message counts for more than its ring: who listens looks once a second anyway.
+        rollback to savepoint rowq_ring;
+end internal_ring;
+
 function internal_seconds_since(p_moment in timestamp, p_now in timestamp)
 return number
 is
@@ -3083,6 +3242,23 @@ begin
         end if;
     end loop;
 end internal_split;
+
+procedure internal_stop_leading(p_lock in number)
+is
+-- routine   internal_stop_leading
+-- version   1
+-- purpose   Let another waiter of the queue lead.
+-- promise   none
+-- locks     gives back the session's lock p_lock
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   this engine's own
+    v_result number;
+begin
+    execute immediate
+        'begin :1 := sys.dbms_lock.release(id => :2); end;'
+        using out v_result, in p_lock;
+end internal_stop_leading;
 
 procedure internal_store(
     p_part_id    in number,
@@ -3402,6 +3578,38 @@ begin
             p_messages(i).attempt
         );
 end internal_to_ready;
+
+function internal_wait_lock(p_part_id in number)
+return number
+is
+-- routine   internal_wait_lock
+-- version   1
+-- purpose   The number of the lock by which waiters of a queue elect their leader; 0 where the owner may not use dbms_lock.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   this engine's own: the server has numbers and no names for locks that need no row
+    v_count pls_integer;
+begin
+    -- Looked up rather than tried: a statement that fails to parse is parsed anew each time. Roles
+    -- do not count in stored code, and "execute any procedure" leaves out what belongs to SYS.
+    select count(*) into v_count
+    from all_tab_privs p
+    where p.table_schema = 'SYS'
+      and p.table_name = 'DBMS_LOCK'
+      and p.privilege = 'EXECUTE'
+      and p.grantee in (sys_context('userenv', 'current_user'), 'PUBLIC');
+    if v_count = 0 then
+        return 0;
+    end if;
+    -- The numbers up to 1073741823 are for all applications of the database. One that happens to
+    -- use the same delays waiters by a second at most.
+    return dbms_utility.get_hash_value(
+        sys_context('userenv', 'current_user') || '.rowq.wait.' || internal_number_text(p_part_id),
+        1, 1073741823
+    );
+end internal_wait_lock;
 
 function internal_withdraw(p_part_id in number, p_ids in rowq_ids)
 return t_messages
@@ -3785,17 +3993,21 @@ is
 -- version   1
 -- purpose   As dequeue_fast, but wait until something is ready or the time is up.
 -- promise   P03 P17
--- locks     as dequeue_fast; none while waiting
+-- locks     as dequeue_fast; while it waits, of dbms_lock where the owner may, the queue's one lock
 -- commits   after each look, so that nothing is held while it waits; refuses an open transaction
 -- errors    RQ701 RQ711 RQ713
 -- differs   rows come as one JSON array, in a result of one row and column
-    v_part_id     rowq_queue.part_id%type;
-    v_claim_id    rowq_claim.claim_id%type;
-    v_lease_until rowq_claim.lease_until%type;
-    v_messages    clob;
-    v_until       timestamp(6);
-    v_left        number;
-    v_pause       number := 0.02;
+    v_part_id        rowq_queue.part_id%type;
+    v_claim_id       rowq_claim.claim_id%type;
+    v_lease_until    rowq_claim.lease_until%type;
+    v_messages       clob;
+    v_until          timestamp(6);
+    v_left           number;
+    v_pause          number := 0.02;
+    v_lock           number;
+    v_is_leader      boolean := false;
+    v_has_doorbell   boolean := false;
+    v_listened_until timestamp(6);
 begin
     if dbms_transaction.local_transaction_id is not null then
         raise_application_error(
@@ -3818,17 +4030,40 @@ begin
             );
             if v_claim_id is not null then
                 v_messages := internal_messages_json(v_part_id, v_claim_id, v_lease_until);
+                if v_listened_until is not null then
+                    internal_note_listener(v_part_id, null);
+                end if;
             end if;
             commit;
             v_left := internal_seconds_since(sys_extract_utc(systimestamp), v_until);
             exit when v_claim_id is not null or v_left <= 0;
-            dbms_session.sleep(least(v_pause, v_left));
-            v_pause := least(v_pause * 2, 0.25);
+
+            if v_lock is null and v_left >= 1 then
+                v_lock := internal_wait_lock(v_part_id);
+                v_has_doorbell := internal_has_doorbell;
+            end if;
+            if v_left < 1 or v_lock = 0 or (v_is_leader and not v_has_doorbell) then
+                dbms_session.sleep(least(v_pause, v_left));
+                v_pause := least(v_pause * 2, 0.25);
+            elsif v_is_leader then
+                internal_listen(v_part_id, v_listened_until, v_has_doorbell);
+                commit;
+            else
+                -- One waiter of a queue looks for all. The others wait for its lock, and look once
+                -- a second should it have been left behind.
+                v_is_leader := internal_lead(v_lock);
+            end if;
         end loop;
+        if v_is_leader then
+            internal_stop_leading(v_lock);
+        end if;
     exception
         when others then
             -- There was no transaction when the call began, so all of this one is its own.
             rollback;
+            if v_is_leader then
+                internal_stop_leading(v_lock);
+            end if;
             raise;
     end;
 
@@ -3910,6 +4145,7 @@ begin
         p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts
     );
     internal_store(v_queue.part_id, p_queue_name, v_new);
+    internal_ring(v_queue.part_id, v_queue.listened_until);
 
     open p_rows for
         select v_new(1).message_id as message_id, v_new(1).outcome as outcome
@@ -3942,6 +4178,7 @@ begin
     v_queue := internal_require_queue(p_queue_name);
     v_new := internal_parse_messages(p_messages);
     internal_store(v_queue.part_id, p_queue_name, v_new);
+    internal_ring(v_queue.part_id, v_queue.listened_until);
     v_lines.extend(v_new.count);
     for i in 1 .. v_new.count loop
         v_lines(i) := rowq_line(i, v_new(i).message_id, null, null, v_new(i).outcome, null);
@@ -4344,6 +4581,9 @@ begin
     internal_check_batch_size(p_batch_size);
     v_queue := internal_require_queue(p_queue_name);
     v_promoted := internal_promote(v_queue.part_id, p_batch_size);
+    if v_promoted > 0 then
+        internal_ring(v_queue.part_id, v_queue.listened_until);
+    end if;
 
     open p_rows for
         select v_promoted as promoted
@@ -4498,6 +4738,9 @@ begin
     internal_check_batch_size(p_batch_size);
     v_queue := internal_require_queue(p_queue_name);
     internal_reap(v_queue, p_batch_size, v_reaped, v_died);
+    if v_reaped > 0 then
+        internal_ring(v_queue.part_id, v_queue.listened_until);
+    end if;
 
     open p_rows for
         select v_reaped as reaped, v_died as died
@@ -4537,6 +4780,7 @@ begin
     v_lines := internal_outcomes(v_ids, v_messages, 'released');
     internal_to_front(v_messages, 1);
     internal_to_ready(v_queue.part_id, v_messages);
+    internal_ring(v_queue.part_id, v_queue.listened_until);
 
     open p_rows for
         select n.message_id, n.outcome
@@ -4602,6 +4846,7 @@ begin
     end if;
     internal_revive(v_queue.part_id, v_ids, v_locked, v_messages, v_lines);
     internal_to_ready(v_queue.part_id, v_messages);
+    internal_ring(v_queue.part_id, v_queue.listened_until);
 
     open p_rows for
         select n.message_id, n.outcome
@@ -4637,6 +4882,7 @@ begin
         -- Dropped while this waited for it.
         internal_refuse_queue(p_queue_name);
     end if;
+    internal_ring(v_queue.part_id, v_queue.listened_until);
 
     open p_rows for
         select p_queue_name as queue_name, 'resumed' as outcome
@@ -4679,6 +4925,7 @@ begin
     internal_back_off(v_queue, v_alive, p_delay_seconds, v_due_at);
     internal_to_delayed(v_queue.part_id, v_alive, v_due_at, p_error);
     internal_to_dead(v_queue.part_id, v_dead, p_error);
+    internal_ring(v_queue.part_id, v_queue.listened_until);
     v_lines := internal_retries(v_ids, v_messages, v_alive, v_due_at);
 
     open p_rows for

@@ -1,6 +1,8 @@
 -- Settings of a queue. part_id stands first in the key of every table below and is never reused.
 -- The name is compared as bytes (queue_key), so that upper case, accents and trailing blanks matter
--- whatever NLS_COMP and NLS_SORT a session has. All times are UTC.
+-- whatever NLS_COMP and NLS_SORT a session has. All times are UTC. Until listened_until a session
+-- waits for a ring of doorbell.sql; where that was never run it is null. initrans and pctfree let
+-- those who wait at many queues note it at once.
 create table rowq_queue (
     part_id              number(10) not null,
     queue_name           varchar2(100 char) not null,
@@ -13,6 +15,7 @@ create table rowq_queue (
     backoff_jitter       number default 0.2 not null,
     archive_days         number(5) default 0 not null,
     paused_at            timestamp(6),
+    listened_until       timestamp(6),
     created_at           timestamp(6) not null,
     constraint rowq_queue_pk primary key (part_id),
     constraint rowq_queue_key_uq unique (queue_key),
@@ -24,6 +27,7 @@ create table rowq_queue (
     constraint rowq_queue_jitter_ck check (backoff_jitter between 0 and 1),
     constraint rowq_queue_archive_ck check (archive_days between 0 and 36500)
 )
+initrans 16 pctfree 40
 /
 create sequence rowq_part_seq start with 1 increment by 1 cache 20 noorder
 /

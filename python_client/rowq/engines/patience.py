@@ -1,0 +1,44 @@
+"""A limit of time for what a driver does without one."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+_Made = TypeVar("_Made")
+
+
+def within(seconds: float, make: Callable[[], _Made], discard: Callable[[_Made], None]) -> _Made:
+    """Return what `make` returns, or raise what it raises, unless that takes too long.
+
+    A thread that nobody waits for any more goes on until `make` ends, and discards what it made.
+
+    Args:
+        seconds: how long it may take.
+        make: what to do, in a thread of its own.
+        discard: what to do with what came too late.
+
+    Raises:
+        TimeoutError: it took longer.
+    """
+    made: Future[_Made] = Future()
+
+    def run() -> None:
+        try:
+            result = make()
+        except BaseException as error:
+            if made.set_running_or_notify_cancel():
+                made.set_exception(error)
+            return
+        if made.set_running_or_notify_cancel():
+            made.set_result(result)
+        else:
+            discard(result)
+
+    threading.Thread(target=run, name="rowq connects", daemon=True).start()
+    try:
+        return made.result(seconds)
+    except TimeoutError:
+        if not made.cancel():
+            return made.result()
+        raise TimeoutError(f"no answer within {seconds:g} seconds") from None

@@ -1,0 +1,26 @@
+-- Removes what doorbell.sql has made; without it nothing happens. Sessions that wait go on, and
+-- look for themselves.
+declare
+    v_count pls_integer;
+begin
+    select count(*) into v_count
+    from user_objects o
+    where o.object_name = 'ROWQ_DOORBELL'
+      and o.object_type = 'PACKAGE';
+    if v_count > 0 then
+        execute immediate 'drop package rowq_doorbell';
+    end if;
+
+    select count(*) into v_count
+    from user_queue_tables t
+    where t.queue_table = 'ROWQ_DOORBELL_TABLE';
+    if v_count > 0 then
+        -- By text, so that this runs where the owner has no right to dbms_aqadm.
+        execute immediate q'[
+            begin
+                dbms_aqadm.drop_queue_table(queue_table => 'ROWQ_DOORBELL_TABLE', force => true);
+            end;
+        ]';
+    end if;
+end;
+/

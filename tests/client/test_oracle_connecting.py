@@ -1,0 +1,83 @@
+"""How python-oracledb is made to connect, against a listener that accepts and says nothing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq.engines.patience import within
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """Return a listener whose connections are accepted by the system, and by nobody else."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as one:
+        yield one
+
+
+def url_of(listener: socket.socket, options: str) -> str:
+    return f"oracle://me:secret@127.0.0.1:{listener.getsockname()[1]}/service?{options}"
+
+
+def test_a_listener_that_says_nothing_is_no_connection(silent: socket.socket) -> None:
+    with pytest.raises(rowq.CannotConnect, match=r"^Oracle: no answer within 0.2 seconds$"):
+        rowq.connect(url_of(silent, "connect_timeout=0.2"))
+
+
+def keepalive_of(port: int) -> list[tuple[int, ...]]:
+    """Return the TCP options of this process's connections to a port: whether, when, how often."""
+    found = []
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(OSError), closing(socket.socket(fileno=os.dup(int(path.name)))) as one:
+            if one.getpeername()[1] == port:
+                whether = one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+                options = (one.getsockopt(socket.IPPROTO_TCP, option) for option in names)
+                found.append((whether, *options))
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are listed as Linux lists them")
+@pytest.mark.parametrize(("given", "wanted"), [("", (1, 60)), ("expire_time=2", (1, 120))])
+def test_the_system_asks_a_silent_server_whether_it_is_there(
+    silent: socket.socket, given: str, wanted: tuple[int, int]
+) -> None:
+    def connect() -> None:
+        with suppress(rowq.CannotConnect):
+            rowq.connect(url_of(silent, given))
+
+    connecting = threading.Thread(target=connect)
+    connecting.start()
+    accepted, _ = silent.accept()
+    with closing(accepted):
+        assert accepted.recv(1)
+        (found,) = keepalive_of(silent.getsockname()[1])
+    connecting.join(30)
+    assert found[:2] == wanted
+    assert found[2] * found[3] <= 60
+
+
+def test_what_comes_too_late_is_discarded() -> None:
+    go_on, discarded = threading.Event(), threading.Event()
+    with pytest.raises(TimeoutError, match=r"^no answer within 0.01 seconds$"):
+        within(0.01, lambda: go_on.wait(30), lambda _: discarded.set())
+    go_on.set()
+    assert discarded.wait(30)
+
+
+def test_an_error_is_raised_where_it_is_waited_for() -> None:
+    with pytest.raises(TimeoutError, match="its own"):
+        within(30, _fail, lambda _: None)
+    assert within(30, lambda: 7, lambda _: None) == 7
+
+
+def _fail() -> int:
+    raise TimeoutError("its own")

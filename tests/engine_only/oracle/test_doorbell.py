@@ -1,0 +1,207 @@
+"""The optional doorbell: it ends a wait at once, and nobody depends on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+import pytest
+
+from rowq import migrate
+from tests.engine_only.oracle.installed import grant, objects, rows, run_sources, works
+from tests.engine_only.oracle.waiters import Open, Waiter
+from tests.engines.base import Connection, wait_until
+from tests.engines.oracle import OracleServer
+from tests.helpers.calls import call, one, rolled_back, send, take, transaction
+from tests.stored_times import pass_seconds
+
+QUEUE = "listened to"
+RIGHTS = tuple(f"execute on sys.{name}" for name in ("dbms_aq", "dbms_aqadm", "dbms_lock"))
+LISTENS = "select q.queue_name from rowq_queue q where q.listened_until is not null"
+RINGS = "select count(*) from rowq_doorbell_table"
+SOMEBODY_LISTENS = "update rowq_queue set listened_until = timestamp '2999-01-01 00:00:00'"
+NOBODY_LISTENS = "update rowq_queue set listened_until = null"
+STOP = "begin dbms_aqadm.stop_queue(queue_name => 'ROWQ_DOORBELL_QUEUE'); end;"
+LISTENING = """
+    select s.sid from v$session s
+    where s.sid = :place and s.event = 'Streams AQ: waiting for messages in the queue'
+    """
+
+
+@pytest.fixture
+def open_session(server: OracleServer, empty_database: str) -> Iterator[Open]:
+    """Return what opens sessions of an owner who has a doorbell, made twice, and a queue."""
+    grant(server, empty_database, *RIGHTS)
+    migrate.migrate(empty_database)
+    with ExitStack() as stack:
+
+        def connect() -> Connection:
+            return stack.enter_context(closing(server.connect(empty_database)))
+
+        session = connect()
+        for _ in range(2):
+            run_sources(session, "doorbell.sql")
+        call(session, "create_queue", queue_name=QUEUE)
+        yield connect
+
+
+@pytest.fixture
+def session(open_session: Open) -> Connection:
+    """Return a session of the owner."""
+    return open_session()
+
+
+def rings(session: Connection) -> int:
+    """Return how many rings nobody has heard yet."""
+    return int(rows(session, RINGS)[0][0])
+
+
+@pytest.mark.promise("P02")
+def test_a_ring_ends_a_wait_at_once(
+    server: OracleServer, open_session: Open, session: Connection
+) -> None:
+    waited = []
+    for number in range(7):
+        waiter = Waiter(open_session(), QUEUE, 60)
+        place = waiter.session.session_id
+        wait_until(lambda: bool(server.ask(LISTENING, place=place)), "it listens")  # noqa: B023
+        with transaction(session):
+            send(session, QUEUE, f"{number}")
+            sent_at = time.monotonic()
+        waiter.join(20)
+        assert waiter.got == [f"{number}"]
+        waited.append(waiter.ended_at - sent_at)
+    # Without a ring it would be half a second.
+    assert sorted(waited)[3] < 0.25, waited
+    assert rows(session, LISTENS) == []
+
+
+def test_rings_are_one_a_transaction_and_only_while_somebody_listens(session: Connection) -> None:
+    send(session, QUEUE, *"abc")
+    assert rings(session) == 0
+    session.execute(SOMEBODY_LISTENS)
+    with rolled_back(session):
+        send(session, QUEUE, *"abc")
+        assert rings(session) == 1
+    assert rings(session) == 0
+    with transaction(session):
+        send(session, QUEUE, *"abc")
+        claim = take(session, QUEUE, 2)[0].claim_id
+        call(session, "release", queue_name=QUEUE, claim_id=claim)
+    assert rings(session) == 1
+    send(session, QUEUE, "d")
+    assert rings(session) == 2
+
+
+@pytest.mark.promise("P11")
+def test_whatever_makes_a_message_ready_rings(session: Connection) -> None:
+    def rung(routine: str, **arguments: object) -> bool:
+        session.execute(SOMEBODY_LISTENS)
+        before = rings(session)
+        call(session, routine, queue_name=QUEUE, **arguments)
+        session.execute(NOBODY_LISTENS)
+        return rings(session) > before
+
+    assert rung("enqueue_batch", messages=[{"body": "a"}, {"body": "b"}])
+    assert rung("release", claim_id=take(session, QUEUE)[0].claim_id)
+    assert rung("retry_later", claim_id=take(session, QUEUE)[0].claim_id, delay_seconds=0)
+    call(session, "fail_now", queue_name=QUEUE, claim_id=take(session, QUEUE)[0].claim_id)
+    assert rung("reset")
+    assert rung("resume_queue")
+    assert not rung("promote")
+    assert not rung("reap")
+    send(session, QUEUE, "late", delay_seconds=1000)
+    pass_seconds(session, QUEUE, 2000)
+    assert rung("maintain")
+
+
+@pytest.mark.promise("P06")
+def test_who_enqueues_waits_for_nobody_s_ring(open_session: Open, session: Connection) -> None:
+    other = open_session()
+    other.call_timeout = 5000
+    session.execute(SOMEBODY_LISTENS)
+    with transaction(session):
+        send(session, QUEUE, "mine")
+        with transaction(other):
+            send(other, QUEUE, "theirs")
+        assert len(take(other, QUEUE, 10)) == 1
+    assert rings(session) == 2
+
+
+@pytest.mark.promise("P01", "P02")
+@pytest.mark.parametrize("broken", ["stopped", "without its package", "removed"])
+def test_a_broken_doorbell_disturbs_nobody(
+    server: OracleServer, open_session: Open, session: Connection, broken: str
+) -> None:
+    waiter = Waiter(open_session(), QUEUE, 60)
+    place = waiter.session.session_id
+    wait_until(lambda: bool(server.ask(LISTENING, place=place)), "it listens")
+    if broken == "stopped":
+        session.execute(STOP)
+    elif broken == "removed":
+        run_sources(session, "doorbell_off.sql")
+    else:
+        session.execute("drop package body rowq_doorbell")
+    session.execute(SOMEBODY_LISTENS)
+    with transaction(session):
+        send(session, QUEUE, "a")
+    waiter.join(20)
+    assert (waiter.got, waiter.error) == (["a"], None)
+    waiter = Waiter(open_session(), QUEUE, 3)
+    waiter.join(20)
+    assert (waiter.got, waiter.error) == ([], None)
+
+
+@pytest.mark.promise("P02")
+def test_rings_that_nobody_heard_are_taken_by_who_listens_next(
+    open_session: Open, session: Connection
+) -> None:
+    session.execute(SOMEBODY_LISTENS)
+    for number in range(20):
+        send(session, QUEUE, f"{number}")
+    assert rings(session) == 20
+    assert len(take(session, QUEUE, 100)) == 20
+    assert one(open_session(), "dequeue_wait", queue_name=QUEUE, wait_seconds=4).messages is None
+    assert rings(session) == 0
+
+
+def test_a_queue_whose_row_is_locked_is_listened_to_all_the_same(
+    open_session: Open, session: Connection
+) -> None:
+    other = open_session()
+    with rolled_back(session):
+        call(session, "alter_queue", queue_name=QUEUE, lease_seconds=60)
+        waiter = Waiter(other, QUEUE, 60)
+        send(open_session(), QUEUE, "a")
+        waiter.join(20)
+        assert waiter.got == ["a"]
+
+
+def test_an_upgrade_keeps_the_doorbell_and_a_rollback_removes_it(
+    empty_database: str, session: Connection
+) -> None:
+    there = "select count(*) from user_objects o where o.object_name = 'ROWQ_DOORBELL'"
+    migrate.migrate(empty_database)
+    assert migrate.status(empty_database).drift == ()
+    assert rows(session, there) == [(2,)]
+    migrate.rollback(empty_database, to=0, force=True)
+    assert objects(session) == []
+    migrate.migrate(empty_database)
+    works(empty_database)
+
+
+def test_it_is_removed_without_a_trace(empty_database: str, session: Connection) -> None:
+    for _ in range(2):
+        run_sources(session, "doorbell_off.sql")
+    assert [name for name in objects(session) if "DOORBELL" in name] == []
+    works(empty_database)
+
+
+def test_without_the_rights_it_is_not_made(server: OracleServer, empty_database: str) -> None:
+    migrate.migrate(empty_database)
+    with closing(server.connect(empty_database)) as session:
+        with pytest.raises(Exception, match=r"PLS-00201|PLS-00904|ORA-"):
+            run_sources(session, "doorbell.sql")
+        assert [name for name in objects(session) if "DOORBELL" in name] == []
+    works(empty_database)

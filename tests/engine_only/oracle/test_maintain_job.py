@@ -1,0 +1,67 @@
+"""The optional job of the Scheduler that keeps house."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import oracledb
+import pytest
+
+from rowq import migrate
+from tests.engine_only.oracle.installed import grant, objects, rows, run_sources
+from tests.engines.base import Connection, wait_until
+from tests.engines.oracle import OracleServer
+from tests.helpers.calls import call, one, send
+
+JOBS = "select j.job_name, j.enabled, j.failure_count from user_scheduler_jobs j"
+
+
+@pytest.fixture
+def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
+    """Return a session of an owner with the job, made twice."""
+    grant(server, empty_database, "create job")
+    migrate.migrate(empty_database)
+    with closing(server.connect(empty_database)) as connection:
+        for _ in range(2):
+            run_sources(connection, "maintain_job.sql")
+        yield connection
+
+
+@pytest.mark.promise("P11", "P19")
+def test_the_job_keeps_house_by_itself_and_again(session: Connection) -> None:
+    call(session, "create_queue", queue_name="q")
+    for ready in (1, 2):
+        send(session, "q", "late", delay_seconds=1)
+        wait_until(
+            lambda: one(session, "queue_stats", queue_name="q").ready == ready,  # noqa: B023
+            "the message is promoted",
+            seconds=120,
+        )
+    assert rows(session, JOBS) == [("ROWQ_MAINTAIN", "TRUE", 0)]
+
+
+def test_the_packages_are_replaced_while_it_runs(empty_database: str, session: Connection) -> None:
+    session.execute("alter package rowq compile")
+    session.execute("alter package rowq compile body")
+    assert migrate.migrate(empty_database).applied == ()
+    assert migrate.status(empty_database).drift == ()
+
+
+def test_it_is_dropped_by_what_its_head_says(session: Connection) -> None:
+    session.execute("begin dbms_scheduler.drop_job('ROWQ_MAINTAIN', force => true); end;")
+    assert rows(session, JOBS) == []
+
+
+def test_a_rollback_to_nothing_drops_it(empty_database: str, session: Connection) -> None:
+    migrate.rollback(empty_database, to=0)
+    assert rows(session, JOBS) == []
+    assert objects(session) == []
+
+
+def test_without_the_right_it_is_not_made(server: OracleServer, empty_database: str) -> None:
+    migrate.migrate(empty_database)
+    with closing(server.connect(empty_database)) as session:
+        with pytest.raises(oracledb.DatabaseError, match=r"ORA-27486|ORA-01031"):
+            run_sources(session, "maintain_job.sql")
+        assert rows(session, JOBS) == []

@@ -1,0 +1,71 @@
+"""Sessions that wait for messages, and what the server shows of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import oracledb
+
+from tests.engines.base import Connection, wait_until
+from tests.engines.oracle import OracleServer
+from tests.helpers.calls import one
+
+Open = Callable[[], Connection]
+
+_LEADERS = """
+    select l.sid from v$lock l
+    where l.type = 'UL' and l.lmode = 6
+    """
+_LOOKS = """
+    select sum(s.executions)
+    from v$sql s
+    where s.parsing_schema_name = :owner
+      and lower(s.sql_text) like 'select /*+ index_rs_asc(r rowq_ready_pk) */%'
+    """
+
+
+class Waiter(threading.Thread):
+    """A session that waits for one message.
+
+    got, error: the bodies that came, or what was raised; ended_at: when, by the monotonic clock.
+    """
+
+    def __init__(self, connection: Connection, queue: str, seconds: float) -> None:
+        super().__init__(daemon=True)
+        self.session = connection
+        self._queue, self._seconds = queue, seconds
+        self.got: list[str] = []
+        self.error: oracledb.Error | None = None
+        self.ended_at = 0.0
+        self.start()
+
+    def run(self) -> None:
+        """Wait."""
+        try:
+            row = one(
+                self.session, "dequeue_wait", queue_name=self._queue, wait_seconds=self._seconds
+            )
+            self.got = [message["body"] for message in row.messages or ()]
+        except oracledb.Error as error:
+            self.error = error
+        self.ended_at = time.monotonic()
+
+
+def leaders(server: OracleServer, sessions: Sequence[Connection]) -> list[Connection]:
+    """Return those of the sessions that hold a lock of dbms_lock."""
+    places = {place for (place,) in server.ask(_LEADERS)}
+    return [session for session in sessions if session.session_id in places]
+
+
+def one_leads(server: OracleServer, sessions: Sequence[Connection]) -> Connection:
+    """Return the one that leads, once there is one."""
+    wait_until(lambda: bool(leaders(server, sessions)), "one waiter leads")
+    (leader,) = leaders(server, sessions)
+    return leader
+
+
+def looks(server: OracleServer, connection: Connection) -> int:
+    """Return how often anybody has looked into a lane of a queue of this account."""
+    return int(server.ask(_LOOKS, owner=connection.username.upper())[0][0] or 0)
