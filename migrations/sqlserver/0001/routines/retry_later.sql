@@ -85,7 +85,7 @@ begin
             option (loop join, maxdop 1, keepfixed plan);
             exec rowq.InternalEndClaim @part_id, @claim_id;
 
-            -- Another share for each message, and the same one at each use of it below: rand() would be
+            -- Another share for each message, and the same at each use of it below: rand() would be
             -- one number for all rows, newid() a new one wherever the engine computes it again.
             set @now = sysutcdatetime();
             insert into @alive (message_id, lane, place, attempt, due_at)
