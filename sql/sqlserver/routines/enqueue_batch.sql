@@ -173,7 +173,8 @@ begin
             end;
             set @now = sysutcdatetime();
             insert into @new (position, message_id, key_bytes, key_place, lane, due_at)
-            select p.position, next value for rowq.message_seq,
+            -- Ids in the order of the batch: they tell messages apart that are due at one moment.
+            select p.position, next value for rowq.message_seq over (order by p.position),
                    iif(p.dedup_key is null, null, convert(varbinary(802), p.dedup_key + N'.')),
                    p.key_place, p.lane,
                    coalesce(
