@@ -28,6 +28,7 @@ LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb").split(",")
 pytestmark = pytest.mark.timeout(1800)
 
 
+@pytest.mark.requires("waits")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
 @pytest.mark.parametrize("archive_days", [0, 7])
 def test_ten_sessions_at_one_queue_lose_nothing_and_do_nothing_twice(
@@ -45,6 +46,7 @@ def test_ten_sessions_at_one_queue_lose_nothing_and_do_nothing_twice(
 
 
 @pytest.mark.slow
+@pytest.mark.requires("waits")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
 def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_double(
     server: Server, database_url: str, connection: Connection, queue_name: str, tmp_path: Path
