@@ -77,9 +77,10 @@ FAULTS = (
         always=False,
     ),
     Fault(
-        "a session needs seconds to compile what it calls first: twenty threads, or five children"
-        " that die as they begin, are not there in time",
+        "a session needs seconds to compile what it calls first: twenty threads, five children that"
+        " die as they begin, or the first heartbeat for a lease of a second are not there in time",
         (
+            "client/test_wrong_clock.py::test_a_worker_keeps_its_lease_with_a_wrong_clock",
             "client/test_worker_polling.py::test_twenty_idle_threads_ask_as_seldom_as_one",
             "client/test_worker_processes.py::test_a_parent_whose_children_keep_dying_gives_up",
         ),
