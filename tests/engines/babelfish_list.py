@@ -6,7 +6,6 @@ test keeps it fresh.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -14,12 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from tests.engines.babelfish_faults import FAULTS
-from tests.engines.babelfish_record import RECORD, ROOT, SOURCE, digest, files
+from tests.engines.babelfish_record import (
+    RECORD,
+    ROOT,
+    SOURCE,
+    digest,
+    files,
+    procedure,
+    read,
+)
 from tests.engines.babelfish_rules import RULES, rules_for
 
 PAGE = Path(__file__).with_name("BABELFISH.md")
 
-_PROCEDURE = re.compile(r"^create or alter procedure rowq\.(\w+)", re.MULTILINE)
 _ONLY_REFUSES = re.compile(r"^    throw 52\d{3}, @text, 1;\nend$", re.MULTILINE)
 _HEAD = """# What Babelfish has executed
 
@@ -59,14 +65,12 @@ is a failure, but where it depends on the driver or on the time it takes.
 
 def page() -> str:
     """Return the text of the page."""
-    record = json.loads(RECORD.read_text("utf-8"))
-    runs = record["runs"]
-    lines = list(_files(runs))
+    record = read(RECORD)
+    lines = list(_files(record["files"]))
     counted = Counter(way for way, _ in lines)
     ways = ", ".join(f"{count} {way}" for way, count in counted.items())
-    engine = " and ".join(sorted({run["how"] for run in runs}))
     return (
-        f"{_HEAD.format(engine=engine, ways=ways)}"
+        f"{_HEAD.format(engine=record['how'], ways=ways)}"
         "\n## Files\n\n| file | how | why | calls |\n|---|---|---|---|\n"
         f"{''.join(line for _, line in lines)}"
         f"\n## Tests\n\n{_TESTS}| folder | passed | xfailed | failed | skipped, and why |\n"
@@ -76,12 +80,12 @@ def page() -> str:
     )
 
 
-def _files(runs: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _files(known: dict[str, list[Any]]) -> Iterator[tuple[str, str]]:
     """Yield of each file how it reached the server, and its line of the table."""
     for file in files():
         text = (SOURCE / file).read_text("utf-8")
         way, why = _way(file, text)
-        yield way, f"| `{file}` | {way} | {why} | {_calls(file, text, runs)} |\n"
+        yield way, f"| `{file}` | {way} | {why} | {_calls(file, text, known)} |\n"
 
 
 def _way(file: str, text: str) -> tuple[str, str]:
@@ -95,17 +99,15 @@ def _way(file: str, text: str) -> tuple[str, str]:
     return (way, "; ".join(dict.fromkeys(marked))) if rules else ("as written", "")
 
 
-def _calls(file: str, text: str, runs: list[dict[str, Any]]) -> str:
+def _calls(file: str, text: str, known: dict[str, list[Any]]) -> str:
     """Return how often the procedure of a file, as it is today, has returned in the runs."""
-    of_today = [run["calls"] for run in runs if run["files"].get(file) == digest(file)]
-    created = _PROCEDURE.search(text)
-    if not of_today:
+    ran, count = known.get(file, ["", 0])
+    if ran != digest(file):
         return "changed since"
-    if created is None:
+    if procedure(file) is None:
         return ""
-    if count := sum(calls.get(created[1].lower(), 0) for calls in of_today):
-        return f"{count:,}"
-    return "only refuses" if _ONLY_REFUSES.search(text) else "none"
+    refuses = "only refuses" if _ONLY_REFUSES.search(text) else "none"
+    return f"{count:,}" if count else refuses
 
 
 def _tests(files: dict[str, dict[str, int]]) -> Iterator[str]:

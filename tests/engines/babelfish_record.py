@@ -1,7 +1,7 @@
 """Notes what a run of the tests has done on a Babelfish, for BABELFISH.md.
 
 A plugin that is asked for: `pytest -p tests.engines.babelfish_record ... PATHS`. What is known of a
-file of tests is replaced when it runs again.
+file of tests, or of a file of SQL that has changed, is replaced when it runs again.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _CALLS = """
     """
 # By then PostgreSQL has told of all that an idle session did.
 _SECONDS_TO_TELL = 11.0
+_PROCEDURE = re.compile(r"^create or alter procedure rowq\.(\w+)", re.MULTILINE)
 _LACKS = re.compile(r" lacks: (.+)$")
 
 
@@ -60,16 +61,39 @@ def _note(config: pytest.Config, server: Any) -> None:
         for name in server.made:
             calls.update(dict(map(tuple, connection.execute(_CALLS, f"{name}_rowq").fetchall())))
     path: Path = config.getoption("--babelfish-record")
-    record = json.loads(path.read_text("utf-8")) if path.exists() else {"runs": [], "tests": {}}
+    record = read(path)
+    record["how"] = server.how.removeprefix("given URL, ")
     record["tests"] |= _tests(config)
-    record["runs"].append(
-        {
-            "how": server.how.removeprefix("given URL, "),
-            "calls": calls,
-            "files": {file: digest(file) for file in files()},
-        }
-    )
-    path.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", "utf-8")
+    for file in files():
+        now = digest(file)
+        then, before = record["files"].get(file, (now, 0))
+        returned = calls[(procedure(file) or "").lower()]
+        record["files"][file] = [now, returned + (before if then == now else 0)]
+    path.write_text(_text(record), "utf-8")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return what is noted: how the server was had, and of files of tests and of SQL.
+
+    tests: how many came out how. files: the digest of a file of sql/sqlserver when it ran, and how
+    often its procedure has returned since.
+    """
+    if not path.exists():
+        return {"how": "", "files": {}, "tests": {}}
+    record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return record
+
+
+def _text(record: dict[str, Any]) -> str:
+    """Return JSON with a line for each file."""
+    parts = [f'"how": {json.dumps(record["how"])}']
+    for name in ("files", "tests"):
+        lines = ",\n".join(
+            f" {json.dumps(file)}: {json.dumps(known, sort_keys=True)}"
+            for file, known in sorted(record[name].items())
+        )
+        parts.append(f'"{name}": {{\n{lines}\n}}')
+    return "{" + ",\n".join(parts) + "}\n"
 
 
 def _tests(config: pytest.Config) -> dict[str, dict[str, int]]:
@@ -97,6 +121,12 @@ def files() -> list[str]:
     """Return what is installed, in that order."""
     text = (SOURCE / "install.sql").read_text("utf-8")
     return re.findall(r"^:r (\S+)$", text, re.MULTILINE)
+
+
+def procedure(file: str) -> str | None:
+    """Return the name of the procedure that a file of sql/sqlserver makes, without its schema."""
+    created = _PROCEDURE.search((SOURCE / file).read_text("utf-8"))
+    return created[1] if created else None
 
 
 def digest(file: str) -> str:
