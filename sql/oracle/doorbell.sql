@@ -1,8 +1,8 @@
 -- Optional: a doorbell, so that a session in dequeue_wait sleeps until a message is committed and
 -- need not look four times a second. Run it as the owner in SQL*Plus or SQLcl, in this folder;
--- running it again makes everything anew, and rowq keeps it through upgrades. The owner needs, given
--- directly and not by a role: execute on dbms_aq, dbms_aqadm and dbms_lock. @doorbell_off.sql
--- removes it.
+-- running it again makes everything anew, and rowq keeps it through upgrades. The owner needs,
+-- given directly and not by a role: execute on dbms_aq, dbms_aqadm and dbms_lock.
+-- @doorbell_off.sql removes it.
 --
 -- A ring is a message of Advanced Queuing without content, sent in the transaction that makes a
 -- message of rowq ready, so it is heard at the commit and on every node. Who enqueues rings only

@@ -5,12 +5,9 @@ Nothing hangs for ever, nothing is done twice, and whoever lost a lease meanwhil
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -18,7 +15,7 @@ import pytest
 
 import rowq
 from rowq.engines import engine_for_url, sockets
-from tests.client.proxy import Relay, relay
+from tests.client.proxy import Relay, relay, tcp_option
 from tests.dice import AGAIN, dice, times
 from tests.engines.base import Connection, Server, wait_until
 from tests.stored_times import pass_seconds
@@ -48,8 +45,6 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 @pytest.fixture
 def impatient_url(between: Relay, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return a URL through the relay whose connections end after a second or two of silence."""
-    if engine_for_url(between.url).name == "oracle":
-        pytest.skip("python-oracledb asks after a minute at the soonest: test_oracle_connecting.py")
     if engine_for_url(between.url).name == "postgres":
         options = "keepalives_idle=1&keepalives_interval=1&keepalives_count=1&tcp_user_timeout=2000"
         return with_options(between.url, options)
@@ -62,9 +57,9 @@ def impatient_url(between: Relay, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def _sockets_are_ours(server: Server) -> None:
-    """Skip where the driver keeps its socket to itself."""
-    if server.engine not in {"postgres", "mysql"}:
-        pytest.skip(f"{server.engine}'s driver keeps its socket to itself, with its own patience")
+    """Skip where the driver has a patience of its own."""
+    if server.engine == "oracle":
+        pytest.skip("python-oracledb asks after a minute at the soonest: test_oracle_connecting.py")
 
 
 def with_options(url: str, options: str) -> str:
@@ -73,24 +68,15 @@ def with_options(url: str, options: str) -> str:
     return urlunsplit(parts._replace(query="&".join(filter(None, [parts.query, options]))))
 
 
-def option(connection: Connection, name: str) -> int:
-    """Return a TCP option of a driver's connection."""
-    descriptor = connection._sock.fileno() if hasattr(connection, "_sock") else connection.fileno()
-    with closing(socket.socket(fileno=os.dup(descriptor))) as one:
-        return one.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
-
-
 @needs_filters
 @pytest.mark.usefixtures("_sockets_are_ours")
 def test_the_system_ends_a_connection_after_a_minute_of_silence(between: Relay) -> None:
-    if engine_for_url(between.url).name == "oracle":
-        pytest.skip("python-oracledb does not show its socket: test_oracle_connecting.py finds it")
-    with rowq.connect(between.url) as queue:
-        connection = queue._session.connection()
-        assert option(connection, "TCP_USER_TIMEOUT") == 60_000
-        assert option(connection, "TCP_KEEPIDLE") == 30
-        assert option(connection, "TCP_KEEPINTVL") == 10
-        assert option(connection, "TCP_KEEPCNT") == 3
+    with rowq.connect(between.url):
+        port = urlsplit(between.url).port
+        assert tcp_option(port, "TCP_USER_TIMEOUT") == 60_000
+        assert tcp_option(port, "TCP_KEEPIDLE") == 30
+        assert tcp_option(port, "TCP_KEEPINTVL") == 10
+        assert tcp_option(port, "TCP_KEEPCNT") == 3
 
 
 @needs_filters

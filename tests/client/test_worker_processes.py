@@ -183,6 +183,7 @@ def test_what_makes_no_sense_in_a_child_ends_the_parent_at_once(
 def test_a_signal_to_the_parent_or_to_all_stops_every_child_gracefully(
     queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path, to: str
 ) -> None:
+    queue.alter_queue(queue_name, lease_seconds=60)
     fill(queue, queue_name, 10)
     worker = start("note_then_wait", processes=2, batch_size=5)
     wait_until(lambda: len(handled(tmp_path)) == 2, "both children handle a message", 30)
@@ -202,6 +203,7 @@ def test_a_signal_to_the_parent_or_to_all_stops_every_child_gracefully(
 def test_children_of_a_killed_parent_finish_their_message_and_end(
     queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
 ) -> None:
+    queue.alter_queue(queue_name, lease_seconds=60)
     fill(queue, queue_name, 10)
     worker = start("note_then_wait", processes=2, batch_size=5)
     wait_until(lambda: len(handled(tmp_path)) == 2, "both children handle a message", 30)

@@ -300,6 +300,7 @@ BAD_MESSAGES: list[tuple[Any, str]] = [
     ({"body_binary": "x"}, "body_binary"),
     ({"queue_name": "x"}, "queue_name"),
     ({"": 1}, "key"),
+    ({"body ": "blanks matter"}, "body "),
     ({"priority": -1}, "priority"),
     ({"priority": 10}, "priority"),
     ({"priority": "high"}, "priority"),

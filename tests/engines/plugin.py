@@ -117,7 +117,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.user_properties.append(("server", name))
         if name.startswith("babelfish") and (fault := fault_of(item.nodeid)):
             words = f"{name}: {fault.what}"
-            item.add_marker(pytest.mark.xfail(reason=words, strict=fault.with_every_driver))
+            item.add_marker(pytest.mark.xfail(reason=words, strict=fault.always))
 
 
 def pytest_terminal_summary(

@@ -52,8 +52,9 @@ class SqlserverServer:
     """A server that speaks T-SQL, however it runs.
 
     url: of a login that may create databases. stop, crash, restart: how to do that, None where it
-    cannot be done. A server that is not Microsoft's says so in `name` and `how`, and lacks the
-    capabilities that only the engine itself has.
+    cannot be done. made: the names of all databases made here, of those that are gone too. A server
+    that is not Microsoft's says so in `name` and `how`, and lacks the capabilities that only the
+    engine itself has.
     """
 
     engine = "sqlserver"
@@ -67,10 +68,11 @@ class SqlserverServer:
         crash: Callable[[], None] | None = None,
         restart: Callable[[], None] | None = None,
     ) -> None:
-        self._url = url
+        self.url = url
         self._stop = stop
         self._crash = crash
         self._restart = restart
+        self.made: list[str] = []
         self._databases: list[str] = []
         self._sessions: list[tuple[Any, int]] = []
         with self._admin() as connection:
@@ -93,11 +95,12 @@ class SqlserverServer:
         collation = "" if self.is_babelfish else " collate Latin1_General_100_CS_AS"
         with self._admin() as connection:
             connection.execute(f"create database {name}{collation}")
+            self.made.append(name)
             self._databases.append(name)
             if not self.is_babelfish:
                 for option in _OPTIONS:
                     connection.execute(f"alter database {name} {option}")
-        url = with_database(self._url, name)
+        url = with_database(self.url, name)
         if self.is_babelfish:
             with contextlib.closing(ENGINE.connect(url)) as connection:
                 _shim().prepare_database(connection)
@@ -193,11 +196,11 @@ class SqlserverServer:
             self._stop()
             return
         for name in list(self._databases):
-            self.drop_database(with_database(self._url, name))
+            self.drop_database(with_database(self.url, name))
 
     @contextlib.contextmanager
     def _admin(self) -> Iterator[Any]:
-        connection = ENGINE.connect(self._url)
+        connection = ENGINE.connect(self.url)
         try:
             yield connection
         finally:
