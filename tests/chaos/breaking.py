@@ -46,13 +46,21 @@ class Stand:
         """Return the names of rowq's tables, as far as they are what files say they are."""
         folder = sql_directory() / self.mortal.server.engine / "tables"
         with closing(self.mortal.server.connect(self.url)) as connection:
-            query = "select table_name from information_schema.tables where table_schema = 'rowq'"
-            there = {str(name) for (name,) in dialect_of(connection).execute(connection, query)}
+            there = dialect_of(connection).tables(connection)
         return sorted(there & {path.stem for path in folder.glob("*.sql")})
 
     def tables_of_messages(self) -> list[str]:
         """Return those which a call comes to after it has begun."""
         return [table for table in self.tables() if table not in {"meta", "queue"}]
+
+    def readers_wait(self) -> bool:
+        """Return whether a call that only reads stops at a table."""
+        with closing(self.mortal.server.connect(self.url)) as connection:
+            return dialect_of(connection).readers_wait
+
+    def readers(self) -> set[str]:
+        """Return the routines that write nothing."""
+        return {one.name for one in self.routines.values() if one.group == "look"} | {"peek"}
 
     def prepare(self, names: Iterable[str], dice: Random) -> list[Trial]:
         """Return a trial of each of these routines, some in a transaction of the caller's."""
@@ -81,6 +89,8 @@ class Stand:
         callers = [one.caller for one in trials]
         for one in callers:
             one.connect()
+            # Some drivers cannot ask for it while a call is on its way.
+            one.session = self.mortal.server.session_id(one.connection)
         with self._held(table):
             for trial in trials:
                 trial.began_at = trial.prepared.recorder.clock()
@@ -90,7 +100,7 @@ class Stand:
             def all_stop() -> bool:
                 there = self.mortal.server.waiting_sessions()
                 left = [one for one in callers if not one.has_ended]
-                sessions = {self.mortal.server.session_id(one.connection): one for one in left}
+                sessions = {one.session: one for one in left}
                 waiting.clear()
                 waiting.update(sessions[one].routine.name for one in there if one in sessions)
                 return len(waiting) == len(left)

@@ -28,7 +28,7 @@ class Caller:
     """One session and its one call.
 
     in_transaction: it opens a transaction first, which nobody ends but whoever breaks it off.
-    rows, error: how the call ended.
+    session: the server's number of it, once somebody has asked. rows, error: how the call ended.
     """
 
     url: str
@@ -36,6 +36,7 @@ class Caller:
     arguments: dict[str, Any]
     in_transaction: bool = False
     connection: Connection = None
+    session: int = 0
     rows: list[Row] = field(default_factory=list)
     error: Exception | None = None
     thread: threading.Thread | None = None

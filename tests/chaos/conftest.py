@@ -1,7 +1,8 @@
-"""A server of this directory's own, for each product that is tested."""
+"""A server of this directory's own for each product that is tested, or one that is given."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -10,21 +11,23 @@ import pytest
 
 from rowq import Queue
 from rowq.migrate import migrate
-from tests.chaos.mortal import WAYS, Mortal
-from tests.engines.base import Connection, Unavailable
+from tests.chaos.mortal import MAY_BE_GIVEN, WAYS, Mortal, given, no_way
+from tests.engines.base import Connection, Unavailable, url_variable
+from tests.engines.plugin import SERVERS
 
 
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[Mortal]:
-    """Return a private server of the product, which may be killed."""
+    """Return a private server of the product, which may be killed; else a given one."""
     product = re.sub(r"[\d.]+$", "", request.param)
-    if product not in WAYS:
-        pytest.skip(f"there is no server of our own to kill for {product}")
     with ExitStack() as stack:
         try:
-            mortal = stack.enter_context(WAYS[product]())
+            mortal = stack.enter_context(WAYS.get(product, no_way)())
         except Unavailable as reason:
-            pytest.skip(f"no server of our own to kill: {reason}")
+            variable = url_variable(MAY_BE_GIVEN.get(product, ""))
+            if variable not in os.environ:
+                pytest.skip(f"no server of our own to kill: {reason}")
+            mortal = given(request.config.stash[SERVERS].get(request.param))
         yield mortal
 
 

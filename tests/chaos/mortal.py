@@ -1,4 +1,7 @@
-"""Servers that write as in production and may be killed; one way for each product."""
+"""Servers that write as in production and may be killed; one way for each product.
+
+Where there is no such way, a given server serves for all that kills no server.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
 from tests.engines.base import Server, Unavailable
 from tests.engines.local_mariadb import LocalMariaDB, find_programs
 from tests.engines.mysql import MysqlServer
+from tests.engines.mysql_ways import MysqlProvider
 from tests.engines.oracle_ways import OracleProvider
 from tests.engines.postgres import PostgresServer
 from tests.engines.sqlserver_ways import SqlserverProvider
@@ -26,14 +30,32 @@ MARIADB = {"default-time-zone": "+05:45", "innodb-use-native-aio": "0", "log-bin
 
 @dataclass(frozen=True)
 class Mortal:
-    """A private server. Both deaths bring it back under the same URLs.
+    """A private server, or a given one. Both deaths bring it back under the same URLs.
 
     crash: kills it as a power failure would. stop_at_once: stops it without letting anybody finish.
+    can_die: whether it can be killed; tests that do so are marked `requires("restart")`.
     """
 
     server: Server
     crash: Callable[[], None]
     stop_at_once: Callable[[], None]
+    can_die: bool = True
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self.server.name
+
+    @property
+    def how(self) -> str:
+        """How the server runs, for people to read."""
+        return self.server.how
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What tests may rely on."""
+        others = self.server.capabilities - {"restart"}
+        return others | {"restart"} if self.can_die else others
 
 
 @contextmanager
@@ -85,8 +107,15 @@ def mortal_mariadb() -> Iterator[Mortal]:
         server.close()
 
 
+def given(server: Server) -> Mortal:
+    """Return a server that runs already and is not killed."""
+    return Mortal(server, crash=server.crash, stop_at_once=server.restart, can_die=False)
+
+
 @contextmanager
-def in_container(provider: SqlserverProvider | OracleProvider) -> Iterator[Mortal]:
+def in_container(
+    provider: MysqlProvider | SqlserverProvider | OracleProvider,
+) -> Iterator[Mortal]:
     """Run a private server of the preferred version in a container; raises Unavailable."""
     server = provider.from_docker(provider.versions[0])
 
@@ -100,9 +129,20 @@ def in_container(provider: SqlserverProvider | OracleProvider) -> Iterator[Morta
         server.close()
 
 
+def no_way() -> AbstractContextManager[Mortal]:
+    """Raise Unavailable: nothing that the tests can start is this product."""
+    raise Unavailable("none can be started")
+
+
 WAYS: dict[str, Callable[[], AbstractContextManager[Mortal]]] = {
     "postgres": mortal_postgres,
     "mariadb": mortal_mariadb,
+    "mysql": lambda: in_container(MysqlProvider()),
     "sqlserver": lambda: in_container(SqlserverProvider()),
     "oracle": lambda: in_container(OracleProvider()),
 }
+MAY_BE_GIVEN = {
+    **{one: one for one in ("postgres", "sqlserver", "oracle")},
+    "babelfish": "sqlserver",
+}
+"""Products whose server may be given, as it has room for more than one rowq; and by which URL."""

@@ -1,4 +1,8 @@
-"""The disk is full: calls fail or wait, and once there is room nothing is lost and work goes on."""
+"""The disk is full: calls fail or wait, and once there is room nothing is lost and work goes on.
+
+A server that is a program here gets a small disk; elsewhere the database is limited, which ends in
+the same errors.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,14 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 import rowq
 from tests.chaos.mortal import WAYS, Mortal
-from tests.engines.base import wait_until
+from tests.engines.base import Limiting, Unavailable, wait_until
 
 pytestmark = pytest.mark.chaos
 
@@ -25,12 +29,19 @@ FREE_BYTES = 8 << 20
 ON_LOCAL_DISKS = {"postgres", "mariadb"}
 """Products whose servers are programs here, and write where they are told to."""
 BODY = "x" * 4000
+LARGE_BODY = "x" * 50_000
+"""Data files that grew in large steps have room inside."""
 PATIENCE_SECONDS = 90
 """MariaDB looks once a minute whether its binary log has room again."""
 
 
 class Disk:
-    """A small disk of its own, and the file that fills it."""
+    """A small disk of its own, and the file that fills it.
+
+    body: what is enqueued until it is full.
+    """
+
+    body = BODY
 
     def __init__(self, mount: Path) -> None:
         self.mount = mount
@@ -47,9 +58,42 @@ class Disk:
         self._ballast.unlink()
 
 
+class Limit:
+    """A limit on what a database may hold."""
+
+    body = LARGE_BODY
+
+    def __init__(self, server: Limiting) -> None:
+        self._server = server
+        self.url = ""
+
+    def fill(self) -> None:
+        """Leave FREE_BYTES beside what the database has."""
+        try:
+            self._server.limit_space(self.url, FREE_BYTES)
+        except Unavailable as reason:
+            pytest.skip(str(reason))
+
+    def make_room(self) -> None:
+        """Take the limit away."""
+        self._server.limit_space(self.url, None)
+
+
 @pytest.fixture
-def disk() -> Iterator[Disk]:
-    """Mount a small disk in memory."""
+def disk(server: Mortal) -> Iterator[Disk | Limit]:
+    """Mount a small disk in memory, or return a limit where the server writes elsewhere."""
+    if server.server.product in ON_LOCAL_DISKS and server.can_die:
+        with small_disk() as one:
+            yield one
+    elif isinstance(server.server, Limiting):
+        yield Limit(server.server)
+    else:
+        pytest.skip(f"{server.name} ({server.how}) keeps its files where no test can limit them")
+
+
+@contextmanager
+def small_disk() -> Iterator[Disk]:
+    """Mount a small disk in memory; skips where that is not allowed."""
     mount = Path(tempfile.mkdtemp(prefix="rowq-disk-", dir="/tmp"))
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=1777", "tmpfs", str(mount)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -63,10 +107,11 @@ def disk() -> Iterator[Disk]:
 
 
 @pytest.fixture
-def mortal(server: Mortal, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mortal]:
+def mortal(server: Mortal, disk: Disk | Limit, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mortal]:
     """Return a server of the same product with everything it writes on that disk."""
-    if server.server.product not in ON_LOCAL_DISKS:
-        pytest.skip(f"{server.server.name} runs in a container and keeps its files there")
+    if isinstance(disk, Limit):
+        yield server
+        return
     with ExitStack() as stack:
         with monkeypatch.context() as patch:
             patch.setattr(tempfile, "tempdir", str(disk.mount))
@@ -80,9 +125,10 @@ class Producer(threading.Thread):
     sent: the messages that were acknowledged. error: why a call failed.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, body: str) -> None:
         super().__init__(daemon=True)
         self._url = url
+        self._body = body
         self.stop = threading.Event()
         self.sent: list[int] = []
         self.error: Exception | None = None
@@ -91,9 +137,14 @@ class Producer(threading.Thread):
         try:
             with rowq.connect(self._url) as queue:
                 while not self.stop.is_set():
-                    self.sent.append(queue.enqueue("orders", BODY).message_id)
+                    self.sent.append(queue.enqueue("orders", self._body).message_id)
         except Exception as error:
             self.error = error
+
+    def has_failed(self) -> bool:
+        """Whether a call has failed."""
+        self.join(3)
+        return not self.is_alive()
 
     def is_held_up(self) -> bool:
         """Whether a call has failed, or none has ended for three seconds."""
@@ -104,23 +155,30 @@ class Producer(threading.Thread):
 
 @pytest.mark.promise("P01", "P02", "P03", "P04")
 def test_a_full_disk_loses_nothing_and_work_goes_on_once_there_is_room(
-    mortal: Mortal, url: str, disk: Disk
+    mortal: Mortal, url: str, disk: Disk | Limit
 ) -> None:
+    if isinstance(disk, Limit):
+        disk.url = url
     with rowq.connect(url) as queue:
         queue.create_queue("orders")
         early = [queue.enqueue("orders", number).message_id for number in range(4)]
         done, leased = (queue.dequeue_fast("orders", 2) for _ in range(2))
         queue.complete("orders", done[0].claim_id)
     disk.fill()
-    producer = Producer(url)
+    producer = Producer(url, disk.body)
     producer.start()
-    wait_until(producer.is_held_up, "the disk is full", PATIENCE_SECONDS)
+    is_full = producer.is_held_up if isinstance(disk, Disk) else producer.has_failed
+    wait_until(is_full, "the disk is full", PATIENCE_SECONDS)
 
     disk.make_room()
     producer.stop.set()
     producer.join(PATIENCE_SECONDS)
     assert not producer.is_alive()
     assert producer.sent
+    if isinstance(disk, Limit):
+        # Nobody waits for room there; and a slow machine is no full one.
+        assert producer.error is not None
+        assert not isinstance(producer.error, rowq.ConnectionLost)
     if not _answers(url):
         mortal.crash()
     with rowq.connect(url) as queue:

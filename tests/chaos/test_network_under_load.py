@@ -16,7 +16,11 @@ from tests.concurrency.history import Recorder
 from tests.concurrency.stage import count, perform
 from tests.dice import dice, limit, times
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(limit(300))]
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.requires("genuine"),
+    pytest.mark.timeout(limit(300)),
+]
 
 MESSAGES = 2500
 

@@ -21,7 +21,7 @@ from tests.engines.base import Connection, wait_until
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds, tick
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.requires("restart")]
 
 
 Die = Callable[[Mortal], None]
@@ -121,6 +121,8 @@ def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
     die: Die,
 ) -> None:
     dialect = dialect_of(connection)
+    if not dialect.allows_prepared(connection):
+        pytest.skip("this engine prepares transactions by a coordinator of its own only")
     dialect.begin_prepared(connection, "order")
     sent = Queue(connection).enqueue("orders", "late").message_id
     dialect.prepare(connection, "order")

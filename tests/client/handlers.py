@@ -31,6 +31,14 @@ def note_then_wait(message: rowq.Message) -> None:
         threading.Event().wait(0.01)  # time.sleep does not go with a faked clock
 
 
+def leave_off_when_lost(message: Any) -> None:
+    """Write down that it is being handled; leave off as soon as the lease is over."""
+    note(message)
+    while not message.lost:
+        threading.Event().wait(0.01)
+    (directory() / "lost").touch()
+
+
 def die_once(message: rowq.Message) -> None:
     """Kill the own process, without a word, at the first message that any process gets."""
     if first_to("died"):

@@ -5,12 +5,9 @@ Nothing hangs for ever, nothing is done twice, and whoever lost a lease meanwhil
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -18,9 +15,9 @@ import pytest
 
 import rowq
 from rowq.engines import engine_for_url, sockets
-from tests.client.proxy import Relay, relay
+from tests.client.proxy import Relay, relay, tcp_option
 from tests.dice import AGAIN, dice, times
-from tests.engines.base import Connection, wait_until
+from tests.engines.base import Connection, Server, wait_until
 from tests.stored_times import pass_seconds
 
 BODY = "x" * 300
@@ -48,8 +45,6 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 @pytest.fixture
 def impatient_url(between: Relay, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return a URL through the relay whose connections end after a second or two of silence."""
-    if engine_for_url(between.url).name == "oracle":
-        pytest.skip("python-oracledb asks after a minute at the soonest: test_oracle_connecting.py")
     if engine_for_url(between.url).name == "postgres":
         options = "keepalives_idle=1&keepalives_interval=1&keepalives_count=1&tcp_user_timeout=2000"
         return with_options(between.url, options)
@@ -60,32 +55,32 @@ def impatient_url(between: Relay, monkeypatch: pytest.MonkeyPatch) -> str:
     return between.url
 
 
+@pytest.fixture
+def _sockets_are_ours(server: Server) -> None:
+    """Skip where the driver has a patience of its own."""
+    if server.engine == "oracle":
+        pytest.skip("python-oracledb asks after a minute at the soonest: test_oracle_connecting.py")
+
+
 def with_options(url: str, options: str) -> str:
     """Return a URL with more parameters."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(query="&".join(filter(None, [parts.query, options]))))
 
 
-def option(connection: Connection, name: str) -> int:
-    """Return a TCP option of a driver's connection."""
-    descriptor = connection._sock.fileno() if hasattr(connection, "_sock") else connection.fileno()
-    with closing(socket.socket(fileno=os.dup(descriptor))) as one:
-        return one.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
-
-
 @needs_filters
+@pytest.mark.usefixtures("_sockets_are_ours")
 def test_the_system_ends_a_connection_after_a_minute_of_silence(between: Relay) -> None:
-    if engine_for_url(between.url).name == "oracle":
-        pytest.skip("python-oracledb does not show its socket: test_oracle_connecting.py finds it")
-    with rowq.connect(between.url) as queue:
-        connection = queue._session.connection()
-        assert option(connection, "TCP_USER_TIMEOUT") == 60_000
-        assert option(connection, "TCP_KEEPIDLE") == 30
-        assert option(connection, "TCP_KEEPINTVL") == 10
-        assert option(connection, "TCP_KEEPCNT") == 3
+    with rowq.connect(between.url):
+        port = urlsplit(between.url).port
+        assert tcp_option(port, "TCP_USER_TIMEOUT") == 60_000
+        assert tcp_option(port, "TCP_KEEPIDLE") == 30
+        assert tcp_option(port, "TCP_KEEPINTVL") == 10
+        assert tcp_option(port, "TCP_KEEPCNT") == 3
 
 
 @needs_filters
+@pytest.mark.usefixtures("_sockets_are_ours")
 @pytest.mark.promise("P04", "P08")
 def test_a_call_into_silence_is_made_again_on_a_new_connection(
     between: Relay, impatient_url: str, queue: rowq.Queue, queue_name: str
@@ -101,6 +96,7 @@ def test_a_call_into_silence_is_made_again_on_a_new_connection(
 
 
 @needs_filters
+@pytest.mark.usefixtures("_sockets_are_ours")
 @pytest.mark.promise("P02")
 def test_who_waits_for_a_message_notices_that_the_server_is_gone(
     between: Relay, impatient_url: str, connection: Connection, queue_name: str
@@ -218,6 +214,46 @@ def test_a_worker_behind_a_stalled_network_loses_its_lease_and_is_told_when_it_i
         worker.stop()
         thread.join(60)
     assert worker.stats.processed == 0
+
+
+@pytest.mark.promise("P08")
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("per", ["message", "batch"])
+def test_a_handler_learns_in_a_stalled_network_that_its_lease_is_over_and_can_leave_off(
+    between: Relay, queue: rowq.Queue, queue_name: str, *, transactional: bool, per: Any
+) -> None:
+    """The heartbeat hangs; nobody took the messages, so what it left off could be completed."""
+    seen: list[bool] = []
+
+    def handle(given: Any, *_: Any) -> None:
+        message = given[0] if per == "batch" else given
+        seen.append(message.lost)
+        between.stall()
+        wait_until(lambda: message.lost, "the lease is over by the handler's own clock", 20)
+        seen.append(message.lost)
+        between.go_on()
+
+    worker = rowq.Worker(
+        between.url,
+        queue_name,
+        handle,
+        per=per,
+        lease_seconds=2,
+        maintain_seconds=0,
+        idle_min_seconds=60,
+        idle_max_seconds=60,
+        transactional=transactional,
+    )
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        wait_until(lambda: worker.stats.stale == 3, "what it decided has no effect", 60)
+    finally:
+        between.go_on()
+        worker.stop()
+        thread.join(60)
+    assert seen == [False, True]
+    assert (worker.stats.processed, queue.queue_stats(queue_name)[0].leased) == (0, 3)
 
 
 def _take_over(queue: rowq.Queue, connection: Connection, name: str) -> list[rowq.Message]:

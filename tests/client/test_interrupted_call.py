@@ -9,9 +9,41 @@ from contextlib import closing
 import pytest
 
 import rowq
-from rowq.engines import engine_for_url
+from rowq.engines import engine_for_connection, engine_for_url
 from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.helpers.dialects import dialect_of
+
+
+@pytest.mark.requires("waits")
+@pytest.mark.promise("P19")
+def test_a_maintain_that_is_interrupted_while_it_archives_says_so(
+    server: Server, connect: Callable[..., Connection], queue_name: str
+) -> None:
+    connection, other = connect(), connect()
+    dialect, queue = dialect_of(connection), rowq.Queue(connection)
+    if not dialect.can_interrupt:
+        pytest.skip("this engine ends sessions, and no single statement of another one")
+    queue.create_queue(queue_name, archive_days=7)
+    queue.enqueue(queue_name, 1)
+    queue.complete(queue_name, queue.dequeue_fast(queue_name)[0].claim_id)
+    errors: list[Exception] = []
+
+    def maintain() -> None:
+        try:
+            rowq.Queue(other).maintain(queue_name)
+        except Exception as error:
+            errors.append(error)
+
+    with closing(connect()) as holder:
+        dialect.hold_table(holder, "archive")
+        thread = threading.Thread(target=maintain)
+        thread.start()
+        wait_until_blocked(server, server.session_id(other))
+        dialect.interrupt(connection, other)
+        thread.join(30)
+        dialect.give_table(holder)
+    assert [engine_for_connection(other).is_passing(error) for error in errors] == [True]
+    assert queue.maintain(queue_name)[0].archived == 1
 
 
 @pytest.mark.requires("waits")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from rowq.engines.sqlserver_url import (
     parse_url,
     quoted,
 )
+from tests.client.proxy import tcp_option
 from tests.client.tds_listener import DRIVERS, TdsListener
 
 MICROSOFTS = "ODBC Driver 18 for SQL Server"
@@ -181,6 +183,17 @@ def test_the_driver_sends_the_password_as_it_was_meant(
     assert listener.logins == [
         {"user": "u;ser", "password": password, "application": "rowq", "database": "d]b"}
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other options")
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_the_system_ends_a_connection_after_a_minute_of_silence(
+    listener: TdsListener, driver: str
+) -> None:
+    options = {"USER_TIMEOUT": 60_000, "KEEPIDLE": 30, "KEEPINTVL": 10, "KEEPCNT": 3}
+    connection = ENGINE.connect(listener.url(driver))
+    assert {one: tcp_option(listener.port, f"TCP_{one}") for one in options} == options
+    ENGINE.close(connection)
 
 
 @pytest.mark.promise("P20")

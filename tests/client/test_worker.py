@@ -3,6 +3,7 @@
 import dataclasses
 import pickle
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -280,7 +281,7 @@ def test_a_message_in_a_workers_hands_has_every_value_of_the_plain_one() -> None
     later = noon + timedelta(seconds=1)
     message = rowq.Message(1, 2, 3, "type", {"a": 4}, "body", b"bytes", noon, later, "error")
     context = rowq.Worker("postgresql://host/db", "q", print)._context
-    held = LiveClaim(context, [message], 0.0, 30).messages[0]
+    held = LiveClaim(context, [message], time.monotonic(), 30).messages[0]
     assert dataclasses.asdict(held) == dataclasses.asdict(message)
     assert not held.lost
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import rowq
+from tests.client.proxy import relay
 from tests.engines.base import Connection, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -32,8 +33,10 @@ def start(database_url: str, queue_name: str, tmp_path: Path) -> Iterator[Start]
     """Return a function that starts a worker program in a process group of its own."""
     processes: list[subprocess.Popen[str]] = []
 
-    def start_worker(handler: str, **options: Any) -> "subprocess.Popen[str]":
-        arguments = [database_url, queue_name, f"tests.client.handlers:{handler}"]
+    def start_worker(
+        handler: str, url: str = database_url, **options: Any
+    ) -> "subprocess.Popen[str]":
+        arguments = [url, queue_name, f"tests.client.handlers:{handler}"]
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.client.worker_program", *arguments, json.dumps(options)],
             cwd=ROOT,
@@ -136,6 +139,23 @@ def test_a_dead_child_is_restarted_and_the_rest_goes_on(
     assert left(queue, queue_name) == (0, 0, 0)
 
 
+@pytest.mark.promise("P08")
+def test_a_handler_in_a_child_learns_in_a_stalled_network_that_its_lease_is_over(
+    database_url: str, queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+) -> None:
+    fill(queue, queue_name, 1)
+    with relay(database_url) as between:
+        worker = start("leave_off_when_lost", between.url, processes=1, maintain_seconds=0)
+        wait_until(lambda: bool(all_handled(tmp_path)), "the message is being handled", 30)
+        between.stall()
+        wait_until((tmp_path / "lost").exists, "the handler knows that the lease is over", 20)
+        between.go_on()
+        worker.send_signal(signal.SIGTERM)
+        stats = stats_of(worker)
+    assert (stats["processed"], stats["stale"]) == (0, 1)
+    assert left(queue, queue_name) == (0, 0, 1)
+
+
 @pytest.mark.chaos
 @pytest.mark.slow
 def test_a_parent_whose_children_keep_dying_gives_up(
@@ -163,6 +183,7 @@ def test_what_makes_no_sense_in_a_child_ends_the_parent_at_once(
 def test_a_signal_to_the_parent_or_to_all_stops_every_child_gracefully(
     queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path, to: str
 ) -> None:
+    queue.alter_queue(queue_name, lease_seconds=60)
     fill(queue, queue_name, 10)
     worker = start("note_then_wait", processes=2, batch_size=5)
     wait_until(lambda: len(handled(tmp_path)) == 2, "both children handle a message", 30)
@@ -182,6 +203,7 @@ def test_a_signal_to_the_parent_or_to_all_stops_every_child_gracefully(
 def test_children_of_a_killed_parent_finish_their_message_and_end(
     queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
 ) -> None:
+    queue.alter_queue(queue_name, lease_seconds=60)
     fill(queue, queue_name, 10)
     worker = start("note_then_wait", processes=2, batch_size=5)
     wait_until(lambda: len(handled(tmp_path)) == 2, "both children handle a message", 30)

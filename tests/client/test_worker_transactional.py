@@ -64,6 +64,7 @@ def test_effects_and_completion_are_committed_together(
 def test_a_handler_that_fails_loses_its_own_effects_only(
     database_url: str, connection: Connection, queue: rowq.Queue, queue_name: str
 ) -> None:
+    queue.alter_queue(queue_name, lease_seconds=60)
     fill(queue, queue_name, 5)
 
     def handler(message: rowq.Message, own: Connection) -> None:

@@ -18,16 +18,17 @@ from tests.concurrency.checker import check, check_order
 from tests.concurrency.consumers import Consumer
 from tests.concurrency.history import Recorder
 from tests.concurrency.stage import count, drain, kill_now_and_then, perform
-from tests.dice import SEED
+from tests.dice import SEED, limit, times
 from tests.engines.base import Connection, Server
 
 VARIABLE = "ROWQ_LONG_RUN_ON"
-LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb").split(",")
+LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb,sqlserver,oracle").split(",")
 
 # A loaded machine takes its time; who hangs is found by completing nothing, see stage.py.
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = pytest.mark.timeout(limit(1800))
 
 
+@pytest.mark.requires("genuine")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
 @pytest.mark.parametrize("archive_days", [0, 7])
 def test_ten_sessions_at_one_queue_lose_nothing_and_do_nothing_twice(
@@ -40,11 +41,12 @@ def test_ten_sessions_at_one_queue_lose_nothing_and_do_nothing_twice(
 ) -> None:
     Queue(connection).create_queue(queue_name, archive_days=archive_days, backoff_base_seconds=0)
     run = Run(server, database_url, queue_name, Recorder())
-    history = perform(run, 10_000, tmp_path, kill_now_and_then(run))
+    history = perform(run, times(10_000), tmp_path, kill_now_and_then(run))
     assert count(history, "enqueue") >= 10_000
 
 
 @pytest.mark.slow
+@pytest.mark.requires("genuine")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
 def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_double(
     server: Server, database_url: str, connection: Connection, queue_name: str, tmp_path: Path
@@ -53,7 +55,7 @@ def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_doubl
         pytest.skip(f"the long run is for {LONG_RUN_ON}; to have it here: {VARIABLE}={server.name}")
     Queue(connection).create_queue(queue_name, backoff_base_seconds=0)
     run = Run(server, database_url, queue_name, Recorder())
-    history = perform(run, 100_000, tmp_path, kill_now_and_then(run))
+    history = perform(run, times(100_000), tmp_path, kill_now_and_then(run))
     assert count(history, "enqueue") >= 100_000
 
 
@@ -64,7 +66,7 @@ def test_one_consumer_gets_everything_by_priority_and_in_the_order_it_came(
     Queue(connection).create_queue(queue_name)
     run = Run(server, database_url, queue_name, Recorder(), largest_batch=30)
     consumer = Consumer(run, "consumer", SEED)
-    producer = Producer(run, "producer", SEED, 2000)
+    producer = Producer(run, "producer", SEED, times(2000))
     while not producer.finished():
         enqueue_at_once(producer)
         messages = consumer.dequeue()

@@ -106,6 +106,18 @@ def test_delayed_messages_of_a_batch_wait(connection: Connection, queue: str) ->
     assert bodies(take(connection, queue, 10)) == ["delayed"]
 
 
+@pytest.mark.promise("P05", "P11")
+def test_messages_of_a_batch_with_one_delay_go_out_in_their_order_whatever_their_keys(
+    connection: Connection, queue: str
+) -> None:
+    keys = ["b", None, "a", None]
+    messages = [{"body": str(place), "dedup_key": key} for place, key in enumerate(keys)]
+    batch(connection, queue, *({**one, "delay_seconds": 1} for one in messages))
+    pass_seconds(connection, queue, 2)
+    call(connection, "promote", queue_name=queue)
+    assert bodies(take(connection, queue, 10)) == ["0", "1", "2", "3"]
+
+
 @pytest.mark.promise("P11")
 def test_a_moment_without_a_time_zone_is_utc(connection: Connection, queue: str) -> None:
     rows = batch(
@@ -288,6 +300,7 @@ BAD_MESSAGES: list[tuple[Any, str]] = [
     ({"body_binary": "x"}, "body_binary"),
     ({"queue_name": "x"}, "queue_name"),
     ({"": 1}, "key"),
+    ({"body ": "blanks matter"}, "body "),
     ({"priority": -1}, "priority"),
     ({"priority": 10}, "priority"),
     ({"priority": "high"}, "priority"),

@@ -77,6 +77,23 @@ def test_null_means_what_the_claim_still_holds(
 
 @pytest.mark.promise("P08")
 @each_routine
+def test_the_messages_of_a_claim_are_finished_one_by_one_in_any_order(
+    connection: Connection, queue: str, routine: str
+) -> None:
+    send(connection, queue, *(f"{number}" for number in range(25)))
+    rows = take(connection, queue, 25)
+    ids = [row.message_id for row in rows]
+    common = {"queue_name": queue, "claim_id": rows[0].claim_id}
+    for place, one_id in enumerate(ids[7:] + ids[:7], start=1):
+        for outcome in (DONE[routine][0], "stale"):
+            done = call(connection, routine, **common, message_ids=[one_id])
+            assert outcomes(done) == {one_id: outcome}
+        assert counts(connection, queue)[2] == 25 - place
+    assert {state_of(connection, queue, one_id) for one_id in ids} == {DONE[routine][1]}
+
+
+@pytest.mark.promise("P08")
+@each_routine
 def test_messages_that_the_claim_does_not_hold_are_stale_and_the_others_are_finished(
     connection: Connection, queue: str, routine: str
 ) -> None:

@@ -1,81 +1,134 @@
-"""Writes BABELFISH.md, the list of what a Babelfish is given; a test keeps it fresh.
+"""Writes BABELFISH.md, the list of what a Babelfish was given and has executed.
 
-Run it with python -m tests.engines.babelfish_list.
+Run it with python -m tests.engines.babelfish_list after the runs that babelfish_record.py notes; a
+test keeps it fresh.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.engines.babelfish_faults import FAULTS
+from tests.engines.babelfish_record import (
+    RECORD,
+    ROOT,
+    SOURCE,
+    digest,
+    files,
+    procedure,
+    read,
+)
 from tests.engines.babelfish_rules import RULES, rules_for
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "sql" / "sqlserver"
 PAGE = Path(__file__).with_name("BABELFISH.md")
 
-_INCLUDE = re.compile(r"^:r (\S+)$", re.MULTILINE)
-# Created there, and called by no test there.
-_NEVER_CALLED = {
-    "routines/care_for_indexes.sql": "created, never called: ALTER INDEX, the pages of an index",
-    "tables/sequential_keys.sql": "finds an old version and does nothing",
-}
-_HEAD = """# What Babelfish is given
+_ONLY_REFUSES = re.compile(r"^    throw 52\d{3}, @text, 1;\nend$", re.MULTILINE)
+_HEAD = """# What Babelfish has executed
 
-Written by `python -m tests.engines.babelfish_list` from `sql/sqlserver` and the rules of
-`babelfish_rules.py`.
+Written by `python -m tests.engines.babelfish_list` from `sql/sqlserver`, the rules of
+[babelfish_rules.py](babelfish_rules.py) and what the server counted in the runs below, on
+{engine}.
 
 Babelfish is a PostgreSQL that speaks T-SQL. It is not SQL Server: it ignores lock hints, index
 hints, `option (...)`, page locks, compression and lock escalation, and has plans of its own. The
 tests that run on it show what a routine answers to one session after the other. They show nothing
 about locks, waits, deadlocks, plans or page reads.
 
-Each file goes to it in one of three ways. That a procedure is here says that it is created; the
-server counts calls (`track_functions`), and `pg_stat_user_functions` tells after a run which were
-executed to their end. In all of them `create or alter procedure` becomes `drop
-procedure if exists` and `create procedure`, which Babelfish does not have in one.
-"""
+How a file reached it, {ways}:
 
+- **as written**: no rule changes it. In all of them `create or alter procedure` becomes `drop
+  procedure if exists` and `create procedure`, which Babelfish does not have in one.
+- **rewritten**: by the rules named.
+- **in part**: what has no counterpart, marked with *, is left out; the rest runs.
+- **not at all**: created, never called.
+
+"Calls" is how often the procedure has returned, by the server's own count
+(`pg_stat_user_functions`), in those runs that had the file as it is today; "changed since" stands
+where none had. A call that ends in an error is not counted, so that a procedure which only refuses
+has none: the tests have seen its errors.
+"""
+_NOT_AT_ALL = {"routines/care_for_indexes.sql": "ALTER INDEX, the pages of an index"}
+_FINDS_NOTHING = {"tables/sequential_keys.sql": "finds an old version and does nothing"}
+_TESTS = """Tests that ask for a server. Those that need locks, plans or waits are marked
+`requires("genuine")` or `requires("waits")`.
+
+"""
 _FAILING = """They run all the same, and are reported as "xfailed" with these words; one that passes
-is a failure. Tests that need locks, plans or waits are marked `requires("genuine")` or
-`requires("waits")`, and skipped there.
+is a failure, but where it depends on the driver or on the time it takes.
 
 """
 
 
 def page() -> str:
     """Return the text of the page."""
-    as_written: list[str] = []
-    rewritten: list[str] = []
-    left_out: list[str] = []
-    for name in _INCLUDE.findall((SOURCE / "install.sql").read_text("utf-8")):
-        rules = rules_for((SOURCE / name).read_text("utf-8"))
-        reasons = "; ".join(dict.fromkeys(rule.what for rule in rules))
-        if name in _NEVER_CALLED:
-            left_out.append(f"| `{name}` | {_NEVER_CALLED[name]} |")
-        elif not rules:
-            as_written.append(f"`{name}`")
-        elif any(rule.is_left_out for rule in rules):
-            left_out.append(f"| `{name}` | {reasons} |")
-        else:
-            rewritten.append(f"| `{name}` | {reasons} |")
-    table = "| file | what |\n|---|---|\n"
+    record = read(RECORD)
+    lines = list(_files(record["files"]))
+    counted = Counter(way for way, _ in lines)
+    ways = ", ".join(f"{count} {way}" for way, count in counted.items())
     return (
-        f"{_HEAD}\n## As written: {len(as_written)} files\n\n{', '.join(as_written)}\n"
-        f"\n## Rewritten: {len(rewritten)} files\n\n{table}" + "\n".join(rewritten) + "\n"
-        f"\n## Not at all, or not all: {len(left_out)} files\n\n"
-        "What has no counterpart is left out of these; the rest of the procedure runs.\n\n"
-        f"{table}" + "\n".join(left_out) + "\n"
+        f"{_HEAD.format(engine=record['how'], ways=ways)}"
+        "\n## Files\n\n| file | how | why | calls |\n|---|---|---|---|\n"
+        f"{''.join(line for _, line in lines)}"
+        f"\n## Tests\n\n{_TESTS}| folder | passed | xfailed | failed | skipped, and why |\n"
+        f"|---|---|---|---|---|\n{''.join(_tests(record['tests']))}"
         f"\n## Tests that fail there by its own fault\n\n{_FAILING}"
-        "| why | tests |\n|---|---|\n" + "\n".join(_faults()) + "\n"
+        f"| why | tests |\n|---|---|\n{''.join(_faults())}"
     )
+
+
+def _files(known: dict[str, list[Any]]) -> Iterator[tuple[str, str]]:
+    """Yield of each file how it reached the server, and its line of the table."""
+    for file in files():
+        text = (SOURCE / file).read_text("utf-8")
+        way, why = _way(file, text)
+        yield way, f"| `{file}` | {way} | {why} | {_calls(file, text, known)} |\n"
+
+
+def _way(file: str, text: str) -> tuple[str, str]:
+    if file in _NOT_AT_ALL:
+        return "not at all", _NOT_AT_ALL[file]
+    if file in _FINDS_NOTHING:
+        return "in part", _FINDS_NOTHING[file]
+    rules = rules_for(text)
+    marked = (rule.what + "*" * rule.is_left_out for rule in rules)
+    way = "in part" if any(rule.is_left_out for rule in rules) else "rewritten"
+    return (way, "; ".join(dict.fromkeys(marked))) if rules else ("as written", "")
+
+
+def _calls(file: str, text: str, known: dict[str, list[Any]]) -> str:
+    """Return how often the procedure of a file, as it is today, has returned in the runs."""
+    ran, count = known.get(file, ["", 0])
+    if ran != digest(file):
+        return "changed since"
+    if procedure(file) is None:
+        return ""
+    refuses = "only refuses" if _ONLY_REFUSES.search(text) else "none"
+    return f"{count:,}" if count else refuses
+
+
+def _tests(files: dict[str, dict[str, int]]) -> Iterator[str]:
+    folders: dict[str, Counter[str]] = {}
+    for file, counts in files.items():
+        folders.setdefault(Path(file).parent.as_posix(), Counter()).update(counts)
+    for folder, found in sorted(folders.items()):
+        why = "; ".join(
+            f"{count} {word.removeprefix('skipped: ')}"
+            for word, count in sorted(found.items())
+            if word.startswith("skipped")
+        )
+        yield (
+            f"| `{folder}` | {found['passed']} | {found['xfailed']} |"
+            f" {found['failed'] + found['error']} | {why} |\n"
+        )
 
 
 def _faults() -> Iterator[str]:
     for fault in FAULTS:
-        yield f"| {fault.what} | {', '.join(f'`{name}`' for name in fault.tests)} |"
+        yield f"| {fault.what} | {', '.join(f'`{name}`' for name in fault.tests)} |\n"
 
 
 def unused() -> list[str]:

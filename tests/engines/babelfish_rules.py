@@ -135,6 +135,11 @@ RULES = (
         "cast(jsonb_extract_path_text(cast(e.value as jsonb), 'body') as nvarchar(max)) as body",
     ),
     Rule(
+        "NEXT VALUE FOR in an order of its own",
+        re.compile(r"(?<=next value for rowq\.message_seq) over \(order by p\.position\)"),
+        "",
+    ),
+    Rule(
         "TRY_CAST, which leaves a transaction open when it fails",
         re.compile(r"try_cast\((?P<text>\s+stuff\(.*?\)\s+as datetime2\(6\)\s+)\)", re.DOTALL),
         r"case when p.[key] = N'run_at' then try_cast(\g<text>) end",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 Connection = Any
 """A connection of the engine's own driver."""
@@ -63,6 +63,17 @@ class Server(Protocol):
 
     def close(self) -> None:
         """Drop what was made, and stop the server if it was started here."""
+
+
+@runtime_checkable
+class Limiting(Protocol):
+    """A server that can limit a database, where its disk is not the tests' to fill."""
+
+    def limit_space(self, url: str, spare_bytes: int | None) -> None:
+        """Let a database grow by so much and no more, or by as much as it likes with None.
+
+        Raises Unavailable where that cannot be had.
+        """
 
 
 class EngineProvider(Protocol):

@@ -44,6 +44,10 @@ _SESSIONS = """
     select s.sid, s.serial# from v$session s where s.username = :owner and s.status <> 'KILLED'
     """
 _IS_THERE = "select count(*) from v$session s where s.sid = :place and s.serial# = :serial"
+_USED = """
+    select q.bytes from dba_ts_quotas q
+    where q.username = :owner and q.tablespace_name = :tablespace
+    """
 _DEADLOCKS = "select s.value from v$sysstat s where s.name = 'enqueue deadlocks'"
 _NAME_TAKEN, _STILL_CONNECTED, _NO_SUCH_USER = 1921, 1940, 1918
 
@@ -162,6 +166,14 @@ class OracleServer:
     def deadlocks(self) -> int:
         """Return how many deadlocks the server has broken since it started."""
         return int(self.ask(_DEADLOCKS)[0][0])
+
+    def limit_space(self, url: str, spare_bytes: int | None) -> None:
+        """Let an account have so much more than it has now, or without end with None."""
+        owner, limit = owner_in(url), "unlimited"
+        if spare_bytes is not None:
+            ((used,),) = self.ask(_USED, owner=owner, tablespace=self._tablespace)
+            limit = str(int(used) + spare_bytes)
+        self.tell(f'alter user {owner} quota {limit} on "{self._tablespace}"')
 
     def crash(self) -> None:
         """End the server as a power failure would."""

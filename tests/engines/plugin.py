@@ -28,7 +28,7 @@ INTERLEAVINGS = re.compile(r"/tests/interleavings/")
 # They kill a server of their own, whose version does not matter.
 ONE_OF_EACH = re.compile(r"/tests/chaos/")
 # They draw by chance.
-DICED = re.compile(r"/tests/(?:chaos|concurrency)/")
+DICED = re.compile(r"/tests/(?:chaos/|concurrency/|contract/test_hostile|client/test_half_open)")
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
 
 
@@ -117,7 +117,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.user_properties.append(("server", name))
         if name.startswith("babelfish") and (fault := fault_of(item.nodeid)):
             words = f"{name}: {fault.what}"
-            item.add_marker(pytest.mark.xfail(reason=words, strict=fault.with_every_driver))
+            item.add_marker(pytest.mark.xfail(reason=words, strict=fault.always))
 
 
 def pytest_terminal_summary(

@@ -31,6 +31,8 @@ _WAITS = """
     from sys.dm_os_waiting_tasks w
     where w.blocking_session_id is not null and w.wait_type like 'LCK%'
     """
+_DATA_FILES = "select f.name, f.size from sys.database_files f where f.type_desc = 'ROWS'"
+_PAGE_BYTES, _MEGABYTE = 8192, 1 << 20
 # A session of Babelfish is a process of PostgreSQL, which knows more than its T-SQL side tells.
 _BABELFISH_WAITS = """
     select a.pid, array_to_string(pg_blocking_pids(a.pid), ',')
@@ -50,8 +52,9 @@ class SqlserverServer:
     """A server that speaks T-SQL, however it runs.
 
     url: of a login that may create databases. stop, crash, restart: how to do that, None where it
-    cannot be done. A server that is not Microsoft's says so in `name` and `how`, and lacks the
-    capabilities that only the engine itself has.
+    cannot be done. made: the names of all databases made here, of those that are gone too. A server
+    that is not Microsoft's says so in `name` and `how`, and lacks the capabilities that only the
+    engine itself has.
     """
 
     engine = "sqlserver"
@@ -65,10 +68,11 @@ class SqlserverServer:
         crash: Callable[[], None] | None = None,
         restart: Callable[[], None] | None = None,
     ) -> None:
-        self._url = url
+        self.url = url
         self._stop = stop
         self._crash = crash
         self._restart = restart
+        self.made: list[str] = []
         self._databases: list[str] = []
         self._sessions: list[tuple[Any, int]] = []
         with self._admin() as connection:
@@ -91,11 +95,12 @@ class SqlserverServer:
         collation = "" if self.is_babelfish else " collate Latin1_General_100_CS_AS"
         with self._admin() as connection:
             connection.execute(f"create database {name}{collation}")
+            self.made.append(name)
             self._databases.append(name)
             if not self.is_babelfish:
                 for option in _OPTIONS:
                     connection.execute(f"alter database {name} {option}")
-        url = with_database(self._url, name)
+        url = with_database(self.url, name)
         if self.is_babelfish:
             with contextlib.closing(ENGINE.connect(url)) as connection:
                 _shim().prepare_database(connection)
@@ -153,6 +158,26 @@ class SqlserverServer:
 
             wait_until(gone, f"session {session} ends")
 
+    def limit_space(self, url: str, spare_bytes: int | None) -> None:
+        """Let the data files of a database grow by so much and no more, or without end with None.
+
+        A file may have as much room inside as it last grew by, so it is made to grow in small steps
+        while there is a limit.
+        """
+        if self.is_babelfish:
+            raise Unavailable("a database of Babelfish has no files of its own")
+        with contextlib.closing(ENGINE.connect(url)) as connection:
+            for name, pages in connection.execute(_DATA_FILES).fetchall():
+                limit = "unlimited"
+                if spare_bytes is not None:
+                    limit = f"{-(-(pages * _PAGE_BYTES + spare_bytes) // _MEGABYTE)}MB"
+                quoted = name.replace("'", "''")
+                options = f"name = N'{quoted}', maxsize = {limit}, filegrowth = 1MB"
+                try:
+                    connection.execute(f"alter database current modify file ({options})")
+                except Exception as error:
+                    raise Unavailable(f"its files cannot be limited: {error}") from None
+
     def crash(self) -> None:
         """End the server as a power failure would."""
         if self._crash is None:
@@ -171,11 +196,11 @@ class SqlserverServer:
             self._stop()
             return
         for name in list(self._databases):
-            self.drop_database(with_database(self._url, name))
+            self.drop_database(with_database(self.url, name))
 
     @contextlib.contextmanager
     def _admin(self) -> Iterator[Any]:
-        connection = ENGINE.connect(self._url)
+        connection = ENGINE.connect(self.url)
         try:
             yield connection
         finally:

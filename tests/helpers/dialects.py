@@ -21,6 +21,7 @@ class Dialect(Protocol):
     is_free_of_deadlocks: whether the routines never meet one. Elsewhere they try again by
         themselves, and one that reaches a caller is an error of that call.
     archive_table: the name of the table that keeps finished messages.
+    readers_wait: whether whoever reads a table that another session holds waits for it.
     can_interrupt: whether a statement of another session can be ended without that session.
     savepoints_give_back: whether a row is free as soon as its lock is rolled back to a savepoint,
         and not at the end of the transaction only.
@@ -32,6 +33,8 @@ class Dialect(Protocol):
     def archive_table(self) -> str: ...
     @property
     def is_free_of_deadlocks(self) -> bool: ...
+    @property
+    def readers_wait(self) -> bool: ...
     @property
     def can_interrupt(self) -> bool: ...
     @property
@@ -98,6 +101,9 @@ class Dialect(Protocol):
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message, which nobody may see yet and was enqueued once."""
+
+    def tables(self, connection: Connection) -> set[str]:
+        """Return the names of rowq's tables, as hold_table takes them."""
 
     def stored(self, connection: Connection, queue: str) -> dict[str, int]:
         """Return how many rows each table has for a queue."""

@@ -66,6 +66,7 @@ class MysqlTables:
 
     archive_table = "rowq.archive"
     is_free_of_deadlocks = False
+    readers_wait = True
     can_interrupt = True
     savepoints_give_back = False
 
@@ -79,6 +80,13 @@ class MysqlTables:
         )
         ((passed,),) = _rows(connection, query, queue)
         return bool(passed)
+
+    def tables(self, connection: Connection) -> set[str]:
+        """Return the names of rowq's tables."""
+        query = "select table_name from information_schema.tables where table_schema = 'rowq'"
+        cursor = connection.cursor()
+        cursor.execute(query)
+        return {str(name) for (name,) in cursor.fetchall()}
 
     def stored(self, connection: Connection, queue: str) -> dict[str, int]:
         """Return how many rows each table has for a queue."""

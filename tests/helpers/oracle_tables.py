@@ -70,6 +70,7 @@ class OracleTables:
 
     archive_table = "rowq_archive"
     is_free_of_deadlocks = False
+    readers_wait = False
     can_interrupt = True
     savepoints_give_back = True
 
@@ -87,6 +88,14 @@ class OracleTables:
         query = f"select max(l.floor_seq) from rowq_lane l where l.lane >= 0 and l.{_PART}"
         ((floor,),) = _rows(connection, query, queue=queue)
         return bool(floor > asked_at)
+
+    def tables(self, connection: Connection) -> set[str]:
+        """Return the names of rowq's tables, without what they all begin with."""
+        query = (
+            "select lower(substr(table_name, 6)) from user_tables"
+            " where substr(table_name, 1, 5) = 'ROWQ_'"
+        )
+        return {name for (name,) in _rows(connection, query)}
 
     def stored(self, connection: Connection, queue: str) -> dict[str, int]:
         """Return how many rows each table has for a queue."""

@@ -56,6 +56,7 @@ class PostgresTables:
 
     archive_table = "rowq.archive"
     is_free_of_deadlocks = True
+    readers_wait = True
     can_interrupt = True
     savepoints_give_back = True
 
@@ -63,6 +64,11 @@ class PostgresTables:
         """Whether a floor is beyond a message: the numbers of messages are the order of a lane."""
         query = f"select max(seq) from rowq.floor where lane >= 0 and {_PART}"
         return int(_rows(connection, query, queue)[0][0]) > message_id
+
+    def tables(self, connection: Connection) -> set[str]:
+        """Return the names of rowq's tables, partitions too."""
+        query = "select tablename from pg_tables where schemaname = 'rowq'"
+        return {name for (name,) in connection.execute(query).fetchall()}
 
     def stored(self, connection: Connection, queue: str) -> dict[str, int]:
         """Return how many rows each table has for a queue."""

@@ -99,9 +99,12 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
         self.execute(connection, f"set lock_timeout {int(seconds * 1000)}")
 
     def hold_table(self, connection: Connection, table: str) -> None:
-        """Let nobody else read or write a table of rowq's until give_table."""
+        """Let nobody else read or write a table of rowq's until give_table.
+
+        Only a lock on the table's schema stops readers too, where they read row versions.
+        """
         self.begin(connection)
-        self.execute(connection, f"select top (0) 1 from rowq.{table} with (tablockx, holdlock)")
+        self.execute(connection, f"alter table rowq.{table} set (lock_escalation = disable)")
 
     def give_table(self, connection: Connection) -> None:
         """Let others have it again."""

@@ -49,6 +49,7 @@ class SqlserverTables:
 
     archive_table = "rowq.archived"
     is_free_of_deadlocks = False
+    readers_wait = True
     can_interrupt = False
     savepoints_give_back = False
 
@@ -62,6 +63,11 @@ class SqlserverTables:
         )
         ((floor, entry),) = _rows(connection, query, message_id, queue)
         return bool(floor > entry)
+
+    def tables(self, connection: Connection) -> set[str]:
+        """Return the names of rowq's tables."""
+        query = "select t.name from sys.tables t where schema_name(t.schema_id) = 'rowq'"
+        return {name for (name,) in _rows(connection, query)}
 
     def stored(self, connection: Connection, queue: str) -> dict[str, int]:
         """Return how many rows each table has for a queue."""
@@ -122,10 +128,10 @@ class SqlserverTables:
         )
 
     def other_sessions(self, connection: Connection) -> int:
-        """Return how many sessions of clients there are besides this one."""
+        """Return how many sessions of clients there are in this database besides this one."""
         query = (
             "select count(*) from sys.dm_exec_sessions"
-            " where is_user_process = 1 and session_id <> @@spid"
+            " where is_user_process = 1 and session_id <> @@spid and database_id = db_id()"
         )
         ((count,),) = _rows(connection, query)
         return int(count)

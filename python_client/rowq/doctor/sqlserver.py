@@ -5,7 +5,7 @@ from rowq.doctor.check import Engine, Setting, Status, is_one_of
 _DATABASE = "select d.{} from sys.databases d where d.name = db_name()"
 
 ENGINE = Engine(
-    now="select datediff_big(microsecond, '1970-01-01', sysutcdatetime()) / 1000000e0",
+    now="select datediff_big(microsecond, '1970-01-01', sysutcdatetime()) / cast(1000000 as float)",
     # In Azure the numbers do not tell what the engine can do; it is always new enough.
     version=(
         "select iif(cast(serverproperty('EngineEdition') as int) in (5, 8), 99,"

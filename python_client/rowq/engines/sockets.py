@@ -1,7 +1,13 @@
 """What several engines' drivers leave to their users about sockets."""
 
+import errno
+import os
 import select
 import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 IDLE_SECONDS, INTERVAL_SECONDS, PROBES = 30, 10, 3
 """When to ask after a silent server, how often again, and how often in all."""
@@ -28,6 +34,49 @@ def end_when_silent(descriptor: int) -> None:
         try:
             if one.family in {socket.AF_INET, socket.AF_INET6}:
                 _set_options(one)
+        finally:
+            one.detach()
+
+
+@contextmanager
+def ending_when_silent(host: str, port: int | None) -> Iterator[None]:
+    """Let `end_when_silent` see to what is connected inside with a host, by a driver that hides it.
+
+    port: None for any. What another thread connects with the same one meanwhile is seen to, too;
+    a system that does not list a program's connections, such as Windows, leaves them as they are.
+    """
+    before = _sockets()
+    yield
+    new = _sockets() - before
+    with suppress(OSError):
+        addresses = {one[4][0] for one in socket.getaddrinfo(host, None)}
+        for descriptor, _ in new:
+            with suppress(OSError):
+                address, its_port = _peer_of(descriptor)
+                if address in addresses and port in {None, its_port}:
+                    end_when_silent(descriptor)
+
+
+def _sockets() -> set[tuple[int, int]]:
+    """Return descriptor and number of this program's sockets, where the system lists them."""
+    found = set()
+    with suppress(OSError):
+        for descriptor in [int(one.name) for one in Path("/dev/fd").iterdir()]:
+            with suppress(OSError):
+                status = os.fstat(descriptor)
+                if stat.S_ISSOCK(status.st_mode):
+                    found.add((descriptor, status.st_ino))
+    return found
+
+
+def _peer_of(descriptor: int) -> tuple[str, int]:
+    """Return the address and port at a TCP connection's other side; OSError if it is none."""
+    with socket.socket(fileno=descriptor) as one:
+        try:
+            if one.family not in {socket.AF_INET, socket.AF_INET6}:
+                raise OSError(errno.EAFNOSUPPORT, "not TCP")
+            address, port, *_ = one.getpeername()
+            return address, port
         finally:
             one.detach()
 

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, closing, suppress
 from typing import Any
 
 from rowq.engines.base import Row, SynchronousEngine
+from rowq.engines.sockets import ending_when_silent
 from rowq.engines.sqlserver_calls import call_of
 from rowq.engines.sqlserver_driver import (
     drain,
@@ -58,8 +59,10 @@ class SqlserverEngine(SynchronousEngine):
         pyodbc = load_driver()
         driver = target.driver or default_driver(pyodbc.drivers())
         text = connection_string(target, driver)
+        host = target.host.partition("\\")[0]
         try:
-            return pyodbc.connect(text, autocommit=True, timeout=target.connect_timeout)
+            with ending_when_silent(host, target.port):
+                return pyodbc.connect(text, autocommit=True, timeout=target.connect_timeout)
         except (pyodbc.Error, UnicodeError) as error:
             raise CannotConnect(f"SQL Server: {text_of(error)}") from error
 

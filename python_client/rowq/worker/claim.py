@@ -16,6 +16,8 @@ from rowq.worker.stats import WorkerStats
 from rowq.worker.verdicts import apply_verdicts, count
 
 _FLUSH_SECONDS = 0.5
+# So much of a lease is relied upon: two clocks do not run alike, and what is decided takes time.
+_SAFE_SHARE = 0.95
 _VALUES = attrgetter(*(field.name for field in fields(Message)))
 
 
@@ -34,8 +36,12 @@ class HeldMessage(Message):
 
     @property
     def lost(self) -> bool:
-        """Whether the lease was lost meanwhile: then what the handler decides has no effect."""
-        return self._claim.lost
+        """Whether the lease is gone: then what the handler decides has no effect.
+
+        Either the database has said so, or the lease's time is up and no word of its extension has
+        come; the second needs no network. Once True it stays so, and the claim is given up.
+        """
+        return self._claim.is_lost()
 
 
 class LiveClaim:
@@ -43,6 +49,9 @@ class LiveClaim:
 
     How much of the lease is left is reckoned in monotonic time from before the call that gave it,
     never from lease_until: this machine's clock may be wrong.
+
+    lost: the database has refused the claim, or a handler was told that its time is up. Nothing is
+    done with it from then on, so that a handler may leave off without being taken for done.
     """
 
     def __init__(
@@ -70,6 +79,13 @@ class LiveClaim:
     def flush_due(self) -> bool:
         """Whether a verdict has waited long enough."""
         return time.monotonic() >= self._flush_at
+
+    def is_lost(self) -> bool:
+        """Tell a handler whether the lease is gone; neither waits nor asks the database."""
+        if not self.lost and time.monotonic() >= self._expires_at:
+            self.lost = True
+            log.warning("claim %d is lost: its time is up, not extended", self.claim_id)
+        return self.lost
 
     def decide(self, verdicts: Mapping[int, Verdict]) -> None:
         """Note verdicts; they are handed in by the next flush."""
@@ -100,6 +116,8 @@ class LiveClaim:
     def extend(self, queue: Queue) -> None:
         """Extend the lease, or learn that the claim is lost."""
         with self.lock:
+            if self.lost:
+                return
             asked_at = time.monotonic()
             try:
                 self._context.persist(
@@ -132,4 +150,4 @@ class LiveClaim:
 
     def _set_lease(self, asked_at: float) -> None:
         self._extend_at = asked_at + self._lease_seconds / 3
-        self._expires_at = asked_at + self._lease_seconds
+        self._expires_at = asked_at + self._lease_seconds * _SAFE_SHARE

@@ -68,8 +68,10 @@ class TransactionalWork:
         connection = self._context.persist(self._session.connection)
         with ExitStack() as after_commit:
             with self._context.engine.transaction(connection):
-                verdicts = self._verdicts(messages, connection)
+                verdicts = self._verdicts(claim, messages, connection)
                 after_commit.enter_context(claim.lock)
+                if claim.lost:
+                    raise StaleClaim(f"claim {claim.claim_id} was lost while it was handled")
                 told = apply_verdicts(
                     Queue(connection), name, claim.claim_id, verdicts, lambda call: call()
                 )
@@ -79,12 +81,14 @@ class TransactionalWork:
                     )
             claim.settled(verdicts, told)
 
-    def _verdicts(self, messages: list[HeldMessage], connection: Any) -> dict[int, Verdict]:
+    def _verdicts(
+        self, claim: LiveClaim, messages: list[HeldMessage], connection: Any
+    ) -> dict[int, Verdict]:
         if self._context.settings.per == "batch":
             return self._handle_batch(messages, connection)
         verdicts = {}
         for message in messages:
-            if self._context.stopping.is_set():
+            if self._context.stopping.is_set() or claim.lost:
                 break
             verdicts[message.message_id] = self._handle(message, connection)
         return verdicts

@@ -25,7 +25,9 @@ class Worker:
     - handler(messages), or handler(messages, connection), with per="batch": for a whole claim; it
       may return {message_id: Retry or Fail} for those that are not done.
 
-    `message.lost` tells a slow handler that its lease is gone and its work will not count.
+    `message.lost` tells a slow handler that its lease is gone and its work will not count, however
+    it ends: the database has said so, or is silent and the lease's time is up. The second is told
+    by monotonic time, a twentieth of the lease before its end; its messages then come again.
     """
 
     def __init__(

@@ -33,8 +33,9 @@ begin
                 get diagnostics condition 1 v_errno = mysql_errno, v_text = message_text;
                 call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
                 set p_archived = 0, p_purged = 0;
-                -- After a deadlock the caller's transaction is gone: the caller must hear of it.
-                if v_errno = 1213 and not v_is_own then
+                -- After a deadlock the caller's transaction is gone: the caller must hear of it. So
+                -- must who breaks the call off (1317) or has given it a time (1969, 3024).
+                if (v_errno = 1213 and not v_is_own) or v_errno in (1317, 1969, 3024) then
                     resignal;
                 end if;
                 -- A full disk, a lost partition: the archive waits, promoting and reaping do not.

@@ -23,6 +23,13 @@ begin
             p_messages, '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
         ) j
         order by j.place;
+    elseif json_length(p_message_ids) = json_length(p_messages) then
+        -- None is stale: the claim held all of them.
+        select a.message_id, p_outcome as outcome
+        from json_table(
+            p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
+        ) a
+        order by a.place;
     else
         select a.message_id,
                if(

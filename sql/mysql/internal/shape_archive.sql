@@ -16,6 +16,13 @@ begin
     declare v_patience bigint default @@session.lock_wait_timeout;
     -- Whoever reads the archive keeps its shape; another maintain may have been faster.
     declare continue handler for sqlexception set p_is_done = false;
+    -- Who breaks the call off, or has given it a time, must hear of it.
+    declare exit handler for 1317, 1969, 3024
+    begin
+        set session lock_wait_timeout = v_patience;
+        set @rowq_statement = null;
+        resignal;
+    end;
     set p_is_done = true;
 
     -- Prepared statements take their text from a variable of the session only.

@@ -19,6 +19,8 @@ begin
 -- errors    RQ721
 -- differs   a claim holds its messages as a JSON array
     declare v_held, v_kept longtext;
+    declare v_at int;
+    declare v_id, v_place varchar(40);
     set p_messages = null;
 
     -- By its whole key: no gap is locked, and an old snapshot sees the row as it is now.
@@ -34,6 +36,17 @@ begin
 
     if p_message_ids is null then
         set p_messages = v_held;
+    elseif json_length(p_message_ids) = 1 then
+        -- One message is found by the text of its id; what stands before it says its place.
+        set v_id = trim(leading '0' from json_value(p_message_ids, '$[0]'));
+        set v_at = locate(concat('[', v_id, ','), v_held);
+        if v_at > 0 then
+            set v_place = concat('$[', json_length(concat(left(v_held, v_at - 1), '0]')) - 1, ']');
+            set p_messages = concat('[', json_extract(v_held, v_place), ']');
+            if json_length(v_held) > 1 then
+                set v_kept = json_remove(v_held, v_place);
+            end if;
+        end if;
     elseif v_held is not null then
         select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_messages
         from json_table(

@@ -151,9 +151,9 @@ begin
                            )
                        ) as delay_seconds,
                        max(coalesce(g.moment, '19000101')) as run_at,
-                       max(iif(g.name = N'message_type', coalesce(g.value + N'.', N''), N''))
+                       max(iif(g.name = N'message_type' and g.kind > 0, g.value + N'.', N''))
                            as message_type,
-                       max(iif(g.name = N'dedup_key', coalesce(g.value + N'.', N''), N''))
+                       max(iif(g.name = N'dedup_key' and g.kind > 0, g.value + N'.', N''))
                            as dedup_key,
                        max(iif(g.name = N'max_attempts', coalesce(try_cast(g.value as int), 0), 0))
                            as max_attempts
@@ -173,8 +173,10 @@ begin
             end;
             set @now = sysutcdatetime();
             insert into @new (position, message_id, key_bytes, key_place, lane, due_at)
-            select p.position, next value for rowq.message_seq,
-                   convert(varbinary(802), p.dedup_key + N'.'), p.key_place, p.lane,
+            -- Ids in the order of the batch: they tell messages apart that are due at one moment.
+            select p.position, next value for rowq.message_seq over (order by p.position),
+                   iif(p.dedup_key is null, null, convert(varbinary(802), p.dedup_key + N'.')),
+                   p.key_place, p.lane,
                    coalesce(
                        p.run_at,
                        dateadd(

@@ -30,6 +30,11 @@ def goes_and_comes_back(queue: rowq.Queue, queue_name: str) -> None:
     text, binary = queue.dequeue_fast(queue_name, 2)
     assert (text.body, text.headers, text.message_type) == (AWKWARD, {"x": AWKWARD}, "\\")
     assert binary.data == bytes(range(256))
+    # Without a key, with null for one, and with a blank for one: no two are the same message.
+    blanks = [rowq.NewMessage(data=1), rowq.NewMessage(data=2), rowq.NewMessage(dedup_key=" ")]
+    sent = queue.enqueue_batch(queue_name, [*blanks, rowq.NewMessage(dedup_key="  ")])
+    assert [one.outcome for one in sent] == ["enqueued"] * 4
+    assert [one.message_type for one in queue.dequeue_fast(queue_name, 4)] == [None] * 4
     assert (text.enqueued_at.utcoffset(), binary.enqueued_at.fold) == (
         binary.lease_until.utcoffset(),
         0,

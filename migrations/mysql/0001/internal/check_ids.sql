@@ -17,7 +17,12 @@ begin
     if p_message_ids is not null then
         if json_valid(p_message_ids) and json_type(p_message_ids) = 'ARRAY' then
             set v_count = json_length(p_message_ids);
-            if v_count <= 10000 then
+            if v_count <= 10000
+               and p_message_ids regexp '^\\[[\\-0-9, ]*\\]$'
+               and not p_message_ids regexp '[0-9]{20}' then
+                -- Nothing but numbers, as most lists are.
+                set v_good = v_count;
+            elseif v_count <= 10000 then
                 select count(*) into v_good
                 from json_table(
                     p_message_ids, '$[*]' columns (id varchar(40) path '$')

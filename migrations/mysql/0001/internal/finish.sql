@@ -18,10 +18,21 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
+    declare v_message_id bigint;
+
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, state, messages)
         values (p_part_id, utc_timestamp(6), p_state, p_messages);
         call rowq.internal_free_keys(p_part_id, p_messages);
+    elseif json_length(p_messages) = 1 then
+        set v_message_id = json_value(p_messages, '$[0][0]');
+        delete m, k
+        from rowq.message m force index (primary)
+        left join rowq.dedup k force index (primary)
+            on k.part_id = p_part_id
+           and k.dedup_key = m.dedup_key
+           and k.message_id = m.message_id
+        where m.message_id = v_message_id;
     else
         -- In key order, as enqueue_batch takes its keys.
         delete m, k

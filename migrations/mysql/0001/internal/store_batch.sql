@@ -22,6 +22,7 @@ begin
     declare v_body_binary longblob;
     declare v_priority, v_max_attempts int;
     declare v_delay_seconds double;
+    declare v_delay bigint;
     declare v_run_at datetime(6);
     declare v_fault varchar(120);
     declare v_message_id bigint;
@@ -76,10 +77,15 @@ begin
                     concat(left(v_fault, 80), ' (message ', v_place, ')')
                 );
             end if;
+            -- It counts from enqueued_at, so that messages of one delay keep their order.
+            set v_delay = round(v_delay_seconds * 1000000);
+            if v_delay > 0 then
+                set v_delay = v_delay + v_place;
+            end if;
             call rowq.internal_store(
                 p_part_id, v_place, v_now, v_body, v_body_binary, v_message_type, v_headers,
                 v_priority,
-                coalesce(v_run_at, v_now + interval round(v_delay_seconds * 1000000) microsecond),
+                coalesce(v_run_at, v_now + interval v_delay microsecond),
                 v_dedup_key, v_max_attempts, v_message_id, v_outcome
             );
         end if;

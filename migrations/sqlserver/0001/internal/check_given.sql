@@ -27,6 +27,7 @@ begin
                     N'body', N'body_base64', N'message_type', N'headers', N'priority',
                     N'delay_seconds', N'run_at', N'dedup_key', N'max_attempts'
                 )
+                or g.name like N'% '
                 then concat(N'unknown key ', g.name)
             when g.kind = 0 or g.name = N'body'
                 then null

@@ -28,7 +28,12 @@ begin
         place      int not null,
         primary key (message_id, place)
     );
-    declare @held table (message_id bigint not null primary key);
+    -- holder is the unfinished message that has the key: this one, or the one it waits for.
+    declare @keys table (
+        message_id bigint not null primary key,
+        key_bytes  varbinary(802) not null,
+        holder     bigint null
+    );
     declare @dead rowq.message_list;
 
     -- A refusal must not doom the caller's transaction.
@@ -43,7 +48,7 @@ begin
             set transaction isolation level read committed;
 
             delete from @asked;
-            delete from @held;
+            delete from @keys;
             delete from @dead;
             exec rowq.InternalCheckIds @message_ids;
             exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
@@ -85,36 +90,50 @@ begin
                 option (loop join, force order, maxdop 1);
 
             -- A key that another message holds, or an older one of these, keeps the dead one dead.
-            insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
-            select @part_id, convert(varbinary(802), h.dedup_key + N'.'), h.message_id
-            from (
-                select m.message_id, m.dedup_key, row_number() over (
-                           partition by convert(varbinary(802), m.dedup_key + N'.')
-                           order by m.message_id
-                       ) as place
-                from @dead j
-                inner join rowq.message m with (forceseek)
-                    on m.part_id = @part_id
-                   and m.message_id = j.message_id
-                where m.dedup_key is not null
-            ) h
-            where h.place = 1
-            option (loop join, force order, maxdop 1);
-            insert into @held (message_id)
-            select m.message_id
+            -- In the order of the keys, and again where a holder went between the two looks: as in
+            -- EnqueueBatch.
+            insert into @keys (message_id, key_bytes)
+            select m.message_id, convert(varbinary(802), m.dedup_key + N'.')
             from @dead j
             inner join rowq.message m with (forceseek)
                 on m.part_id = @part_id
                and m.message_id = j.message_id
-            inner join rowq.dedup k with (readcommittedlock, forceseek)
-                on k.part_id = @part_id
-               and k.dedup_key = convert(varbinary(802), m.dedup_key + N'.')
-               and k.message_id <> m.message_id
             where m.dedup_key is not null
             option (loop join, force order, maxdop 1);
+            while exists (select 1 from @keys k where k.holder is null)
+            begin
+                insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
+                select @part_id, h.key_bytes, h.message_id
+                from (
+                    select k.key_bytes, k.message_id, row_number() over (
+                               partition by k.key_bytes
+                               order by k.message_id
+                           ) as place
+                    from @keys k
+                    where k.holder is null
+                ) h
+                where h.place = 1
+                  and not exists (
+                      select 1
+                      from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                      where d.part_id = @part_id
+                        and d.dedup_key = h.key_bytes
+                  )
+                order by h.key_bytes
+                option (loop join, maxdop 1);
+                update k
+                set holder = d.message_id
+                from @keys k
+                inner join rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                    on d.part_id = @part_id
+                   and d.dedup_key = k.key_bytes
+                where k.holder is null
+                option (loop join, force order, maxdop 1);
+            end;
             delete d
             from @dead d
-            inner join @held h on h.message_id = d.message_id;
+            inner join @keys k on k.message_id = d.message_id
+            where k.holder <> k.message_id;
 
             delete d
             from @dead j
@@ -144,7 +163,7 @@ begin
     select a.message_id,
            case
                when exists (select 1 from @dead d where d.message_id = a.message_id) then N'reset'
-               when exists (select 1 from @held h where h.message_id = a.message_id)
+               when exists (select 1 from @keys k where k.message_id = a.message_id)
                    then N'duplicate'
                else N'not_found'
            end as outcome

@@ -85,7 +85,8 @@ begin
             option (loop join, maxdop 1, keepfixed plan);
             exec rowq.InternalEndClaim @part_id, @claim_id;
 
-            -- A random share for each message: rand() would be the same in all rows of a statement.
+            -- Another share for each message, and the same at each use of it below: rand() would be
+            -- one number for all rows, newid() a new one wherever the engine computes it again.
             set @now = sysutcdatetime();
             insert into @alive (message_id, lane, place, attempt, due_at)
             select j.message_id, j.lane / 2 * 2 + 1, j.place, j.attempt,
@@ -104,10 +105,17 @@ begin
                        * power(q.backoff_factor, iif(j.attempt > 60, 60, j.attempt - 1))
             ) b (delay)
             cross apply (
+                select cast(
+                           substring(
+                               hashbytes(N'SHA2_256', concat(@now, N' ', j.message_id)), 1, 6
+                           ) as bigint
+                       ) / 281474976710656e0
+            ) s (share)
+            cross apply (
                 select coalesce(
                     @delay_seconds,
                     iif(b.delay > q.backoff_cap_seconds, q.backoff_cap_seconds, b.delay)
-                    * (1 - q.backoff_jitter * (checksum(newid()) & 0x7fffffff) / 2147483648e0)
+                    * (1 - q.backoff_jitter * s.share)
                 )
             ) h (delay)
             option (loop join, force order, maxdop 1);
