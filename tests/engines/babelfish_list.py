@@ -54,7 +54,8 @@ has none: the tests have seen its errors.
 _NOT_AT_ALL = {"routines/care_for_indexes.sql": "ALTER INDEX, the pages of an index"}
 _FINDS_NOTHING = {"tables/sequential_keys.sql": "finds an old version and does nothing"}
 _TESTS = """Tests that ask for a server. Those that need locks, plans or waits are marked
-`requires("genuine")` or `requires("waits")`.
+`requires("genuine")` or `requires("waits")`. A failure here is one of the last run of its file: its
+cause is named below, or mended since.
 
 """
 _FAILING = """They run all the same, and are reported as "xfailed" with these words; one that passes
