@@ -46,7 +46,7 @@ from rowq.messages import (
     RetryOutcome,
 )
 from rowq.queue import Queue, connect
-from rowq.worker import Fail, Retry, Worker, WorkerStats
+from rowq.worker import Fail, HeldMessage, Retry, Worker, WorkerStats
 
 __version__ = "0.1.0"
 
@@ -62,6 +62,7 @@ __all__ = [
     "Enqueued",
     "Fail",
     "HealthCheck",
+    "HeldMessage",
     "InstalledVersion",
     "InvalidArgument",
     "Lease",

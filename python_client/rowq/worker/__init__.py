@@ -5,8 +5,9 @@ loop over claims, and polling.py says which idle thread asks for more; plain.py 
 work on one claim; keeper.py is the heartbeat and housekeeper.py calls maintain.
 """
 
+from rowq.worker.claim import HeldMessage
 from rowq.worker.handlers import Fail, Retry
 from rowq.worker.stats import WorkerStats
 from rowq.worker.worker import Worker
 
-__all__ = ["Fail", "Retry", "Worker", "WorkerStats"]
+__all__ = ["Fail", "HeldMessage", "Retry", "Worker", "WorkerStats"]

@@ -22,7 +22,7 @@ _VALUES = attrgetter(*(field.name for field in fields(Message)))
 
 
 class HeldMessage(Message):
-    """A message in a worker's hands."""
+    """A message in a worker's hands: what a handler is given."""
 
     __slots__ = ("_claim",)
     _claim: "LiveClaim"
