@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import socket
+import stat
 import struct
 import threading
 import time
@@ -21,12 +22,17 @@ _RETURN_NOTHING = struct.pack("HBBI", 0x06, 0, 0, 0)
 """A packet filter of one instruction, which lets no packet in."""
 
 
-def tcp_option(port: int | None, name: str) -> int:
-    """Return a TCP option of this program's one connection with a port."""
-    for path in Path("/dev/fd").iterdir():
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(path.name))) as one:
-            if one.family in {socket.AF_INET, socket.AF_INET6} and one.getpeername()[1] == port:
-                return one.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+def socket_option(port: int | None, name: str) -> int:
+    """Return an option, such as SO_KEEPALIVE, of this program's one connection with a port."""
+    level = socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP
+    for descriptor in [int(path.name) for path in Path("/dev/fd").iterdir()]:
+        with contextlib.suppress(OSError):
+            # Of all else a copy would stay open: the end of a pipe, and somebody waits for it.
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                continue
+            with socket.socket(fileno=os.dup(descriptor)) as one:
+                if one.family in {socket.AF_INET, socket.AF_INET6} and one.getpeername()[1] == port:
+                    return one.getsockopt(level, getattr(socket, name))
     raise AssertionError(f"no connection with port {port}")
 
 

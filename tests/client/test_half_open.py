@@ -15,7 +15,7 @@ import pytest
 
 import rowq
 from rowq.engines import engine_for_url, sockets
-from tests.client.proxy import Relay, relay, tcp_option
+from tests.client.proxy import Relay, relay, socket_option
 from tests.dice import AGAIN, dice, times
 from tests.engines.base import Connection, Server, wait_until
 from tests.stored_times import pass_seconds
@@ -73,10 +73,10 @@ def with_options(url: str, options: str) -> str:
 def test_the_system_ends_a_connection_after_a_minute_of_silence(between: Relay) -> None:
     with rowq.connect(between.url):
         port = urlsplit(between.url).port
-        assert tcp_option(port, "TCP_USER_TIMEOUT") == 60_000
-        assert tcp_option(port, "TCP_KEEPIDLE") == 30
-        assert tcp_option(port, "TCP_KEEPINTVL") == 10
-        assert tcp_option(port, "TCP_KEEPCNT") == 3
+        assert socket_option(port, "TCP_USER_TIMEOUT") == 60_000
+        assert socket_option(port, "TCP_KEEPIDLE") == 30
+        assert socket_option(port, "TCP_KEEPINTVL") == 10
+        assert socket_option(port, "TCP_KEEPCNT") == 3
 
 
 @needs_filters

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from pathlib import Path
 
 import pytest
 
 import rowq
 from rowq.engines.patience import within
+from tests.client.proxy import socket_option
 
 
 @pytest.fixture
@@ -32,19 +31,6 @@ def test_a_listener_that_says_nothing_is_no_connection(silent: socket.socket) ->
         rowq.connect(url_of(silent, "connect_timeout=0.2"))
 
 
-def keepalive_of(port: int) -> list[tuple[int, ...]]:
-    """Return the TCP options of this process's connections to a port: whether, when, how often."""
-    found = []
-    for path in Path("/proc/self/fd").iterdir():
-        with suppress(OSError), closing(socket.socket(fileno=os.dup(int(path.name)))) as one:
-            if one.getpeername()[1] == port:
-                whether = one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-                names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
-                options = (one.getsockopt(socket.IPPROTO_TCP, option) for option in names)
-                found.append((whether, *options))
-    return found
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="open files are listed as Linux lists them")
 @pytest.mark.parametrize(("given", "wanted"), [("", (1, 60)), ("expire_time=2", (1, 120))])
 def test_the_system_asks_a_silent_server_whether_it_is_there(
@@ -59,10 +45,12 @@ def test_the_system_asks_a_silent_server_whether_it_is_there(
     accepted, _ = silent.accept()
     with closing(accepted):
         assert accepted.recv(1)
-        (found,) = keepalive_of(silent.getsockname()[1])
+        port = silent.getsockname()[1]
+        names = ("SO_KEEPALIVE", "TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")
+        asks, idle, interval, count = (socket_option(port, name) for name in names)
     connecting.join(30)
-    assert found[:2] == wanted
-    assert found[2] * found[3] <= 60
+    assert (asks, idle) == wanted
+    assert interval * count <= 60
 
 
 def test_what_comes_too_late_is_discarded() -> None:

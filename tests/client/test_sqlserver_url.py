@@ -21,7 +21,7 @@ from rowq.engines.sqlserver_url import (
     parse_url,
     quoted,
 )
-from tests.client.proxy import tcp_option
+from tests.client.proxy import socket_option
 from tests.client.tds_listener import DRIVERS, TdsListener
 
 MICROSOFTS = "ODBC Driver 18 for SQL Server"
@@ -192,7 +192,7 @@ def test_the_system_ends_a_connection_after_a_minute_of_silence(
 ) -> None:
     options = {"USER_TIMEOUT": 60_000, "KEEPIDLE": 30, "KEEPINTVL": 10, "KEEPCNT": 3}
     connection = ENGINE.connect(listener.url(driver))
-    assert {one: tcp_option(listener.port, f"TCP_{one}") for one in options} == options
+    assert {one: socket_option(listener.port, f"TCP_{one}") for one in options} == options
     ENGINE.close(connection)
 
 

@@ -132,9 +132,9 @@ class LocalMariaDB:
         self.start()
 
     def stop(self) -> None:
-        """Stop the server and remove everything."""
+        """Stop the server and remove everything; fails when that takes too long."""
         if self._keeper is not None:
-            self._keeper.communicate()
+            self._keeper.communicate(timeout=_SECONDS)
         shutil.rmtree(self.home, ignore_errors=True)
 
     def _install(self) -> None:
