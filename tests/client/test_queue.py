@@ -65,6 +65,7 @@ def test_every_value_has_its_python_type(queue: rowq.Queue, queue_name: str) -> 
         check_types(result)
     seen = {type(result) for result in results}
     assert {cls for cls in vars(rowq).values() if dataclasses.is_dataclass(cls)} - seen == {
+        rowq.HeldMessage,
         rowq.NewMessage,
         rowq.WorkerStats,
     }
