@@ -30,6 +30,14 @@ FAULTS = (
         ("contract/test_enqueue_batch.py::test_texts_come_out_as_they_went_in",),
     ),
     Fault(
+        "NEXT VALUE FOR knows no OVER, so that the ids of a batch are not in its order",
+        (
+            "contract/test_enqueue_batch.py::"
+            "test_messages_of_a_batch_with_one_delay_go_out_in_their_order_whatever_their_keys",
+        ),
+        always=False,
+    ),
+    Fault(
         "JSON_QUERY inside FOR JSON comes out as a text",
         (
             "contract/test_dequeue_wait.py::"
