@@ -45,6 +45,11 @@ def ids_until_killed(process: subprocess.Popen[str], after: int) -> list[int]:
     return [int(line) for line in said if line.endswith("\n")]
 
 
+def wait_until_alone(connection: Connection) -> None:
+    """Wait until the server knows that a killed client is gone."""
+    wait_until(lambda: dialect_of(connection).other_sessions(connection) == 0, "the server knows")
+
+
 def moments(what: str) -> list[int]:
     """Return after how many messages to kill a client: when it is stuck, in a long run earlier."""
     drawn = dice(what)
@@ -69,9 +74,7 @@ def test_a_killed_producer_leaves_what_it_enqueued_and_at_most_one_more(
     for _ in range(times(1)):
         with client("enqueue", url) as producer:
             said = ids_until_killed(producer, drawn.randint(1, 200))
-        wait_until(
-            lambda: dialect_of(connection).other_sessions(connection) == 0, "the server knows"
-        )
+        wait_until_alone(connection)
         there = [one.message_id for one in Queue(connection).dequeue_fast("orders", 1000)]
         assert there[: len(said)] == said
         assert len(there) <= len(said) + 1
@@ -99,9 +102,7 @@ def test_what_a_killed_worker_held_is_handled_by_another_when_the_lease_has_run_
         sent = fill(queue, 200)
         with client("work", url) as worker:
             first = ids_until_killed(worker, after)
-        wait_until(
-            lambda: dialect_of(connection).other_sessions(connection) == 0, "the server knows"
-        )
+        wait_until_alone(connection)
         held = queue.queue_stats("orders")[0].leased
         assert held <= 40
         assert held > 0 or after < PATIENCE
@@ -126,9 +127,7 @@ def test_the_effects_of_a_killed_transactional_worker_happen_exactly_once(
         sent |= fill(Queue(connection), 200)
         with client("transactions", url) as worker:
             ids_until_killed(worker, after)
-        wait_until(
-            lambda: dialect_of(connection).other_sessions(connection) == 0, "the server knows"
-        )
+        wait_until_alone(connection)
         pass_seconds(connection, "orders", 60)
 
         def handle(message: rowq.Message, own: Any) -> None:

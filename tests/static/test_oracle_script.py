@@ -9,6 +9,7 @@ from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import created, drops
 from rowq.migrate.oracle.look import shipped_routines
 from rowq.migrate.oracle.sql import forgiven, units
+from rowq.resources import sql_directory
 from tests.static.plsql import gate, tools
 from tests.static.plsql.gate import Script
 from tests.static.required import need
@@ -64,6 +65,15 @@ def test_packages_are_compared_with_what_the_catalog_shows() -> None:
         for kind in ("package", "package body")
     }
     assert all(code.endswith(f"end {name.split()[0]};") for name, code in shipped.items())
+
+
+@pytest.mark.parametrize("name", ["doorbell_off.sql", "maintain_job.sql"])
+def test_a_rollback_to_nothing_removes_what_optional_scripts_have_made(name: str) -> None:
+    """Word for word as they do it themselves: SQL*Plus has the one, the migrations the other."""
+    text = (sql_directory() / "oracle" / name).read_text(encoding="utf-8")
+    removals = re.findall(r"    select count.*?^    end if;\n", text, re.DOTALL | re.MULTILINE)
+    assert removals
+    assert all(one in release_for("oracle").text("remove.sql") for one in removals)
 
 
 def scripts() -> list[Script]:

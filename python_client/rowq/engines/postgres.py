@@ -18,6 +18,7 @@ from typing import Any
 from rowq.arguments import check_argument
 from rowq.contract import load_contract
 from rowq.engines.base import Engine, Row
+from rowq.engines.calls import inputs_of
 from rowq.engines.sockets import (
     IDLE_SECONDS,
     INTERVAL_SECONDS,
@@ -216,9 +217,9 @@ def _split_prepare_threshold(url: str) -> tuple[str, dict[str, int | None]]:
 def _call_of(routine: str) -> _Call:
     contract = load_contract()
     entry = contract.routines[routine]
-    parameters = [one for one in entry.parameters if one.direction == "in"]
+    parameters = inputs_of(routine)
     given = ", ".join(
-        f"p_{one.name} => %s::{contract.types[one.type]['postgres']}" for one in parameters
+        f"p_{name} => %s::{contract.types[kind]['postgres']}" for name, kind in parameters
     )
     columns = ", ".join(column.name for column in entry.columns)
     text = (
@@ -227,7 +228,7 @@ def _call_of(routine: str) -> _Call:
         else f"select {columns} from rowq.{routine}({given})"  # noqa: S608 - from the contract
     )
     times = (place for place, one in enumerate(entry.columns) if one.type == "timestamp")
-    return _Call(text, tuple((one.name, one.type) for one in parameters), tuple(times))
+    return _Call(text, parameters, tuple(times))
 
 
 def _spell(name: str, kind: str, value: Any) -> str | bytes | None:

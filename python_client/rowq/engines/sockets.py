@@ -1,6 +1,5 @@
 """What several engines' drivers leave to their users about sockets."""
 
-import errno
 import os
 import select
 import socket
@@ -30,17 +29,14 @@ def end_when_silent(descriptor: int) -> None:
     Otherwise a call waits for as long as the system likes: a quarter of an hour on Linux for what
     was sent, two hours for what is awaited. What a system cannot do is left as it is.
     """
-    with socket.socket(fileno=descriptor) as one:
-        try:
-            if one.family in {socket.AF_INET, socket.AF_INET6}:
-                _set_options(one)
-        finally:
-            one.detach()
+    with _borrowed(descriptor) as one:
+        if _is_tcp(one):
+            _set_options(one)
 
 
 @contextmanager
 def ending_when_silent(host: str, port: int | None) -> Iterator[None]:
-    """Let `end_when_silent` see to what is connected inside with a host, by a driver that hides it.
+    """Do as end_when_silent to what is connected inside with a host, by a driver that hides it.
 
     port: None for any. What another thread connects with the same one meanwhile is seen to, too;
     a system that does not list a program's connections, such as Windows, leaves them as they are.
@@ -51,10 +47,11 @@ def ending_when_silent(host: str, port: int | None) -> Iterator[None]:
     with suppress(OSError):
         addresses = {one[4][0] for one in socket.getaddrinfo(host, None)}
         for descriptor, _ in new:
-            with suppress(OSError):
-                address, its_port = _peer_of(descriptor)
-                if address in addresses and port in {None, its_port}:
-                    end_when_silent(descriptor)
+            with suppress(OSError), _borrowed(descriptor) as one:
+                if _is_tcp(one):
+                    address, its_port, *_ = one.getpeername()
+                    if address in addresses and port in {None, its_port}:
+                        _set_options(one)
 
 
 def _sockets() -> set[tuple[int, int]]:
@@ -69,16 +66,18 @@ def _sockets() -> set[tuple[int, int]]:
     return found
 
 
-def _peer_of(descriptor: int) -> tuple[str, int]:
-    """Return the address and port at a TCP connection's other side; OSError if it is none."""
-    with socket.socket(fileno=descriptor) as one:
-        try:
-            if one.family not in {socket.AF_INET, socket.AF_INET6}:
-                raise OSError(errno.EAFNOSUPPORT, "not TCP")
-            address, port, *_ = one.getpeername()
-            return address, port
-        finally:
-            one.detach()
+@contextmanager
+def _borrowed(descriptor: int) -> Iterator[socket.socket]:
+    """Lend a driver's socket, which stays open."""
+    one = socket.socket(fileno=descriptor)
+    try:
+        yield one
+    finally:
+        one.detach()
+
+
+def _is_tcp(one: socket.socket) -> bool:
+    return one.family in {socket.AF_INET, socket.AF_INET6}
 
 
 def _set_options(one: socket.socket) -> None:
