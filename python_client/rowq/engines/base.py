@@ -90,6 +90,25 @@ class Engine(ABC):
         """Whether the same call may succeed in a moment: lost connection, deadlock, full disk..."""
 
 
+class Ear(ABC):
+    """What an open connection is told of new messages, between the calls made on it."""
+
+    @abstractmethod
+    def hear(self, seconds: float) -> list[str]:
+        """Return what has been told, waiting so long for the first: queues' names.
+
+        An empty name is what the connection's own `listen` tells. Raises the driver's errors.
+        """
+
+
+class ListeningEngine(Engine):
+    """An engine with the routines listen and unlisten, which can tell a connection of messages."""
+
+    @abstractmethod
+    def ear(self, connection: Any) -> Ear:
+        """Return what hears for a connection; made before `listen` is called."""
+
+
 class SynchronousEngine(Engine):
     """An engine whose driver has no asynchronous connection that rowq uses."""
 

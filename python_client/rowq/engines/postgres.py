@@ -17,7 +17,7 @@ from typing import Any
 
 from rowq.arguments import check_argument
 from rowq.contract import load_contract
-from rowq.engines.base import Engine, Row
+from rowq.engines.base import Ear, ListeningEngine, Row
 from rowq.engines.calls import inputs_of
 from rowq.engines.sockets import (
     IDLE_SECONDS,
@@ -72,7 +72,26 @@ class _Call:
         return tuple(values)
 
 
-class PostgresEngine(Engine):
+class PostgresEar(Ear):
+    """Hears the notifications of a connection."""
+
+    def __init__(self, connection: Any) -> None:
+        """Begin to keep what comes with the answers to calls, too."""
+        self._connection = connection
+        self._heard: list[str] = []
+        connection.add_notify_handler(lambda notify: self._heard.append(notify.payload))
+
+    def hear(self, seconds: float) -> list[str]:
+        pgconn = self._connection.pgconn
+        if not self._heard and has_input(self._connection.fileno(), seconds):
+            pgconn.consume_input()
+            while notify := pgconn.notifies():
+                self._heard.append(notify.extra.decode())
+        heard, self._heard = self._heard, []
+        return heard
+
+
+class PostgresEngine(ListeningEngine):
     """PostgreSQL 15 and newer."""
 
     name = "postgres"
@@ -124,6 +143,9 @@ class PostgresEngine(Engine):
             if refusal := self.refusal(error):
                 raise refusal from error
             raise
+
+    def ear(self, connection: Any) -> Ear:
+        return PostgresEar(connection)
 
     def close(self, connection: Any) -> None:
         connection.close()
@@ -216,7 +238,7 @@ def _split_prepare_threshold(url: str) -> tuple[str, dict[str, int | None]]:
 @cache
 def _call_of(routine: str) -> _Call:
     contract = load_contract()
-    entry = contract.routines[routine]
+    entry = contract.routine(routine)
     parameters = inputs_of(routine)
     given = ", ".join(
         f"p_{name} => %s::{contract.types[kind]['postgres']}" for name, kind in parameters

@@ -28,15 +28,22 @@ class Polling:
         self._pauses = Backoff(first_seconds, longest_seconds)
         self._poller: Turn | None = None
         self._waiting = 0
+        self._was_idle = False
         self._at_once = False
         self._ended = False
 
     def hurry(self) -> None:
-        """Let the one that polls ask now: there is likely to be more."""
+        """Let the one that polls, or the next that will, ask now: there is likely to be more."""
         with self._due:
             self._pauses.reset()
-            self._at_once = self._at_once or self._poller is not None
+            self._at_once = True
             self._due.notify()
+
+    def was_idle(self) -> bool:
+        """Return whether any thread was idle since this was last asked."""
+        with self._free:
+            was_idle, self._was_idle = self._was_idle, False
+            return was_idle or self._poller is not None
 
     def end(self) -> None:
         """Wake every idle thread for good."""
@@ -51,12 +58,13 @@ class Polling:
                 return
             self._poller = None
             self._pauses.reset()
-            self._at_once = self._waiting > 0
+            self._at_once = self._at_once or self._waiting > 0
             self._free.notify()
 
     def _wait(self, turn: "Turn") -> bool:
         with self._free:
             turn.asked_at = None
+            self._was_idle = True
             while not self._ended and self._poller is not turn:
                 self._take_over(turn)
             if not (self._ended or self._at_once):
