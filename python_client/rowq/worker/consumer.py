@@ -50,15 +50,18 @@ class Consumer:
             return None
         if not (claim := self._take()):
             return self._poll()
-        if len(claim.messages) == self._context.settings.batch_size:
+        if self._is_full(claim):
             self._context.polling.hurry()
         return claim
+
+    def _is_full(self, claim: LiveClaim) -> bool:
+        return len(claim.messages) == self._context.settings.batch_size
 
     def _poll(self) -> LiveClaim | None:
         empty_rounds = 0
         while self._turn.wait():
             if claim := self._take():
-                self._turn.pass_on()
+                self._turn.pass_on(hurry=self._is_full(claim))
                 return claim
             if self._context.settings.drain:
                 empty_rounds = empty_rounds + 1 if self._is_drained() else 0

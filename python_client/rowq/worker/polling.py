@@ -52,13 +52,13 @@ class Polling:
             self._due.notify_all()
             self._free.notify_all()
 
-    def _pass_on(self, turn: "Turn") -> None:
+    def _pass_on(self, turn: "Turn", hurry: bool) -> None:
         with self._free:
             if self._poller is not turn:
                 return
             self._poller = None
             self._pauses.reset()
-            self._at_once = self._at_once or self._waiting > 0
+            self._at_once = self._at_once or (hurry and self._waiting > 0)
             self._free.notify()
 
     def _wait(self, turn: "Turn") -> bool:
@@ -97,9 +97,12 @@ class Turn:
         """Be idle until it is this thread's turn to ask; return False at the end of all polling."""
         return self._polling._wait(self)
 
-    def pass_on(self) -> None:
-        """Stop polling, and wake the next idle thread to ask at once; else nothing."""
-        self._polling._pass_on(self)
+    def pass_on(self, *, hurry: bool = True) -> None:
+        """Stop polling, if this thread does, and wake the next idle one.
+
+        hurry: it is to ask at once, there is likely to be more; else after the first pause.
+        """
+        self._polling._pass_on(self, hurry)
 
     def patience(self) -> float:
         """Return for how many seconds more the others leave the polling to this one."""
