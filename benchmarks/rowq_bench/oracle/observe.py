@@ -10,6 +10,23 @@ from benchmarks.rowq_bench.seeds.session import Session
 RIGHTS = ("select_catalog_role", "alter system")
 """What an account needs besides its own objects: to read v$ views, and to end a session."""
 
+DISCONNECT = """begin
+    for one in (select s.serial# as serial from v$session s where s.sid = :session) loop
+        execute immediate
+            'alter system disconnect session ''' || :session || ',' || one.serial
+            || ''' immediate';
+    end loop;
+end"""
+"""Ends a session, as a proxy, a failover or an idle timeout would."""
+
+SERVED = """
+    select max(case s.name when 'user calls' then s.value end),
+           max(case s.name when 'user commits' then s.value end)
+    from v$sysstat s
+    where s.name in ('user calls', 'user commits')
+"""
+"""Calls that clients have sent, and commits of theirs; a call with a cursor's rows is two."""
+
 _COUNTERS = """
     select s.name, s.value
     from v$sysstat s

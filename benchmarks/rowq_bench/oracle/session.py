@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from benchmarks.rowq_bench.closing import Closing
 from benchmarks.rowq_bench.seeds.session import RetryError, Row, Value
@@ -89,9 +89,7 @@ class OracleSession(Closing):
             raise RuntimeError("; ".join(lines))
 
     def _execute(self, cursor: Any, statement: str, values: Mapping[str, Value]) -> list[Row]:
-        sizes = tuple(
-            (name, len(value)) for name, value in values.items() if _is_list(value)
-        )
+        sizes = tuple((name, len(value)) for name, value in values.items() if _is_list(value))
         text, names = spelled(statement, sizes)
         binds: dict[str, Any] = {}
         for name in names:
@@ -145,7 +143,7 @@ def spelled(statement: str, sizes: tuple[tuple[str, int], ...]) -> tuple[str, li
     return _NAME.sub(marks, statement) + ";" * bool(_BLOCK.match(statement)), names
 
 
-def _is_list(value: Value) -> bool:
+def _is_list(value: Value) -> TypeGuard[Sequence[int]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 

@@ -1,5 +1,5 @@
--- Ten messages at a time are marked as claimed by this session, then those are selected. A condition
--- on the number of the row is Oracle's limit of an update.
+-- Ten messages at a time are marked as claimed by this session, then those are selected. A
+-- condition on the number of the row is Oracle's limit of an update.
 
 -- name: install
 create table unsent_email (

@@ -1,8 +1,8 @@
 -- A scheduler's table and its two strategies. The columns and indexes are those that db-scheduler
 -- documents, with moments in UTC; what it documents of its strategies is written here anew. Its own
 -- code reads each picked row once more; the seed does not count that, and it is left out, in favour
--- of the first. Here lock and fetch is one call: a locking cursor, whose fetch bounds the batch, and
--- an update by row.
+-- of the first. Here lock and fetch is one call: a locking cursor, whose fetch bounds the batch,
+-- and an update by row.
 
 -- name: install
 create table scheduled_tasks (
