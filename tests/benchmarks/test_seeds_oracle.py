@@ -9,14 +9,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import oracledb
 import pytest
+from oracledb.errors import _Error
 
 from benchmarks.rowq_bench import command
 from benchmarks.rowq_bench.oracle.lab import NEEDS_A_URL
-from benchmarks.rowq_bench.oracle.session import RETURNED, ROWS, spelled
+from benchmarks.rowq_bench.oracle.session import RETURNED, ROWS, _told, spelled
 from benchmarks.rowq_bench.seeds.all_seeds import SEEDS, seeds_engine, seeds_scenarios
 from benchmarks.rowq_bench.seeds.report import PRODUCTS, render
 from benchmarks.rowq_bench.seeds.sections import read_sections
+from benchmarks.rowq_bench.seeds.session import RetryError
 from tests.engines.base import url_variable
 from tests.static.sources import ROOT
 
@@ -90,6 +93,27 @@ def test_a_block_ends_with_a_semicolon_and_a_statement_does_not() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "is_tried_again"),
+    [
+        ("ORA-00060: deadlock detected while waiting for resource", True),
+        ("ORA-00054: resource busy and acquire with NOWAIT specified", True),
+        ("ORA-30006: resource busy; acquire with WAIT timeout expired", True),
+        ("ORA-08177: can't serialize access for this transaction", True),
+        ("DPY-4024: call timeout of 1000 ms exceeded", True),
+        ("DPY-4011: the database or network closed the connection", False),
+        ("ORA-00942: table or view does not exist", False),
+    ],
+)
+def test_what_another_session_has_caused_is_tried_again(text: str, is_tried_again: bool) -> None:
+    kind, _, number = text.partition(":")[0].partition("-")
+    code = int(number) if kind == "ORA" else 0
+    found = _told(oracledb.DatabaseError(_Error(text, code=code)))
+    assert isinstance(found, RuntimeError)
+    assert isinstance(found, RetryError) == is_tried_again
+    assert text in str(found)
+
+
+@pytest.mark.parametrize(
     ("words", "reason"),
     [
         (["--engine", "oracle"], "add --set seeds"),
@@ -118,18 +142,22 @@ def test_who_measures_another_engine_needs_no_driver_of_oracle() -> None:
     code = (
         "import sys; sys.modules['oracledb'] = None\n"
         "from benchmarks.rowq_bench import command\n"
+        "from rowq import errors\n"
         "from benchmarks.rowq_bench.seeds import all_seeds, plots, report\n"
         "from benchmarks.rowq_bench.seeds.dialects import DIALECTS\n"
         "assert all_seeds.seeds_engine('oracle').systems()\n"
-        "try:\n"
-        "    DIALECTS['oracle'].open('oracle://a:b@localhost/c')\n"
-        "except Exception as error:\n"
-        "    print(error)\n"
+        "url = 'oracle://a:b@localhost/c'\n"
+        "lab = all_seeds.seeds_engine('oracle').open_lab(url, None)\n"
+        "for open_it in (lambda: DIALECTS['oracle'].open(url), lab.__enter__):\n"
+        "    try:\n"
+        "        open_it()\n"
+        "    except errors.DriverMissing as error:\n"
+        "        print(error)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "Oracle needs python-oracledb: pip install 'rowq[oracle]'"
+    assert done.stdout == 2 * "Oracle needs python-oracledb: pip install 'rowq[oracle]'\n"
 
 
 def test_a_report_shows_oracle_when_it_has_been_measured_and_is_the_same_when_not() -> None:

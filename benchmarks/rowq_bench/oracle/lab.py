@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from benchmarks.rowq_bench.oracle.observe import RIGHTS
 from benchmarks.rowq_bench.server import Installed
+from rowq.errors import DriverMissing
 
 if TYPE_CHECKING:
     from tests.engines.oracle import OracleServer
 
 NEEDS_A_URL = "Oracle is measured where a URL is given: --url oracle://system:...@host:1521/service"
+_NO_DRIVER = "Oracle needs python-oracledb: pip install 'rowq[oracle]'"
 _SHOWN = (
     "commit_logging",
     "commit_wait",
@@ -70,11 +72,14 @@ def open_lab(url: str | None, _home: Path) -> Iterator[OracleLab]:
 
     Raises:
         ValueError: there is no URL; a private server cannot be had.
+        DriverMissing: python-oracledb is not installed.
     """
     if url is None:
         raise ValueError(NEEDS_A_URL)
-    # Only here: it loads the driver.
-    from tests.engines.oracle import OracleServer
-
+    try:
+        # Only here: it loads the driver.
+        from tests.engines.oracle import OracleServer
+    except ImportError as error:
+        raise DriverMissing(_NO_DRIVER) from error
     with contextlib.closing(OracleServer(url, "given URL,")) as server:
         yield OracleLab(server)

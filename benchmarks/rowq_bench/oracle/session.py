@@ -100,6 +100,7 @@ class OracleSession(Closing):
         if ROWS in names:
             source = binds[f"p_{ROWS}"] = self._connection.cursor()
             source.arraysize = source.prefetchrows = _ROWS_AT_A_TIME
+            source.outputtypehandler = _fetched
         if RETURNED in names:
             binds[f"p_{RETURNED}"] = cursor.var(int)
         cursor.execute(text, binds)
