@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeGuard
 
@@ -27,8 +27,8 @@ _BLOCK = re.compile(r"(?:begin|declare)\s")
 _RETRY_NUMBERS = {60, 54, 30006, 8177}
 _BROKEN_OFF = "DPY-4024"
 _PATIENCE_MS = 1000
-# What a text takes without a LOB of its own, in bytes.
-_FITS_A_BIND = 32_767
+# Bytes of a text that a value takes, in a block and in a statement; a longer one is sent as a LOB.
+_FITS_A_BLOCK, _FITS_A_STATEMENT = 32_767, 4000
 _ROWS_AT_A_TIME = 1000
 _FAULTS = """
     select e.type, e.name, e.line, e.text
@@ -48,7 +48,6 @@ class OracleSession(Closing):
 
     def __init__(self, url: str) -> None:
         self._connection = ENGINE.connect(url)
-        self._connection.outputtypehandler = _fetched
         self.backend = int(self._connection.session_id)
         self.affected = 0
         self._words: Mapping[str, Callable[[], None]] = {
@@ -74,8 +73,8 @@ class OracleSession(Closing):
             if statement in self._words:
                 self._words[statement]()
                 return []
-            with self._connection.cursor() as cursor:
-                return self._execute(cursor, statement, values)
+            with self._connection.cursor() as cursor, self._connection.cursor() as lent:
+                return self._execute(cursor, lent, statement, values)
         except oracledb.Error as error:
             raise _told(error) from error
 
@@ -88,31 +87,36 @@ class OracleSession(Closing):
             lines = (" ".join((part or b"").decode() for part in fault) for fault in faults)
             raise RuntimeError("; ".join(lines))
 
-    def _execute(self, cursor: Any, statement: str, values: Mapping[str, Value]) -> list[Row]:
+    def _execute(
+        self, cursor: Any, lent: Any, statement: str, values: Mapping[str, Value]
+    ) -> list[Row]:
         sizes = tuple((name, len(value)) for name, value in values.items() if _is_list(value))
         text, names = spelled(statement, sizes)
-        binds: dict[str, Any] = {}
-        for name in names:
-            if name not in (ROWS, RETURNED):
-                binds |= _binds(name, values[name], self._connection)
-        cursor.arraysize = cursor.prefetchrows = _ROWS_AT_A_TIME
-        source = cursor
+        binds = self._binds(text, {name: values[name] for name in names if name in values})
         if ROWS in names:
-            source = binds[f"p_{ROWS}"] = self._connection.cursor()
-            source.arraysize = source.prefetchrows = _ROWS_AT_A_TIME
-            source.outputtypehandler = _fetched
+            binds[f"p_{ROWS}"] = _wide(lent)
         if RETURNED in names:
             binds[f"p_{RETURNED}"] = cursor.var(int)
-        cursor.execute(text, binds)
+        _wide(cursor).execute(text, binds)
         self.affected = max(cursor.rowcount, 0)
         if RETURNED in names:
             return [_row(_returned(binds[f"p_{RETURNED}"].getvalue()))]
-        if source is cursor and cursor.description is None:
-            return []
-        found = [_row(row) for row in source.fetchall()]
-        if source is not cursor:
-            source.close()
-        return found
+        if ROWS in names:
+            return [_row(row) for row in lent.fetchall()]
+        return [_row(row) for row in cursor.fetchall()] if cursor.description else []
+
+    def _binds(self, text: str, values: Mapping[str, Value]) -> dict[str, Any]:
+        """Return the driver's values; a text that is too long for one is sent as a LOB here."""
+        longest = _FITS_A_BLOCK if is_block(text) else _FITS_A_STATEMENT
+        binds: dict[str, Any] = {}
+        for name, value in values.items():
+            for key, one in _named(name, value):
+                is_long = isinstance(one, str) and len(one.encode()) > longest
+                binds[key] = self._lob(one) if is_long else one
+        return binds
+
+    def _lob(self, text: Any) -> Any:
+        return self._connection.createlob(_driver().DB_TYPE_CLOB, text)
 
     def _begin(self) -> None:
         self._connection.autocommit = False
@@ -141,23 +145,33 @@ def spelled(statement: str, sizes: tuple[tuple[str, int], ...]) -> tuple[str, li
         return ", ".join(f":p_{name}_{place}" for place in range(counts[name]))
 
     names = list(dict.fromkeys(_NAME.findall(statement)))
-    return _NAME.sub(marks, statement) + ";" * bool(_BLOCK.match(statement)), names
+    return _NAME.sub(marks, statement) + ";" * is_block(statement), names
+
+
+def is_block(statement: str) -> bool:
+    """Return whether a statement is a block of PL/SQL."""
+    return _BLOCK.match(statement) is not None
 
 
 def _is_list(value: Value) -> TypeGuard[Sequence[int]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def _binds(name: str, value: Value, connection: Any) -> dict[str, Any]:
-    """Return the driver's binds for one value."""
-    if isinstance(value, int):
-        return {f"p_{name}": value}
-    if isinstance(value, str | bytes):
-        text = value.decode() if isinstance(value, bytes) else value
-        if len(text.encode()) > _FITS_A_BIND:
-            return {f"p_{name}": connection.createlob(_driver().DB_TYPE_CLOB, text)}
-        return {f"p_{name}": text}
-    return {f"p_{name}_{place}": one for place, one in enumerate(value)}
+def _named(name: str, value: Value) -> Iterator[tuple[str, int | str]]:
+    """Yield what a value is called in the text, and its parts."""
+    if isinstance(value, int | str):
+        yield f"p_{name}", value
+    elif isinstance(value, bytes):
+        yield f"p_{name}", value.decode()
+    else:
+        yield from ((f"p_{name}_{place}", one) for place, one in enumerate(value))
+
+
+def _wide(cursor: Any) -> Any:
+    """Let a cursor fetch whole results at a time, LOBs as values; return it."""
+    cursor.arraysize = cursor.prefetchrows = _ROWS_AT_A_TIME
+    cursor.outputtypehandler = _fetched
+    return cursor
 
 
 def _row(row: Sequence[Any]) -> Row:

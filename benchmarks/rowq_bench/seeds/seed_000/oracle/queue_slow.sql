@@ -58,7 +58,9 @@ end dequeue_slow;
 /
 
 -- name: enqueue
-insert into queue_slow (title, text_data) values ('Item', :body)
+begin
+    insert into queue_slow (title, text_data) values ('Item', :body);
+end;
 
 -- name: fill
 insert into queue_slow (title, text_data)
