@@ -82,8 +82,8 @@ begin
             exit when v_rows%notfound;
         end loop;
         close v_rows;
-        rollback;
     end loop;
+    rollback;
     :returned := v_locked;
 end"""
 _MICRO = 1e-6
