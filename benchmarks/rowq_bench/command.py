@@ -21,6 +21,8 @@ _SET = (
     "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
     "peers: beside other queues; profile: what each statement of a call costs"
 )
+_AT_A_URL = ("oracle",)
+"""Engines that are measured where a URL is given: no private server of theirs can be had."""
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "benchmarks"
 SCRATCH = ROOT / ".local" / "benchmarks"
@@ -28,7 +30,10 @@ SCRATCH = ROOT / ".local" / "benchmarks"
 
 def main(words: list[str] | None = None) -> None:
     """Run the benchmarks and write what they found."""
-    asked = _parser().parse_args(words)
+    parser = _parser()
+    asked = parser.parse_args(words)
+    if fault := _fault(asked):
+        parser.error(fault)
     others = {"peers": _peers_set, "profile": _profile_set}
     if asked.set in others:
         others[asked.set](asked)
@@ -155,7 +160,7 @@ def _peers(pgmq_sql: Path | None) -> list[System]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     add = parser.add_argument
-    add("--engine", choices=["postgres", "mariadb"], default="postgres")
+    add("--engine", choices=["postgres", "mariadb", *_AT_A_URL], default="postgres")
     add("--set", choices=["queues", "seeds", "peers", "profile"], default="queues", help=_SET)
     add("--peers", nargs="+", metavar="NAME", help="of the set peers only these, into .local")
     add("--middle", action="store_true", help="the set peers in 12 minutes instead of 25")
@@ -167,6 +172,18 @@ def _parser() -> argparse.ArgumentParser:
     add("--note", default="", help="a sentence for the report, say on what else the machine did")
     add("--report", action="store_true", help="measure nothing, write the report anew")
     return parser
+
+
+def _fault(asked: argparse.Namespace) -> str | None:
+    """Return why that cannot be run, or None."""
+    if asked.engine not in _AT_A_URL:
+        return None
+    if asked.set != "seeds":
+        return f"--engine {asked.engine} runs the seeds' experiments only: add --set seeds"
+    if not asked.url and not asked.report:
+        url = f"--url {asked.engine}://... of an administrator"
+        return f"--engine {asked.engine} needs a server of yours: {url}"
+    return None
 
 
 def _command(asked: argparse.Namespace) -> str:

@@ -1,7 +1,8 @@
-"""Servers for the tests of the seeds' experiments: a private one of each engine, on demand."""
+"""Servers for the tests of the seeds' experiments, on demand: private ones, or at a given URL."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -14,14 +15,21 @@ from benchmarks.rowq_bench.seeds.base import Form
 from benchmarks.rowq_bench.seeds.dialects import DIALECTS
 from rowq.demo.local_postgres import LocalPostgresError
 from rowq.demo.postgres_binaries import choose_binaries
-from tests.engines.base import Unavailable
+from tests.engines.base import Unavailable, url_variable
 from tests.engines.local_mariadb import find_programs
+from tests.engines.provide import required
+
+AT_A_URL = {"oracle": "oracle://system:password@host:1521/service"}
+"""Engines of which no private server can be started, and what a URL looks like."""
 
 
 @pytest.fixture(params=sorted(DIALECTS))
 def engine(request: pytest.FixtureRequest) -> str:
-    """Return the name of an engine whose private server can be started here."""
+    """Return the name of an engine with a server: a private one, or one at a given URL."""
     name = str(request.param)
+    if name in AT_A_URL:
+        need_url(name)
+        return name
     try:
         if name == "postgres":
             choose_binaries(18)
@@ -32,6 +40,20 @@ def engine(request: pytest.FixtureRequest) -> str:
     return name
 
 
+def need_url(name: str) -> None:
+    """Skip a test without the engine's URL, or fail where the engine is required."""
+    if not os.environ.get(url_variable(name)):
+        reason = f"no private {name}; give {url_variable(name)}={AT_A_URL[name]}"
+        (pytest.fail if name in required() else pytest.skip)(reason)
+
+
+@pytest.fixture
+def oracle_url() -> str:
+    """Return the URL of an administrator of an Oracle Database."""
+    need_url("oracle")
+    return os.environ[url_variable("oracle")]
+
+
 @pytest.fixture(scope="session")
 def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Lab]]:
     """Return a function that gives an engine's private server, started when first asked for."""
@@ -39,7 +61,8 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], L
 
     def lab(name: str) -> Lab:
         if name not in opened:
-            context = seeds_engine(name).open_lab(None, tmp_path_factory.mktemp(name) / "server")
+            url = os.environ.get(url_variable(name)) if name in AT_A_URL else None
+            context = seeds_engine(name).open_lab(url, tmp_path_factory.mktemp(name) / "server")
             opened[name] = context, context.__enter__()
         return opened[name][1]
 

@@ -4,7 +4,7 @@ Each document ("seed") has a package here, `seed_000` to `seed_004`:
 
     seed_000/__init__.py       SEED, a `base.Seed`: title, forms, kinds, columns, bars, targets
     seed_000/scenarios.toml    the numbers, in the words of ../../scenarios.toml, besides
-                                   engines      where it runs; both where nothing is said
+                                   engines      where it runs; everywhere if nothing is said
                                    producers    sessions that only add messages, besides `sessions`
                                    body_bytes   greatest length of a body; uniform from 1
     seed_000/<engine>/<form>.sql    a form of queue, written by ourselves after the document
@@ -18,21 +18,24 @@ over all seeds, `rowq` is the same everywhere. A form that is more than statemen
 The .sql file has sections, each headed by a line `-- name: <section>`:
 
     install         the whole schema as one script, in the schema `seed` on PostgreSQL and in the
-                    database `rowq_bench` on MariaDB, which are there already, and empty
+                    database `rowq_bench` on MariaDB, which are there already, and empty; on
+                    Oracle in the account's own schema, in units that end with a line of `/`
     enqueue         :body
     fill            :messages, a JSON array of {"body": ...}
     dequeue         :batch; columns: message id, body, and a claim if the form has one
     dequeue_held    the same inside a transaction that the caller has begun, if that is another text
-    complete        :ids, a list: `= any (:ids)` on PostgreSQL, `in (:ids)` on MariaDB; or :claim
+    complete        :ids, a list: `= any (:ids)` on PostgreSQL, `in (:ids)` elsewhere; or :claim
     session         run once by every session; optional
     create          run once before the queue is filled; optional
     settle          what an administrator does after filling; optional, as `maintain` is
     maintain        housekeeping, called once a second
 
 `session.Session` runs them: `run(statement, **values)` returns rows of bytes, prepared on
-PostgreSQL, as text by libmariadb on MariaDB; `script(text)` runs a whole script. A deadlock, a lock
-timeout or a lost race of a strict isolation is a `session.RetryError`; the client counts it as
-`deadlocks` and tries again. The client keeps the ids of all messages it completed in `handled`.
+PostgreSQL, as text by libmariadb on MariaDB, by python-oracledb on Oracle, where `:rows` stands for
+a cursor that a block hands back and `:returned` for a number; `script(text)` runs a whole script. A
+deadlock, a lock timeout or a lost race of a strict isolation is a `session.RetryError`; the client
+counts it as `deadlocks` and tries again. The client keeps the ids of all messages it completed in
+`handled`.
 
 A *kind* is a function `(dialect, url, form, scenario) -> figures`, run once for each form and
 round in a fresh database; the runner turns the order of the forms with the round. `dialect`

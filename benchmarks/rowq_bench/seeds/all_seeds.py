@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from benchmarks.rowq_bench.mariadb.engine import MARIADB
+from benchmarks.rowq_bench.oracle import lab as oracle
 from benchmarks.rowq_bench.runner import POSTGRES, Engine
 from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
 from benchmarks.rowq_bench.seeds import seed_000, seed_001, seed_002, seed_003, seed_004
@@ -18,7 +19,11 @@ SEEDS: list[Seed] = [
     seed_003.SEED,
     seed_004.SEED,
 ]
-_SERVERS = {"postgres": POSTGRES, "mariadb": MARIADB}
+_LABS = {
+    "postgres": POSTGRES.open_lab,
+    "mariadb": MARIADB.open_lab,
+    "oracle": oracle.open_lab,
+}
 
 
 def seeds_engine(name: str) -> Engine:
@@ -26,7 +31,7 @@ def seeds_engine(name: str) -> Engine:
     kinds = {
         kind: partial(run, DIALECTS[name]) for seed in SEEDS for kind, run in seed.kinds.items()
     }
-    return Engine(name, lambda: [*_forms(name)], kinds, _SERVERS[name].open_lab)
+    return Engine(name, lambda: [*_forms(name)], kinds, _LABS[name])
 
 
 def seeds_scenarios(engine: str, *, quick: bool = False) -> list[Scenario]:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.rowq_bench.mariadb.client import BARE
+from benchmarks.rowq_bench.oracle.observe import OracleObserver
+from benchmarks.rowq_bench.oracle.session import IMPATIENT, OracleSession
 from benchmarks.rowq_bench.seeds.observe import MariadbObserver, Observer, PostgresObserver
 from benchmarks.rowq_bench.seeds.session import MariadbSession, OpenSession, PostgresSession
 
@@ -40,4 +42,5 @@ DIALECTS = {
         f"create database {BARE} character set utf8mb4",
         "set session innodb_lock_wait_timeout = 1",
     ),
+    "oracle": Dialect("oracle", OracleSession, OracleObserver, "", IMPATIENT),
 }

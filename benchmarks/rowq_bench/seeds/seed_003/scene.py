@@ -11,6 +11,7 @@ from functools import partial
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+from benchmarks.rowq_bench.oracle.observe import DISCONNECT
 from benchmarks.rowq_bench.seeds.base import Form
 from benchmarks.rowq_bench.seeds.client import SqlClient
 from benchmarks.rowq_bench.seeds.dialects import Dialect
@@ -35,8 +36,13 @@ _TICK = 0.02
 _SESSIONS = {
     "postgres": "select pid from pg_stat_activity where backend_type = 'client backend'",
     "mariadb": "select id from information_schema.processlist",
+    "oracle": "select s.sid from v$session s where s.username = user",
 }
-_CUT = {"postgres": "select pg_terminate_backend(:session)", "mariadb": "kill :session"}
+_CUT = {
+    "postgres": "select pg_terminate_backend(:session)",
+    "mariadb": "kill :session",
+    "oracle": DISCONNECT,
+}
 
 
 class Scene:
