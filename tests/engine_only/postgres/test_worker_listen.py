@@ -12,6 +12,7 @@ import pytest
 import rowq
 from rowq.worker import listener
 from rowq.worker.listener import Rate
+from tests.cli.conftest import run_app
 from tests.engines.base import Connection, wait_until
 
 HOUR = 3600.0
@@ -146,3 +147,13 @@ def test_it_ends_with_a_named_error_where_transactions_may_be_prepared(database_
         rowq.Queue(there).create_queue("prepared")
     with pytest.raises(rowq.WorkerFailed, match="prepared transactions"):
         rowq.Worker(database_url, "prepared", print, listen=True).run()
+
+
+def test_the_command_line_lets_a_worker_listen(
+    notifying_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    queue.enqueue(queue_name, 1)
+    ran = run_app(
+        "work", queue_name, "--exec", "true", "--listen", "--drain", "--json", url=notifying_url
+    )
+    assert (ran.code, ran.row["processed"]) == (0, 1)
