@@ -45,6 +45,7 @@ begin;
 \ir internal/finish.sql
 \ir internal/take.sql
 \ir internal/with_allowed.sql
+\ir internal/take_one.sql
 \ir internal/take_ready.sql
 \ir internal/promote.sql
 \ir internal/reap.sql
