@@ -1,7 +1,7 @@
 """What a database engine has to provide; one module in this package per engine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NoReturn
 
@@ -95,10 +95,14 @@ class Ear(ABC):
 
     @abstractmethod
     def hear(self, seconds: float) -> list[str]:
-        """Return what has been told, waiting so long for the first: queues' names.
+        """Return the names of queues told so far, waiting so long for the first.
 
-        An empty name is what the connection's own `listen` tells. Raises the driver's errors.
+        Raises the driver's errors.
         """
+
+    @abstractmethod
+    def is_deaf(self, other: Any, seconds: float) -> bool:
+        """Whether what another connection tells does not come within so many seconds."""
 
 
 class ListeningEngine(Engine):
@@ -107,6 +111,19 @@ class ListeningEngine(Engine):
     @abstractmethod
     def ear(self, connection: Any) -> Ear:
         """Return what hears for a connection; made before `listen` is called."""
+
+
+class PipeliningEngine(Engine):
+    """An engine that makes several calls in one transaction and one round trip."""
+
+    @abstractmethod
+    def call_all(
+        self, connection: Any, calls: Sequence[tuple[str, Mapping[str, Any]]]
+    ) -> list[list[Row]]:
+        """Call routines on a connection in autocommit, all of them or, on an error, none.
+
+        Raises what `call` does.
+        """
 
 
 class SynchronousEngine(Engine):

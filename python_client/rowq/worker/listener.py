@@ -1,16 +1,18 @@
 """Hears of new messages while the worker is idle, so that they need not wait for the next poll.
 
 Only while somebody is idle: each producer's commit notifies then, and such commits pass one after
-the other through the whole database. What is not heard of, the next poll finds.
+the other through the whole server. What is not heard of, the next poll finds.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rowq.engines.base import Ear, ListeningEngine
 from rowq.errors import WorkerFailed
 from rowq.worker.context import Context
+from rowq.worker.log import log
 
 _TICK_SECONDS = 0.1
 _FIRST_SECONDS = 5.0
@@ -25,6 +27,7 @@ class Listener:
         """Do nothing yet."""
         self._context = context
         self._engine = engine
+        self._name = context.settings.queue_name
         self._rate = Rate(_MOST_A_SECOND)
 
     def run(self) -> None:
@@ -32,69 +35,70 @@ class Listener:
 
         Raises WorkerFailed where nothing can be heard.
         """
-        self._context.persist(self._listen)
+        while not self._context.stopping.is_set():
+            self._context.persist(self._listen)
 
     def _listen(self) -> None:
-        connection = self._engine.connect(self._context.settings.url)
-        try:
+        """Listen until the worker stops, or until a connection breaks on which it had worked."""
+        if self._context.stopping.is_set():
+            return
+        with self._connected() as connection:
             ear = self._engine.ear(connection)
             self._begin(connection, ear)
-            self._go_on(connection, ear)
+            try:
+                self._go_on(connection, ear)
+            except Exception as error:
+                if not self._engine.is_connection_lost(error):
+                    raise
+                log.warning("the connection that listens is lost: %s", error)
+                self._context.stopping.wait(_TICK_SECONDS)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        connection = self._engine.connect(self._context.settings.url)
+        try:
+            yield connection
         finally:
             self._engine.close(connection)
 
     def _begin(self, connection: Any, ear: Ear) -> None:
-        """Listen, and see that it works: what another connection notifies must be heard.
-
-        Its own notification comes with the answer to a call, even through a pooler.
-        """
+        """Listen, if it works."""
+        with self._connected() as other:
+            if ear.is_deaf(other, _FIRST_SECONDS):
+                raise WorkerFailed(
+                    "listen: no notification comes through; it needs a connection of its own, not"
+                    " one of a pooler in transaction mode"
+                )
         if self._call(connection, "listen") == "unavailable":
             raise WorkerFailed(
                 "listen: a server that allows prepared transactions does not notify; set"
                 " max_prepared_transactions to 0, or work without listen"
             )
-        other = self._engine.connect(self._context.settings.url)
-        try:
-            self._call(other, "listen")
-            self._call(other, "unlisten")
-        finally:
-            self._engine.close(other)
-        if not _hears_twice(ear, _FIRST_SECONDS):
-            self._call(connection, "unlisten")
-            raise WorkerFailed(
-                "listen: no notification comes through; it needs a connection of its own, not one"
-                " of a pooler in transaction mode"
-            )
 
     def _go_on(self, connection: Any, ear: Ear) -> None:
+        """Pass on what is heard; listen while some thread was idle within the last tick."""
         is_listening = True
-        self._context.polling.hurry()
+        idle_at = time.monotonic()
         while not self._context.stopping.is_set():
             self._pass_on(ear.hear(_TICK_SECONDS))
-            is_wanted = self._context.polling.was_idle() and not self._rate.is_over
+            if self._context.polling.was_idle():
+                idle_at = time.monotonic()
+            is_idle = time.monotonic() - idle_at < _TICK_SECONDS
+            is_wanted = is_idle and not self._rate.is_over
             if is_wanted != is_listening:
                 self._call(connection, "listen" if is_wanted else "unlisten")
                 is_listening = is_wanted
 
-    def _pass_on(self, heard: Iterable[str]) -> None:
-        for queue_name in heard:
-            if queue_name == self._context.settings.queue_name:
-                self._rate.count()
-            if queue_name in {"", self._context.settings.queue_name}:
-                self._context.polling.hurry()
+    def _pass_on(self, heard: list[str]) -> None:
+        for _ in range(heard.count(self._name)):
+            self._rate.count()
+            self._context.polling.hurry()
 
     def _call(self, connection: Any, routine: str) -> str:
-        arguments = {"queue_name": self._context.settings.queue_name}
-        ((_, outcome),) = self._engine.call(connection, routine, arguments)
+        """Call listen or unlisten, and look for what came before it was in effect."""
+        ((_, outcome),) = self._engine.call(connection, routine, {"queue_name": self._name})
+        self._context.polling.hurry()
         return str(outcome)
-
-
-def _hears_twice(ear: Ear, seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    heard = 0
-    while heard < 2 and (left := until - time.monotonic()) > 0:
-        heard += len(ear.hear(left))
-    return heard >= 2
 
 
 class Rate:

@@ -43,7 +43,7 @@ class Polling:
         """Return whether any thread was idle since this was last asked."""
         with self._free:
             was_idle, self._was_idle = self._was_idle, False
-            return was_idle or self._poller is not None
+            return was_idle or self._poller is not None or self._waiting > 0
 
     def end(self) -> None:
         """Wake every idle thread for good."""

@@ -11,10 +11,11 @@ as $$
 -- errors    none
 -- differs   this engine's own
     -- Who listens holds this lock shared. It is tried and given back in one expression: nothing can
-    -- break in between. Two that try at the same moment may answer true for nobody, no more.
+    -- break in between. Two that try at the same moment take each other for a listener; a
+    -- transaction that has notified cannot be prepared, so never where that is allowed.
     select case
         when pg_try_advisory_lock(1919907698, p_part_id)
             then not pg_advisory_unlock(1919907698, p_part_id)
-        else true
+        else current_setting('max_prepared_transactions') = '0'
     end;
 $$;

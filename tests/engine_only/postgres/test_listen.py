@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 
@@ -23,14 +25,14 @@ class Listener:
         connection.execute("listen rowq")
 
     def told(self) -> list[str]:
-        """Return the names told so far, those of `listen` itself left out."""
+        """Return the names told so far."""
         self.connection.execute("notify rowq, 'the end'")
         heard: list[str] = []
         while "the end" not in heard:
             new = self._ear.hear(SOON)
             assert new, "not even the own notification came"
             heard += new
-        return [name for name in heard if name not in {"", "the end"}]
+        return [name for name in heard if name != "the end"]
 
 
 @pytest.fixture
@@ -66,12 +68,16 @@ def test_a_message_is_told_of_from_listen_to_unlisten_only(
     assert listener.told() == []
 
 
-def test_listen_itself_is_heard_first(producer: Connection, open_notifying: Open) -> None:
-    call(producer, "create_queue", queue_name="heard")
-    session = open_notifying()
-    ear = PostgresEar(session)
-    one(session, "listen", queue_name="heard")
-    assert ear.hear(SOON) == [""]
+def test_a_connection_that_hears_another_one_is_not_deaf(open_notifying: Open) -> None:
+    ear = PostgresEar(open_notifying())
+    assert not ear.is_deaf(open_notifying(), SOON)
+
+
+def test_a_connection_that_does_not_hear_another_one_is_deaf(
+    open_notifying: Open, lone: Connection
+) -> None:
+    """The other one is connected with another server."""
+    assert PostgresEar(open_notifying()).is_deaf(lone, 0.2)
 
 
 @pytest.mark.promise("P01")
@@ -179,31 +185,55 @@ def test_a_queue_that_is_none_is_refused(
 
 @pytest.mark.promise("P01")
 def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepared(
-    server: object, lone: Connection, q: str
+    server: object, lone: Connection, open_lone: Open, q: str
 ) -> None:
     row = lone.execute("select current_setting('max_prepared_transactions')").fetchone()
     if row == ("0",):
         pytest.skip(f"{server} prepares no transactions")
     assert one(lone, "listen", queue_name=q).outcome == "unavailable"
+    # As if another producer tried it at this very moment.
+    held = "select pg_advisory_lock_shared(1919907698, part_id) from rowq.queue"
+    open_lone().execute(held)
     lone.execute("begin")
     send(lone, q, "prepared")
     lone.execute("prepare transaction 'rowq_listen'")
     lone.execute("commit prepared 'rowq_listen'")
 
 
-def test_a_cancelled_producer_leaves_no_lock(
+def test_a_lock_of_somebody_else_does_not_hold_up_who_wants_to_listen(
     producer: Connection, open_notifying: Open, queue_name: str
 ) -> None:
-    """A hundred cancels at chance moments of an enqueue: none may keep the lock it tries."""
+    held = "select pg_advisory_lock(1919907698, part_id) from rowq.queue where queue_name = %s"
+    open_notifying().execute(held, [queue_name])
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        call(producer, "listen", queue_name=queue_name)
+
+
+def test_a_try_that_is_cancelled_leaves_no_lock(
+    producer: Connection, open_notifying: Open, queue_name: str
+) -> None:
+    """Cancelled again and again in the midst of many tries."""
     canceller = open_notifying()
-    pid = producer.info.backend_pid
-    for _ in range(100):
-        canceller.execute("select pg_cancel_backend(%s)", [pid])
-        try:
-            send(producer, queue_name, "cancelled perhaps")
-        except psycopg.errors.QueryCanceled:
-            continue
-    assert not _is_listened(canceller)
+    tries = """
+        select count(*) filter (where rowq.internal_is_listened(q.part_id + 0 * g))
+        from rowq.queue q, generate_series(1, 1000000) g
+        where q.queue_name = %s
+        """
+    for _ in range(20):
+        with ThreadPoolExecutor(1) as at_work:
+            trying = at_work.submit(producer.execute, tries, [queue_name])
+            wait_until(lambda: _cancelled(canceller, producer), "it is at work")
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                trying.result()
+        assert not _is_listened(canceller)
+
+
+def _cancelled(canceller: Connection, connection: Connection) -> bool:
+    query = """
+        select pg_cancel_backend(pid) from pg_stat_activity
+        where pid = %s and state = 'active' and clock_timestamp() > query_start + interval '10 ms'
+        """
+    return canceller.execute(query, [connection.info.backend_pid]).fetchone() is not None
 
 
 def _is_listened(connection: Connection) -> bool:

@@ -3,12 +3,13 @@ returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '1s'
 as $$
 -- routine   listen
 -- version   1
 -- purpose   Have this session notified on the channel rowq of a queue's new messages.
 -- promise   none
--- locks     a shared advisory lock of the session, until unlisten or its end; never waited for long
+-- locks     a shared advisory lock of the session, until unlisten or its end; waits for a second at most
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   this engine's own
@@ -25,8 +26,6 @@ begin
 
     listen rowq;
     perform pg_advisory_lock_shared(1919907698, v_queue.part_id);
-    -- Heard by this session first of all: it shows that notifications come through.
-    perform pg_notify('rowq', '');
     return query select p_queue_name, 'listening';
 end;
 $$;
