@@ -9,7 +9,7 @@ as $$
 -- version   1
 -- purpose   Have this session notified on the channel rowq of a queue's new messages.
 -- promise   none
--- locks     a shared advisory lock of the session, until unlisten or its end; gives up after a second
+-- locks     a shared advisory lock until unlisten or the end of the session; tried for a second
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   this engine's own
