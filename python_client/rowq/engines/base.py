@@ -117,12 +117,16 @@ class PipeliningEngine(Engine):
     """An engine that makes several calls in one transaction and one round trip."""
 
     @abstractmethod
+    def can_pipeline(self) -> bool:
+        """Whether the driver at hand can do that."""
+
+    @abstractmethod
     def call_all(
         self, connection: Any, calls: Sequence[tuple[str, Mapping[str, Any]]]
     ) -> list[list[Row]]:
-        """Call routines on a connection in autocommit, all of them or, on an error, none.
+        """Call routines on a connection in autocommit; an error of the server undoes all of them.
 
-        Raises what `call` does.
+        Raises what `call` does. After any error the connection is of no use any more.
         """
 
 

@@ -84,22 +84,27 @@ class PostgresEar(Ear):
         connection.add_notify_handler(lambda notify: self._heard.append(notify.payload))
 
     def hear(self, seconds: float) -> list[str]:
+        self._collect()
         if not self._heard and has_input(self._connection.fileno(), seconds):
             self._connection.pgconn.consume_input()
-        while notify := self._connection.pgconn.notifies():
-            self._heard.append(notify.extra.decode(errors="replace"))
+            self._collect()
         heard, self._heard = self._heard, []
         return heard
 
     def is_deaf(self, other: Any, seconds: float) -> bool:
-        until = time.monotonic() + seconds
         token = uuid.uuid4().hex
         self._connection.execute("listen rowq")
         other.execute("select pg_notify('rowq', %s)", [token])
-        while (left := until - time.monotonic()) > 0:
-            if token in self.hear(left):
-                return False
-        return True
+        until = time.monotonic() + seconds
+        while token not in self.hear(max(until - time.monotonic(), 0)):
+            if time.monotonic() >= until:
+                self._connection.execute("unlisten rowq")
+                return True
+        return False
+
+    def _collect(self) -> None:
+        while notify := self._connection.pgconn.notifies():
+            self._heard.append(notify.extra.decode(errors="replace"))
 
 
 class PostgresEngine(ListeningEngine, PipeliningEngine):
@@ -137,6 +142,9 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
             if refusal := self.refusal(error):
                 raise refusal from error
             raise
+
+    def can_pipeline(self) -> bool:
+        return bool(_driver().Pipeline.is_supported())
 
     def call_all(
         self, connection: Any, calls: Sequence[tuple[str, Mapping[str, Any]]]

@@ -20,6 +20,8 @@ from rowq.worker.transactional import TransactionalWork
 _EMPTY_ROUNDS = 2
 # How long the length of the queue's own leases is taken for known.
 _SETTING_SECONDS = 60.0
+# How long claims are completed and taken apart after it has failed together.
+_APART_SECONDS = 10.0
 
 
 class Consumer:
@@ -33,6 +35,7 @@ class Consumer:
         self._turn = Turn(context.polling)
         self._queue_lease_seconds = 0
         self._look_again_at = 0.0
+        self._exchange_again_at = 0.0
         self._worker_name = context.settings.name_of_thread(number)
 
     def run(self) -> None:
@@ -99,11 +102,25 @@ class Consumer:
         """
         engine = self._context.engine
         asked: list[LiveClaim | None] = []
-        if isinstance(engine, PipeliningEngine) and not self._context.stopping.is_set():
+        if isinstance(engine, PipeliningEngine) and self._may_exchange(engine):
             claim.complete_all(lambda ids: self._complete_and_take(engine, claim, ids, asked))
         claim.flush(self._queue)
         claim.release_rest(self._queue)
-        return bool(asked), asked[0] if asked else None
+        following = asked[0] if asked else None
+        if following and self._is_full(following):
+            self._context.polling.hurry()
+        return bool(asked), following
+
+    def _may_exchange(self, engine: PipeliningEngine) -> bool:
+        """Whether it is worth trying; completing must not wait for the lease's length."""
+        knows_lease = self._context.settings.lease_seconds or time.monotonic() < self._look_again_at
+        is_time = time.monotonic() >= self._exchange_again_at
+        return bool(
+            knows_lease
+            and is_time
+            and engine.can_pipeline()
+            and not self._context.stopping.is_set()
+        )
 
     def _complete_and_take(
         self,
@@ -123,7 +140,9 @@ class Consumer:
             )
         except Exception as error:
             # Neither has happened, or nobody knows: completing must not suffer from taking.
-            log.debug("claim %d is completed by itself: %s", claim.claim_id, error)
+            log.warning("claim %d is completed by itself: %s", claim.claim_id, error)
+            self._session.close()
+            self._exchange_again_at = time.monotonic() + _APART_SECONDS
             return self._context.persist(lambda: self._queue.complete(name, claim.claim_id, ids))
         asked.append(taking.claim(taken))
         return [Outcome(*row) for row in rows]

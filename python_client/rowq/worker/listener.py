@@ -16,6 +16,7 @@ from rowq.worker.log import log
 
 _TICK_SECONDS = 0.1
 _FIRST_SECONDS = 5.0
+_AGAIN_SECONDS = 10.0
 # Where so many come a poll finds several at a time: let producers commit side by side again.
 _MOST_A_SECOND = 500
 
@@ -29,6 +30,7 @@ class Listener:
         self._engine = engine
         self._name = context.settings.queue_name
         self._rate = Rate(_MOST_A_SECOND)
+        self._has_listened = False
 
     def run(self) -> None:
         """Listen, on a new connection when the last one broke.
@@ -44,7 +46,10 @@ class Listener:
             return
         with self._connected() as connection:
             ear = self._engine.ear(connection)
-            self._begin(connection, ear)
+            if why := self._begin(connection, ear):
+                self._do_without(why)
+                return
+            self._has_listened = True
             try:
                 self._go_on(connection, ear)
             except Exception as error:
@@ -61,19 +66,27 @@ class Listener:
         finally:
             self._engine.close(connection)
 
-    def _begin(self, connection: Any, ear: Ear) -> None:
-        """Listen, if it works."""
+    def _begin(self, connection: Any, ear: Ear) -> str:
+        """Listen; return why that cannot be, or an empty text."""
         with self._connected() as other:
             if ear.is_deaf(other, _FIRST_SECONDS):
-                raise WorkerFailed(
-                    "listen: no notification comes through; it needs a connection of its own, not"
-                    " one of a pooler in transaction mode"
+                return (
+                    "no notification comes through; it needs a connection of its own, not one of a"
+                    " pooler in transaction mode"
                 )
         if self._call(connection, "listen") == "unavailable":
-            raise WorkerFailed(
-                "listen: a server that allows prepared transactions does not notify; set"
+            return (
+                "a server that allows prepared transactions does not notify; set"
                 " max_prepared_transactions to 0, or work without listen"
             )
+        return ""
+
+    def _do_without(self, why: str) -> None:
+        """Give up at the start; later on, when it has worked before, poll for a while."""
+        if not self._has_listened:
+            raise WorkerFailed(f"listen: {why}")
+        log.warning("listen, trying again in %g s: %s", _AGAIN_SECONDS, why)
+        self._context.stopping.wait(_AGAIN_SECONDS)
 
     def _go_on(self, connection: Any, ear: Ear) -> None:
         """Pass on what is heard; listen while some thread was idle within the last tick."""
@@ -92,7 +105,8 @@ class Listener:
     def _pass_on(self, heard: list[str]) -> None:
         for _ in range(heard.count(self._name)):
             self._rate.count()
-            self._context.polling.hurry()
+            if not self._rate.is_over:
+                self._context.polling.hurry()
 
     def _call(self, connection: Any, routine: str) -> str:
         """Call listen or unlisten, and look for what came before it was in effect."""

@@ -46,9 +46,9 @@ begin
           and r.lane = v_lane
           and r.seq = v_seq;
 
-        -- One dequeue in thirty moves the floor up behind what has been taken, and whoever finds it
-        -- far away: thirty dead rows cost less to pass than a row of the ledger to write.
-        if v_seq > v_floor and (random() < 0.03 or v_seq - v_floor > 1000) then
+        -- One dequeue in twelve moves the floor up behind what has been taken, and whoever finds it
+        -- far away.
+        if v_seq > v_floor and (random() < 0.08 or v_seq - v_floor > 1000) then
             perform rowq.internal_advance_floor(p_part_id, v_lane, true, p_cap => v_seq + 1);
         end if;
     end loop;

@@ -126,6 +126,17 @@ def test_a_delayed_message_and_a_duplicate_are_not_told_of(
     assert listener.told() == []
 
 
+def test_a_session_that_listens_is_told_of_its_own_messages_only_beside_another(
+    producer: Connection, listener: Listener, queue_name: str
+) -> None:
+    listen(listener, queue_name)
+    send(listener.connection, queue_name, "its own")
+    assert listener.told() == []
+    one(producer, "listen", queue_name=queue_name)
+    send(listener.connection, queue_name, "its own, beside another that listens")
+    assert listener.told() == [queue_name]
+
+
 def test_each_listens_for_itself_and_to_each_queue_for_itself(
     producer: Connection, listener: Listener, open_notifying: Open, queue_name: str
 ) -> None:
@@ -216,7 +227,7 @@ def test_a_try_that_is_cancelled_leaves_no_lock(
     canceller = open_notifying()
     tries = """
         select count(*) filter (where rowq.internal_is_listened(q.part_id + 0 * g))
-        from rowq.queue q, generate_series(1, 1000000) g
+        from rowq.queue q, generate_series(1, 100000000) g
         where q.queue_name = %s
         """
     for _ in range(20):

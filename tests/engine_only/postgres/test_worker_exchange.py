@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 import rowq
 from rowq.engines import engine_for_url
 from rowq.engines.postgres import PostgresEngine
 from rowq.errors import ConnectionLost, InvalidArgument
-from tests.engines.base import Connection
+from tests.engines.base import Connection, Server, wait_until
 
 Calls = list[tuple[str, Any]]
 
@@ -19,7 +21,7 @@ Calls = list[tuple[str, Any]]
 @pytest.fixture
 def queue(connection: Connection, queue_name: str) -> rowq.Queue:
     queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=1)
+    queue.create_queue(queue_name, lease_seconds=60)
     return queue
 
 
@@ -44,12 +46,13 @@ def drained(database_url: str, queue_name: str) -> tuple[list[int], rowq.WorkerS
 
 
 def counted(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the routines that are called by themselves from now on."""
+    """Return the routines that workers' threads call by themselves from now on."""
     called: list[str] = []
     call = engine.call
 
     def noted(connection: Any, routine: str, arguments: Any) -> Any:
-        called.append(routine)
+        if threading.current_thread().name == "rowq-consumer":
+            called.append(routine)
         return call(connection, routine, arguments)
 
     monkeypatch.setattr(engine, "call", noted)
@@ -57,7 +60,7 @@ def counted(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> list[str
 
 
 @pytest.mark.promise("P04")
-def test_a_message_costs_one_transaction(
+def test_a_message_costs_one_call(
     database_url: str,
     queue: rowq.Queue,
     queue_name: str,
@@ -99,6 +102,7 @@ def test_an_answer_that_is_lost_loses_no_message_and_repeats_none_that_was_compl
     engine: PostgresEngine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    queue.alter_queue(queue_name, lease_seconds=5)
     queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(10)])
     call_all: Callable[[Any, Calls], Any] = engine.call_all
     lost: list[int] = []
@@ -120,15 +124,138 @@ def test_an_answer_that_is_lost_loses_no_message_and_repeats_none_that_was_compl
 
 @pytest.mark.promise("P15")
 def test_a_call_that_is_refused_undoes_the_one_before_it(
-    connection: Connection, queue: rowq.Queue, queue_name: str, engine: PostgresEngine
+    database_url: str, queue: rowq.Queue, queue_name: str, engine: PostgresEngine
 ) -> None:
     queue.enqueue(queue_name, 1)
     (message,) = queue.dequeue_fast(queue_name, lease_seconds=60)
     claim = {"queue_name": queue_name, "claim_id": message.claim_id, "message_ids": None}
     take = {"batch_size": 5000, "worker_name": None, "lease_seconds": None}
-    with pytest.raises(InvalidArgument, match="batch_size must be between 1 and 1000"):
+    with (
+        psycopg.connect(database_url, autocommit=True) as other,
+        pytest.raises(InvalidArgument, match="batch_size must be between 1 and 1000"),
+    ):
         engine.call_all(
-            connection, [("complete", claim), ("dequeue_fast", {"queue_name": queue_name} | take)]
+            other, [("complete", claim), ("dequeue_fast", {"queue_name": queue_name} | take)]
         )
     assert queue.queue_stats(queue_name)[0].leased == 1
     assert [one.outcome for one in queue.complete(queue_name, message.claim_id)] == ["completed"]
+
+
+@pytest.mark.promise("P02", "P04")
+def test_an_error_at_the_commit_costs_nothing_but_a_connection(
+    empty_database: str, lone: Connection, q: str
+) -> None:
+    lone.execute(FAILS_ONCE_AT_COMMIT)
+    queue = rowq.Queue(lone)
+    queue.enqueue_batch(q, [rowq.NewMessage(data=number) for number in range(10)])
+    seen, stats = drained(empty_database, q)
+    assert seen == list(range(10))
+    assert (stats.processed, stats.stale) == (10, 0)
+    assert lone.execute("select last_value, is_called from public.tried").fetchone() == (11, True)
+
+
+FAILS_ONCE_AT_COMMIT = """
+    create sequence public.tried;
+    grant usage on sequence public.tried to public;
+    create function public.fails_once() returns trigger language plpgsql as $$
+    begin
+        if nextval('public.tried') = 3 then
+            raise exception 'at the commit' using errcode = '40001';
+        end if;
+        return null;
+    end $$;
+    create constraint trigger fails_once after delete on rowq.claim
+    deferrable initially deferred for each row execute function public.fails_once();
+    """
+
+
+@pytest.mark.promise("P02", "P04")
+@pytest.mark.parametrize("fails_at", range(1, 8))
+def test_an_error_in_any_call_leaves_no_statement_that_is_prepared_by_halves(
+    database_url: str,
+    queue: rowq.Queue,
+    queue_name: str,
+    engine: PostgresEngine,
+    monkeypatch: pytest.MonkeyPatch,
+    fails_at: int,
+) -> None:
+    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(10)])
+    call_all: Callable[[Any, Calls], Any] = engine.call_all
+    made: list[int] = []
+
+    def fails_once(connection: Any, calls: Calls) -> Any:
+        made.append(1)
+        if len(made) == fails_at:
+            (complete, arguments), take = calls
+            no_claim = {"claim_id": 2**62, "message_ids": None}
+            calls = [(complete, arguments | no_claim), take]
+        return call_all(connection, calls)
+
+    monkeypatch.setattr(engine, "call_all", fails_once)
+    seen, stats = drained(database_url, queue_name)
+    assert seen == list(range(10))
+    assert (stats.processed, stats.stale) == (10, 0)
+    assert len(made) == fails_at
+
+
+@pytest.mark.promise("P02", "P04")
+def test_a_session_that_is_killed_in_the_call_is_replaced(
+    server: Server,
+    database_url: str,
+    queue: rowq.Queue,
+    queue_name: str,
+    engine: PostgresEngine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(10)])
+    call_all: Callable[[Any, Calls], Any] = engine.call_all
+    killed: list[int] = []
+
+    def dies_once(connection: Any, calls: Calls) -> Any:
+        if not killed:
+            killed.append(server.session_id(connection))
+            server.kill_session(killed[0])
+        return call_all(connection, calls)
+
+    monkeypatch.setattr(engine, "call_all", dies_once)
+    seen, stats = drained(database_url, queue_name)
+    assert seen == list(range(10))
+    assert (stats.processed, stats.stale) == (10, 0)
+
+
+def test_a_full_claim_that_was_taken_so_lets_an_idle_thread_ask_at_once(
+    database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    """Pauses are of an hour: without a word the second thread would sleep for ever."""
+    go, both = threading.Event(), threading.Barrier(2)
+    seen: list[int] = []
+
+    def handle(message: rowq.Message) -> None:
+        if message.data == 0:
+            go.wait(60)
+        elif message.data <= 2:
+            both.wait(60)
+        seen.append(message.data)
+
+    queue.enqueue(queue_name, 0)
+    worker = rowq.Worker(
+        database_url,
+        queue_name,
+        handle,
+        batch_size=1,
+        threads=2,
+        lease_seconds=60,
+        idle_min_seconds=3600,
+        idle_max_seconds=3600,
+    )
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    polling = worker._context.polling
+    wait_until(lambda: queue.queue_stats(queue_name)[0].leased == 1, "one is busy")
+    wait_until(lambda: polling._poller is not None and not polling._at_once, "one is idle")
+    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in (1, 2)])
+    go.set()
+    wait_until(lambda: sorted(seen) == [0, 1, 2], "both have worked at the same time", 60)
+    worker.stop()
+    thread.join(60)
+    assert not thread.is_alive()

@@ -10,13 +10,17 @@ import psycopg
 import pytest
 
 import rowq
+from rowq.engines.postgres import PostgresEar
 from rowq.worker import listener
 from rowq.worker.listener import Rate
 from tests.cli.conftest import run_app
 from tests.engines.base import Connection, wait_until
 
 HOUR = 3600.0
-LISTENERS = "select pid from pg_locks where locktype = 'advisory' and classid = 1919907698"
+LISTENERS = """
+    select l.pid from pg_locks l join rowq.queue q on q.part_id = l.objid::bigint
+    where l.locktype = 'advisory' and l.classid = 1919907698 and q.queue_name = %s
+    """
 
 
 @pytest.fixture
@@ -45,8 +49,8 @@ def running(worker: rowq.Worker) -> Iterator[None]:
     assert worker._context.failure is None
 
 
-def listeners(connection: Connection) -> set[int]:
-    return {pid for (pid,) in connection.execute(LISTENERS)}
+def listeners(connection: Connection, queue_name: str) -> set[int]:
+    return {pid for (pid,) in connection.execute(LISTENERS, [queue_name])}
 
 
 def test_a_message_is_handled_though_the_next_poll_is_an_hour_away(
@@ -63,12 +67,12 @@ def test_a_message_is_handled_though_the_next_poll_is_an_hour_away(
         idle_max_seconds=HOUR,
     )
     with running(worker):
-        wait_until(lambda: bool(listeners(connection)), "it listens")
+        wait_until(lambda: bool(listeners(connection, queue_name)), "it listens")
         for number in range(20):
             queue.enqueue(queue_name, number)
             wait_until(lambda: len(seen) > number, "the message is handled")  # noqa: B023
     assert seen == list(range(20))
-    wait_until(lambda: not listeners(connection), "its connection is gone")
+    wait_until(lambda: not listeners(connection, queue_name), "its connection is gone")
 
 
 def test_it_listens_again_when_its_connection_is_cut(
@@ -84,11 +88,11 @@ def test_it_listens_again_when_its_connection_is_cut(
         idle_max_seconds=HOUR,
     )
     with running(worker):
-        wait_until(lambda: bool(listeners(connection)), "it listens")
-        cut = listeners(connection)
+        wait_until(lambda: bool(listeners(connection, queue_name)), "it listens")
+        cut = listeners(connection, queue_name)
         for pid in cut:
             connection.execute("select pg_terminate_backend(%s)", [pid])
-        wait_until(lambda: bool(listeners(connection) - cut), "it listens again")
+        wait_until(lambda: bool(listeners(connection, queue_name) - cut), "it listens again")
         queue.enqueue(queue_name, 1)
         wait_until(lambda: seen == [1], "the message is handled")
 
@@ -101,11 +105,11 @@ def test_a_busy_worker_does_not_listen(
         notifying_url, queue_name, lambda _message: go.wait(60), batch_size=1, listen=True
     )
     with running(worker):
-        wait_until(lambda: bool(listeners(connection)), "it listens while it is idle")
+        wait_until(lambda: bool(listeners(connection, queue_name)), "it listens while it is idle")
         queue.enqueue(queue_name, 1)
-        wait_until(lambda: not listeners(connection), "it listens no more")
+        wait_until(lambda: not listeners(connection, queue_name), "it listens no more")
         go.set()
-        wait_until(lambda: bool(listeners(connection)), "it listens again")
+        wait_until(lambda: bool(listeners(connection, queue_name)), "it listens again")
 
 
 def test_where_too_many_come_it_polls_for_a_while(
@@ -121,16 +125,48 @@ def test_where_too_many_come_it_polls_for_a_while(
         notifying_url, queue_name, lambda message: seen.append(message.data), listen=True
     )
     with running(worker):
-        wait_until(lambda: bool(listeners(connection)), "it listens")
+        wait_until(lambda: bool(listeners(connection, queue_name)), "it listens")
 
         def rests() -> bool:
             queue.enqueue(queue_name, 1)
-            return not listeners(connection)
+            return not listeners(connection, queue_name)
 
         wait_until(rests, "it rests from listening")
         queue.enqueue(queue_name, 2)
         wait_until(lambda: 2 in seen, "the message is handled")
-        wait_until(lambda: bool(listeners(connection)), "it listens again")
+        wait_until(lambda: bool(listeners(connection, queue_name)), "it listens again")
+
+
+def test_one_that_has_listened_before_polls_while_it_hears_nothing(
+    notifying_url: str,
+    connection: Connection,
+    queue: rowq.Queue,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listener, "_AGAIN_SECONDS", 0.1)
+    seen: list[int] = []
+    worker = rowq.Worker(
+        notifying_url, queue_name, lambda message: seen.append(message.data), listen=True
+    )
+    is_deaf = PostgresEar.is_deaf
+    with running(worker):
+        wait_until(lambda: bool(listeners(connection, queue_name)), "it listens")
+        tried: list[float] = []
+
+        def hears_nothing(_ear: PostgresEar, _other: Connection, seconds: float) -> bool:
+            tried.append(seconds)
+            return True
+
+        monkeypatch.setattr(PostgresEar, "is_deaf", hears_nothing)
+        cut = listeners(connection, queue_name)
+        for pid in cut:
+            connection.execute("select pg_terminate_backend(%s)", [pid])
+        wait_until(lambda: len(tried) > 1, "it tries again and again")
+        queue.enqueue(queue_name, 1)
+        wait_until(lambda: seen == [1], "the message is handled")
+        monkeypatch.setattr(PostgresEar, "is_deaf", is_deaf)
+        wait_until(lambda: bool(listeners(connection, queue_name) - cut), "it listens again")
 
 
 def test_a_rate_is_over_only_once_there_were_too_many() -> None:
