@@ -21,6 +21,8 @@ _SET = (
     "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
     "peers: beside other queues; profile: what each statement of a call costs"
 )
+# Engines of which there is no private server here, and whose seeds' experiments are all there is.
+_AT_A_URL = ["sqlserver"]
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "benchmarks"
 SCRATCH = ROOT / ".local" / "benchmarks"
@@ -28,7 +30,7 @@ SCRATCH = ROOT / ".local" / "benchmarks"
 
 def main(words: list[str] | None = None) -> None:
     """Run the benchmarks and write what they found."""
-    asked = _parser().parse_args(words)
+    asked = _asked(words)
     others = {"peers": _peers_set, "profile": _profile_set}
     if asked.set in others:
         others[asked.set](asked)
@@ -152,10 +154,22 @@ def _peers(pgmq_sql: Path | None) -> list[System]:
     return [system for system in [systems.pgmq(pgmq_sql)] if system is not None]
 
 
+def _asked(words: list[str] | None) -> argparse.Namespace:
+    """Return what is asked for; ends the program with a message where that cannot be run."""
+    parser = _parser()
+    asked = parser.parse_args(words)
+    if asked.engine in _AT_A_URL:
+        if asked.set != "seeds":
+            parser.error(f"--engine {asked.engine} runs the seeds' experiments only: --set seeds")
+        if not (asked.url or asked.report):
+            parser.error(f"--engine {asked.engine} needs a server: --url {asked.engine}://...")
+    return asked
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     add = parser.add_argument
-    add("--engine", choices=["postgres", "mariadb"], default="postgres")
+    add("--engine", choices=["postgres", "mariadb", *_AT_A_URL], default="postgres")
     add("--set", choices=["queues", "seeds", "peers", "profile"], default="queues", help=_SET)
     add("--peers", nargs="+", metavar="NAME", help="of the set peers only these, into .local")
     add("--middle", action="store_true", help="the set peers in 12 minutes instead of 25")

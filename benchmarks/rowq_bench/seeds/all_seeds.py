@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from benchmarks.rowq_bench.mariadb.engine import MARIADB
-from benchmarks.rowq_bench.runner import POSTGRES, Engine
+from benchmarks.rowq_bench.runner import POSTGRES, Engine, Lab
 from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
 from benchmarks.rowq_bench.seeds import seed_000, seed_001, seed_002, seed_003, seed_004
 from benchmarks.rowq_bench.seeds.base import Form, Seed
 from benchmarks.rowq_bench.seeds.dialects import DIALECTS
+from benchmarks.rowq_bench.sqlserver.lab import open_lab as open_sqlserver
 
 SEEDS: list[Seed] = [
     seed_000.SEED,
@@ -18,7 +23,13 @@ SEEDS: list[Seed] = [
     seed_003.SEED,
     seed_004.SEED,
 ]
-_SERVERS = {"postgres": POSTGRES, "mariadb": MARIADB}
+_LABS: dict[str, Callable[[str | None, Path], AbstractContextManager[Lab]]] = {
+    "postgres": POSTGRES.open_lab,
+    "mariadb": MARIADB.open_lab,
+    "sqlserver": lambda url, _: open_sqlserver(url),
+}
+# What a letter takes, where it is more than a byte: bodies have as many bytes on every engine.
+_LETTER_BYTES = {"sqlserver": 2}
 
 
 def seeds_engine(name: str) -> Engine:
@@ -26,13 +37,14 @@ def seeds_engine(name: str) -> Engine:
     kinds = {
         kind: partial(run, DIALECTS[name]) for seed in SEEDS for kind, run in seed.kinds.items()
     }
-    return Engine(name, lambda: [*_forms(name)], kinds, _SERVERS[name].open_lab)
+    return Engine(name, lambda: [*_forms(name)], kinds, _LABS[name])
 
 
 def seeds_scenarios(engine: str, *, quick: bool = False) -> list[Scenario]:
     """Return the scenarios of all seeds that run on an engine."""
+    letter = _LETTER_BYTES.get(engine, 1)
     return [
-        scenario
+        replace(scenario, body_bytes=scenario.body_bytes // letter)
         for seed in SEEDS
         for scenario in load_scenarios(quick=quick, path=seed.folder / "scenarios.toml")
         if not scenario.engines or engine in scenario.engines
