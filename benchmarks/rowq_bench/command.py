@@ -21,8 +21,8 @@ _SET = (
     "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
     "peers: beside other queues; profile: what each statement of a call costs"
 )
-# Engines of which there is no private server here, and whose seeds' experiments are all there is.
-_AT_A_URL = ["sqlserver"]
+_AT_A_URL = ("sqlserver",)
+"""Engines that are measured where a URL is given: no private server of theirs can be had."""
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "benchmarks"
 SCRATCH = ROOT / ".local" / "benchmarks"
@@ -30,7 +30,10 @@ SCRATCH = ROOT / ".local" / "benchmarks"
 
 def main(words: list[str] | None = None) -> None:
     """Run the benchmarks and write what they found."""
-    asked = _asked(words)
+    parser = _parser()
+    asked = parser.parse_args(words)
+    if fault := _fault(asked):
+        parser.error(fault)
     others = {"peers": _peers_set, "profile": _profile_set}
     if asked.set in others:
         others[asked.set](asked)
@@ -154,18 +157,6 @@ def _peers(pgmq_sql: Path | None) -> list[System]:
     return [system for system in [systems.pgmq(pgmq_sql)] if system is not None]
 
 
-def _asked(words: list[str] | None) -> argparse.Namespace:
-    """Return what is asked for; ends the program with a message where that cannot be run."""
-    parser = _parser()
-    asked = parser.parse_args(words)
-    if asked.engine in _AT_A_URL:
-        if asked.set != "seeds":
-            parser.error(f"--engine {asked.engine} runs the seeds' experiments only: --set seeds")
-        if not (asked.url or asked.report):
-            parser.error(f"--engine {asked.engine} needs a server: --url {asked.engine}://...")
-    return asked
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     add = parser.add_argument
@@ -181,6 +172,18 @@ def _parser() -> argparse.ArgumentParser:
     add("--note", default="", help="a sentence for the report, say on what else the machine did")
     add("--report", action="store_true", help="measure nothing, write the report anew")
     return parser
+
+
+def _fault(asked: argparse.Namespace) -> str | None:
+    """Return why that cannot be run, or None."""
+    if asked.engine not in _AT_A_URL:
+        return None
+    if asked.set != "seeds":
+        return f"--engine {asked.engine} runs the seeds' experiments only: add --set seeds"
+    if not asked.url and not asked.report:
+        url = f"--url {asked.engine}://..."
+        return f"--engine {asked.engine} needs a server of yours: {url}"
+    return None
 
 
 def _command(asked: argparse.Namespace) -> str:

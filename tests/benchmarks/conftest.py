@@ -1,7 +1,11 @@
-"""Servers for the tests of the seeds' experiments: a private one of each engine, on demand."""
+"""Servers for the tests of the seeds' experiments: a private one of each engine, on demand.
+
+Where there is no private one, the server at a given URL is used.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -14,32 +18,50 @@ from benchmarks.rowq_bench.seeds.base import Form
 from benchmarks.rowq_bench.seeds.dialects import DIALECTS
 from rowq.demo.local_postgres import LocalPostgresError
 from rowq.demo.postgres_binaries import choose_binaries
-from tests.engines.base import Unavailable
+from tests.benchmarks.babelfish import open_given
+from tests.engines.base import Unavailable, url_variable
 from tests.engines.local_mariadb import find_programs
+
+AT_A_URL = {"sqlserver"}
 
 
 @pytest.fixture(params=sorted(DIALECTS))
-def engine(request: pytest.FixtureRequest) -> str:
-    """Return the name of an engine whose private server can be started here."""
+def engine(request: pytest.FixtureRequest, labs: Callable[[str], Any]) -> str:
+    """Return the name of an engine whose server is here, with all that the test requires."""
     name = str(request.param)
+    required = {word for mark in request.node.iter_markers("requires") for word in mark.args}
     try:
-        if name == "postgres":
-            choose_binaries(18)
-        else:
-            find_programs()
+        _look_for(name)
+        lacking = required - labs(name).server.capabilities if name in AT_A_URL else set()
     except (LocalPostgresError, Unavailable) as error:
         pytest.skip(str(error))
+    if lacking:
+        pytest.skip(f"{labs(name).server.name} lacks: {', '.join(sorted(lacking))}")
     return name
 
 
+def _look_for(name: str) -> None:
+    """Raise LocalPostgresError or Unavailable where there is no server of an engine."""
+    if name == "postgres":
+        choose_binaries(18)
+    elif name == "mariadb":
+        find_programs()
+    elif not os.environ.get(url_variable(name)):
+        raise Unavailable(f"no server of {name}; give {url_variable(name)}")
+
+
 @pytest.fixture(scope="session")
-def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Lab]]:
-    """Return a function that gives an engine's private server, started when first asked for."""
+def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
+    """Return a function that gives an engine's server, started when first asked for."""
     opened: dict[str, tuple[AbstractContextManager[Lab], Lab]] = {}
 
-    def lab(name: str) -> Lab:
+    def lab(name: str) -> Any:
         if name not in opened:
-            context = seeds_engine(name).open_lab(None, tmp_path_factory.mktemp(name) / "server")
+            context = (
+                open_given(os.environ[url_variable(name)])
+                if name in AT_A_URL
+                else seeds_engine(name).open_lab(None, tmp_path_factory.mktemp(name) / "server")
+            )
             opened[name] = context, context.__enter__()
         return opened[name][1]
 
@@ -56,13 +78,13 @@ def prepared() -> set[tuple[str, str]]:
 
 @pytest.fixture
 def place(
-    engine: str, labs: Callable[[str], Lab], prepared: set[tuple[str, str]]
+    engine: str, labs: Callable[[str], Any], prepared: set[tuple[str, str]]
 ) -> Callable[[Form], Any]:
     """Return a function that brings a form into a fresh database; a context with its URL.
 
     One at a time: on MariaDB, all forms have their tables in the same database.
     """
-    lab = labs(engine)
+    lab: Lab = labs(engine)
 
     def open_place(form: Form) -> AbstractContextManager[str]:
         if (engine, form.name) not in prepared:

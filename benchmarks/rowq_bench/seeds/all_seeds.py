@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from benchmarks.rowq_bench.mariadb.engine import MARIADB
-from benchmarks.rowq_bench.runner import POSTGRES, Engine, Lab
+from benchmarks.rowq_bench.runner import POSTGRES, Engine
 from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
 from benchmarks.rowq_bench.seeds import seed_000, seed_001, seed_002, seed_003, seed_004
 from benchmarks.rowq_bench.seeds.base import Form, Seed
 from benchmarks.rowq_bench.seeds.dialects import DIALECTS
-from benchmarks.rowq_bench.sqlserver.lab import open_lab as open_sqlserver
+from benchmarks.rowq_bench.sqlserver import lab as sqlserver
 
 SEEDS: list[Seed] = [
     seed_000.SEED,
@@ -23,10 +20,10 @@ SEEDS: list[Seed] = [
     seed_003.SEED,
     seed_004.SEED,
 ]
-_LABS: dict[str, Callable[[str | None, Path], AbstractContextManager[Lab]]] = {
+_LABS = {
     "postgres": POSTGRES.open_lab,
     "mariadb": MARIADB.open_lab,
-    "sqlserver": lambda url, _: open_sqlserver(url),
+    "sqlserver": sqlserver.open_lab,
 }
 # What a letter takes, where it is more than a byte: bodies have as many bytes on every engine.
 _LETTER_BYTES = {"sqlserver": 2}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.rowq_bench.closing import Closing
 from benchmarks.rowq_bench.server import Installed
@@ -29,29 +30,31 @@ _DATABASE = """
     select concat(
                N'recovery ', lower(d.recovery_model_desc),
                N', delayed durability ', lower(d.delayed_durability_desc),
-               N', read_committed_snapshot ', iif(d.is_read_committed_snapshot_on = 1, N'on', N'off'),
+               N', read_committed_snapshot ',
+               iif(d.is_read_committed_snapshot_on = 1, N'on', N'off'),
                N', collation ', d.collation_name
            )
     from sys.databases d
     where d.name = db_name()
 """
+QUERIES = (_VERSION, _SETTINGS, _DATABASE)
 
 
 class Lab(Closing):
     """A server whose login may create databases; there is no directory of its disk."""
 
-    directory = None
+    directory: Path | None = None
 
     def __init__(self, server: SqlserverServer) -> None:
-        self._server = server
+        self.server = server
 
     def close(self) -> None:
         """Drop what is left."""
-        self._server.close()
+        self.server.close()
 
     def facts(self) -> dict[str, str]:
         """Return the server's version, its settings, and those of the databases made here."""
-        url = self._server.fresh_database()
+        url = self.server.fresh_database()
         try:
             with SqlserverSession(url) as session:
                 ((version,),) = session.run(_VERSION)
@@ -61,7 +64,7 @@ class Lab(Closing):
                     for name, value in session.run(_SETTINGS)
                 }
         finally:
-            self._server.drop_database(url)
+            self.server.drop_database(url)
         facts = {"version": (version or b"").decode(), "origin": "a given URL"}
         return facts | settings | {"database:": (database or b"").decode()}
 
@@ -71,19 +74,20 @@ class Lab(Closing):
     @contextlib.contextmanager
     def database(self, system: Installed) -> Iterator[str]:
         """Bring a system into a fresh database, and drop that afterwards."""
-        url = self._server.fresh_database()
+        url = self.server.fresh_database()
         try:
             system.install(url)
             yield url
         finally:
-            self._server.drop_database(url)
+            self.server.drop_database(url)
 
 
 @contextlib.contextmanager
-def open_lab(url: str | None) -> Iterator[Lab]:
+def open_lab(url: str | None, _home: Path) -> Iterator[Lab]:
     """Use the server at a URL.
 
-    Raises SystemExit without one, where the server does not answer, and where it is not Microsoft's.
+    Raises SystemExit without one, where the server does not answer, and where it is not
+    Microsoft's, which the figures would not be of.
     """
     if url is None:
         raise SystemExit("SQL Server runs at a given URL only: --url sqlserver://...")

@@ -8,7 +8,15 @@ from benchmarks.rowq_bench.seeds.session import Session
 from benchmarks.rowq_bench.sqlserver.session import SqlserverSession
 from benchmarks.rowq_bench.sqlserver.statistics_io import Reads
 
-# What these views call a rate is the count since the server began.
+COUNTERS = (
+    "Page lookups/sec",
+    "Number of Deadlocks/sec",
+    "Write Transactions/sec",
+    "Log Bytes Flushed/sec",
+    "Batch Requests/sec",
+)
+"""Counters that are read. What the server calls a rate is the count since it began."""
+
 _COUNTERS = """
     select rtrim(c.counter_name), c.cntr_value
     from sys.dm_os_performance_counters c
@@ -34,6 +42,7 @@ _LOCKED = """
       and l.request_mode not like N'I_'
       and l.request_status = N'GRANT'
 """
+QUERIES = (_COUNTERS, _LOCKS, _CPU, _LOCKED)
 
 
 class SqlserverObserver(Closing):
@@ -84,10 +93,6 @@ class SqlserverObserver(Closing):
 def read_counters(session: Session) -> dict[str, int]:
     """Return the server's counters by their names; raises RuntimeError where one is missing."""
     found = {(name or b"").decode(): int(value or 0) for name, value in session.run(_COUNTERS)}
-    missing = {
-        *("Page lookups/sec", "Number of Deadlocks/sec", "Write Transactions/sec"),
-        *("Log Bytes Flushed/sec", "Batch Requests/sec"),
-    } - found.keys()
-    if missing:
-        raise RuntimeError(f"the server does not count {', '.join(sorted(missing))}")
+    if missing := [name for name in COUNTERS if name not in found]:
+        raise RuntimeError(f"the server does not count {', '.join(missing)}")
     return found

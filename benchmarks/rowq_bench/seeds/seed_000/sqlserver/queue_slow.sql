@@ -55,6 +55,7 @@ insert into dbo.queue_slow (title, text_data)
 select concat(N'Item no: ', j.[key]), b.body
 from openjson(:messages) j
 cross apply openjson(j.value) with (body nvarchar(max) '$.body') b
+order by cast(j.[key] as int)
 
 -- name: settle
 alter index all on dbo.queue_slow rebuild

@@ -30,12 +30,11 @@ cross join digit e;
 go
 
 -- name: fill
-set identity_insert dbo.message on;
-insert into dbo.message (id, data_type, data)
-select n.n, N'text', left(concat(n.n, replicate(N'x', 200)), 200)
+insert into dbo.message (data_type, data)
+select N'text', left(concat(n.n, replicate(N'x', 200)), 200)
 from dbo.number n
-where n.n <= :count;
-set identity_insert dbo.message off;
+where n.n <= :count
+order by n.n;
 insert into dbo.ready (id)
 select n.n
 from dbo.number n

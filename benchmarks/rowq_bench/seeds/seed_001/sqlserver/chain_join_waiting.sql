@@ -1,6 +1,6 @@
 -- A message may name its predecessor, and is taken only when that is gone: by a join at dequeue.
 -- The consumer's transaction is open until the message is deleted. Locked rows are waited for.
--- The predecessor is read without a lock, as it is committed.
+-- The predecessor is read under a shared lock, as in a database without row versions.
 
 -- name: install
 create table dbo.queue (
@@ -31,15 +31,13 @@ cross join digit e;
 go
 
 -- name: fill
-set identity_insert dbo.queue on;
-insert into dbo.queue (id, predecessor_id, queue_name, data_type, data, delay_until)
-select n.n,
-       iif(n.n > 1 and (n.n <= :stuck or n.n % :length <> 1), n.n - 1, null),
+insert into dbo.queue (predecessor_id, queue_name, data_type, data, delay_until)
+select iif(n.n > 1 and (n.n <= :stuck or n.n % :length <> 1), n.n - 1, null),
        N'bench', N'text', left(concat(n.n, replicate(N'x', 200)), 200),
        iif(n.n = 1 and :stuck > 0, dateadd(day, 1, getutcdate()), null)
 from dbo.number n
-where n.n <= :count;
-set identity_insert dbo.queue off
+where n.n <= :count
+order by n.n
 
 -- name: settle
 alter index all on dbo.queue rebuild
@@ -55,7 +53,8 @@ values (
 -- name: dequeue
 select top (1) one.id, one.data
 from dbo.queue one with (rowlock, updlock)
-left join dbo.queue predecessor on predecessor.id = one.predecessor_id
+left join dbo.queue predecessor with (readcommittedlock)
+    on predecessor.id = one.predecessor_id
 where one.is_failed = 0
   and one.queue_name = N'bench'
   and (one.delay_until is null or one.delay_until < getutcdate())

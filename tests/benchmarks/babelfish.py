@@ -1,0 +1,75 @@
+"""A given SQL Server for the tests of the seeds; and what they do without on a Babelfish.
+
+Babelfish counts nothing that the figures of SQL Server come from, and rebuilds no index. There the
+sessions leave that out and the observer counts nothing, so that the rest is tried; no figure of it
+means anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.rowq_bench.closing import Closing
+from benchmarks.rowq_bench.seeds.dialects import DIALECTS
+from benchmarks.rowq_bench.seeds.observe import Counts
+from benchmarks.rowq_bench.seeds.session import Row, Session, Value
+from benchmarks.rowq_bench.sqlserver.lab import Lab
+from benchmarks.rowq_bench.sqlserver.observe import COUNTERS
+from benchmarks.rowq_bench.sqlserver.session import SqlserverSession
+from tests.engines.sqlserver import SqlserverServer
+
+_LEFT_OUT = ("alter index all on ", "exec rowq.CareForIndexes")
+_COUNTS = "sys.dm_os_performance_counters"
+
+
+class BabelfishSession(SqlserverSession):
+    """A session that runs what Babelfish has."""
+
+    def run(self, statement: str, **values: Value) -> list[Row]:
+        """Run a statement; none that rebuilds indexes, and counters are all 0."""
+        if statement.startswith(_LEFT_OUT):
+            return []
+        if _COUNTS in statement:
+            return [(name.encode(), b"0") for name in COUNTERS]
+        return super().run(statement, **values)
+
+
+class BabelfishObserver(Closing):
+    """An observer that counts nothing."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def counts(self, session: Session | None = None) -> Counts:  # noqa: ARG002
+        """Return nothing but zeros."""
+        return Counts(0, 0, 0, 0, 0.0, 0, 0, 0.0)
+
+    def settle(self) -> None:
+        """Do nothing."""
+
+    def look(self) -> None:
+        """Do nothing."""
+
+    def rows_locked(self, session: Session) -> int:  # noqa: ARG002
+        """Return 0."""
+        return 0
+
+
+@contextlib.contextmanager
+def open_given(url: str) -> Iterator[Lab]:
+    """Use the server at a URL; if it is a Babelfish, with its sessions and its observer."""
+    server = SqlserverServer(url, "given URL,")
+    with pytest.MonkeyPatch.context() as patch, Lab(server) as lab:
+        if "genuine" not in server.capabilities:
+            dialect = replace(
+                DIALECTS["sqlserver"], open=BabelfishSession, observe=BabelfishObserver
+            )
+            patch.setitem(DIALECTS, "sqlserver", dialect)
+        yield lab
