@@ -36,13 +36,13 @@ NONE_YET = Counts(0, 0, 0, 0, 0.0, 0, 0, 0.0)
 CAREFUL = [
     (seed_000.FOLDER, "queue_slow"),
     (seed_000.FOLDER, "split_tables"),
-    pytest.param(seed_000.FOLDER, "one_statement", marks=pytest.mark.requires("genuine")),
+    pytest.param(seed_000.FOLDER, "one_statement", marks=pytest.mark.genuine),
     (seed_002.FOLDER, "for_update"),
     (seed_002.FOLDER, "skip_locked"),
     (seed_002.FOLDER, "skip_locked_unindexed"),
 ]
 # What runs on a server that only speaks the language, and what does not.
-NEEDS = {"seed_000": pytest.mark.requires("genuine")}
+NEEDS = {"seed_000": pytest.mark.genuine}
 TABLES = {"postgres": "seed.job", "mariadb": "rowq_bench.job", "sqlserver": "dbo.job"}
 LOCKING = {
     "postgres": "select body from seed.job where job_id = :id for update",
@@ -149,7 +149,7 @@ def test_a_form_whose_sessions_got_nothing_has_a_rate_of_zero() -> None:
     assert (figures["messages_per_second"], figures["empty_dequeues"]) == (0, 15)
 
 
-@pytest.mark.requires("genuine")
+@pytest.mark.genuine
 def test_rows_that_a_transaction_has_locked_are_counted(
     engine: str, place: Callable[[Form], Any]
 ) -> None:
@@ -196,7 +196,7 @@ def test_a_wait_for_a_lock_is_counted(engine: str, place: Callable[[Form], Any])
         assert observer.counts().since(before).lock_waits == 1
 
 
-@pytest.mark.requires("genuine")
+@pytest.mark.genuine
 def test_reads_are_those_that_a_statement_makes(engine: str, place: Callable[[Form], Any]) -> None:
     form = sql_form("skip_locked", "", seed_002.FOLDER, engine)
     with (
@@ -217,7 +217,7 @@ def test_reads_are_those_that_a_statement_makes(engine: str, place: Callable[[Fo
         assert 1 <= reads(f"select body from {TABLES[engine]} where job_id = 7") <= 3
 
 
-@pytest.mark.requires("genuine")
+@pytest.mark.genuine
 def test_a_second_worker_gets_other_jobs_from_rowq(
     engine: str, place: Callable[[Form], Any]
 ) -> None:

@@ -59,7 +59,7 @@ def test_each_execution_is_executed_once(
     assert len(tally.handled) == len(set(tally.handled)) == expected
 
 
-@pytest.mark.requires("genuine")
+@pytest.mark.genuine
 def test_the_optimistic_strategy_sends_a_pick_and_a_delete_for_each_execution(
     engine: str, place: Callable[[Form], Any]
 ) -> None:
@@ -69,7 +69,7 @@ def test_the_optimistic_strategy_sends_a_pick_and_a_delete_for_each_execution(
     assert 2 * COUNT <= served.commits <= 2 * COUNT + AROUND
 
 
-@pytest.mark.requires("genuine")
+@pytest.mark.genuine
 def test_completing_a_claim_in_one_call_takes_two_statements_a_batch(
     engine: str, place: Callable[[Form], Any]
 ) -> None:

@@ -138,7 +138,7 @@ def test_what_a_session_began_it_takes_back(url: str, engine: str) -> None:
         assert session.run("select count(*) from dbo.job") == [(b"0",)]
 
 
-@pytest.mark.requires("genuine")
+@pytest.mark.genuine
 @at_a_url
 def test_a_session_that_waits_too_long_may_try_again_and_its_wait_is_counted(
     url: str, engine: str
@@ -162,7 +162,7 @@ def test_a_session_that_waits_too_long_may_try_again_and_its_wait_is_counted(
         assert 0.5 < used.lock_wait_seconds < 5
 
 
-@pytest.mark.requires("genuine")
+@pytest.mark.genuine
 @at_a_url
 def test_a_deadlock_is_counted_and_its_victim_may_try_again(url: str, engine: str) -> None:
     dialect = DIALECTS[engine]
@@ -195,7 +195,7 @@ def test_a_deadlock_is_counted_and_its_victim_may_try_again(url: str, engine: st
         assert observer.counts().deadlocks == before + 1
 
 
-@pytest.mark.requires("genuine")
+@pytest.mark.genuine
 @at_a_url
 @pytest.mark.parametrize("name", ["queue_slow", "split_tables", "one_statement"])
 def test_what_a_dequeue_is_said_to_read_is_what_its_session_has_read(
