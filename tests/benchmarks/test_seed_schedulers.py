@@ -50,7 +50,15 @@ def run(name: str, engine: str, place: Callable[[Form], Any]) -> tuple[Tally, Se
     return tally, Served(after.statements - before.statements, after.commits - before.commits)
 
 
-@pytest.mark.parametrize("name", ["optimistic", "lock_and_fetch", "rowq", "rowq_single"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "optimistic",
+        pytest.param("lock_and_fetch", marks=pytest.mark.genuine),
+        "rowq",
+        "rowq_single",
+    ],
+)
 def test_each_execution_is_executed_once(
     name: str, engine: str, place: Callable[[Form], Any]
 ) -> None:

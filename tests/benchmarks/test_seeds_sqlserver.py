@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +21,7 @@ from benchmarks.rowq_bench.seeds.session import RetryError
 from benchmarks.rowq_bench.sqlserver.session import SqlserverSession
 from benchmarks.rowq_bench.sqlserver.statistics_io import Reads, parse
 from tests.engines.base import wait_until
+from tests.static.sources import ROOT
 
 ROOMS = [(seed.name, seed.folder) for seed in SEEDS] + [("rowq", SEEDS[0].folder.parent / "rowq")]
 COUNTERS = "logical reads {}, physical reads 0, page server reads 0, read-ahead reads 0, "
@@ -73,6 +76,11 @@ def test_reads_are_added_up_over_tables_and_other_messages_say_nothing() -> None
         SAID.format("queue", 1, 2),
     ]
     assert parse(said) == Reads(113, 25)
+
+
+def test_whoever_measures_another_engine_needs_no_pyodbc() -> None:
+    text = "import sys; sys.modules['pyodbc'] = None; import benchmarks.rowq_bench.seeds.report"
+    subprocess.run([sys.executable, "-c", text], check=True, cwd=ROOT)
 
 
 @pytest.mark.parametrize(

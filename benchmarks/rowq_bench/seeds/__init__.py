@@ -18,21 +18,23 @@ over all seeds, `rowq` is the same everywhere. A form that is more than statemen
 The .sql file has sections, each headed by a line `-- name: <section>`:
 
     install         the whole schema as one script, in the schema `seed` on PostgreSQL and in the
-                    database `rowq_bench` on MariaDB, which are there already, and empty
+                    database `rowq_bench` on MariaDB, which are there already, and empty; in the
+                    schema `dbo` of a fresh database on SQL Server, batches ending with `go`
     enqueue         :body
     fill            :messages, a JSON array of {"body": ...}
     dequeue         :batch; columns: message id, body, and a claim if the form has one
     dequeue_held    the same inside a transaction that the caller has begun, if that is another text
-    complete        :ids, a list: `= any (:ids)` on PostgreSQL, `in (:ids)` on MariaDB; or :claim
+    complete        :ids, a list: `= any (:ids)` on PostgreSQL, `in (:ids)` elsewhere; or :claim
     session         run once by every session; optional
     create          run once before the queue is filled; optional
     settle          what an administrator does after filling; optional, as `maintain` is
     maintain        housekeeping, called once a second
 
 `session.Session` runs them: `run(statement, **values)` returns rows of bytes, prepared on
-PostgreSQL, as text by libmariadb on MariaDB; `script(text)` runs a whole script. A deadlock, a lock
-timeout or a lost race of a strict isolation is a `session.RetryError`; the client counts it as
-`deadlocks` and tries again. The client keeps the ids of all messages it completed in `handled`.
+PostgreSQL and on SQL Server, as text by libmariadb on MariaDB; `script(text)` runs a whole script. A
+deadlock, a lock timeout or a lost race of a strict isolation is a `session.RetryError`; the client
+counts it as `deadlocks` and tries again. The client keeps the ids of all messages it completed in
+`handled`.
 
 A *kind* is a function `(dialect, url, form, scenario) -> figures`, run once for each form and
 round in a fresh database; the runner turns the order of the forms with the round. `dialect`

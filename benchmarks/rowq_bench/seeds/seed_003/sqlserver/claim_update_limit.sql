@@ -45,7 +45,7 @@ where status = 'claimed'
   and ts < dateadd(second, -:seconds, sysutcdatetime())
 
 -- name: sessions
-select s.session_id from sys.dm_exec_sessions s
+select s.session_id from sys.dm_exec_sessions s where s.is_user_process = 1
 
 -- name: reset_by_age_and_session
 update dbo.unsent_email
