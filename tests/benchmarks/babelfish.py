@@ -21,6 +21,8 @@ from benchmarks.rowq_bench.seeds.session import RetryError, Row, Session, Value
 from benchmarks.rowq_bench.sqlserver.lab import Lab
 from benchmarks.rowq_bench.sqlserver.observe import COUNTERS
 from benchmarks.rowq_bench.sqlserver.session import SqlserverSession
+from rowq.engines.sqlserver_driver import load_driver
+from tests.engines.base import wait_until
 from tests.engines.sqlserver import SqlserverServer
 
 _LEFT_OUT = ("alter index all on ", "update statistics ", "exec rowq.CareForIndexes")
@@ -69,10 +71,27 @@ class BabelfishObserver(Closing):
         return 0
 
 
+class _PatientServer(SqlserverServer):
+    """A Babelfish cannot throw sessions out of a database; those of killed workers end soon."""
+
+    def drop_database(self, url: str) -> None:
+        """Drop a database, as soon as nobody is in it any more."""
+        wait_until(lambda: self._is_dropped(url), "the database is dropped", 30)
+
+    def _is_dropped(self, url: str) -> bool:
+        try:
+            super().drop_database(url)
+        except load_driver().Error as error:
+            if not self.is_babelfish or "currently in use" not in str(error):
+                raise
+            return False
+        return True
+
+
 @contextlib.contextmanager
 def open_given(url: str) -> Iterator[Lab]:
     """Use the server at a URL; if it is a Babelfish, with its sessions and its observer."""
-    server = SqlserverServer(url, "given URL,")
+    server = _PatientServer(url, "given URL,")
     with pytest.MonkeyPatch.context() as patch, Lab(server) as lab:
         if "genuine" not in server.capabilities:
             dialect = replace(

@@ -31,7 +31,7 @@ The .sql file has sections, each headed by a line `-- name: <section>`:
     maintain        housekeeping, called once a second
 
 `session.Session` runs them: `run(statement, **values)` returns rows of bytes, prepared on
-PostgreSQL and on SQL Server, as text by libmariadb on MariaDB; `script(text)` runs a whole script. A
+PostgreSQL and SQL Server, as text by libmariadb on MariaDB; `script(text)` runs a whole script. A
 deadlock, a lock timeout or a lost race of a strict isolation is a `session.RetryError`; the client
 counts it as `deadlocks` and tries again. The client keeps the ids of all messages it completed in
 `handled`.
