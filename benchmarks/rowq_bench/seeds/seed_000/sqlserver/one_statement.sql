@@ -36,21 +36,25 @@ begin
     set nocount on;
     set xact_abort on;
     declare @first int = coalesce((select max(q.queue_id) from dbo.queue_meta q), 0);
-    declare @new table (queue_id int not null, place int not null);
+    declare @given table (place int not null primary key, body nvarchar(max) not null);
+    insert into @given (place, body)
+    select cast(j.[key] as int) + 1, b.body
+    from openjson(@messages) j
+    cross apply openjson(j.value) with (body nvarchar(max) '$.body') b;
+
     begin transaction;
     insert into dbo.queue_meta (title)
-    select concat(N'Item no: ', j.[key])
-    from openjson(@messages) j
-    order by cast(j.[key] as int);
-    insert into @new (queue_id, place)
-    select q.queue_id, row_number() over (order by q.queue_id) - 1
-    from dbo.queue_meta q
-    where q.queue_id > @first;
+    select concat(N'Item no: ', g.place)
+    from @given g
+    order by g.place;
     insert into dbo.queue_data (queue_id, text_data)
-    select n.queue_id, b.body
-    from openjson(@messages) j
-    cross apply openjson(j.value) with (body nvarchar(max) '$.body') b
-    inner join @new n on n.place = cast(j.[key] as int);
+    select m.queue_id, g.body
+    from (
+        select q.queue_id, row_number() over (order by q.queue_id) as place
+        from dbo.queue_meta q
+        where q.queue_id > @first
+    ) m
+    inner join @given g on g.place = m.place;
     commit transaction;
 end
 go
