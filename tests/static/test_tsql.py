@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.rowq_bench.seeds.sections import read_sections
+from benchmarks.rowq_bench.seeds.seed_003 import scene
 from benchmarks.rowq_bench.sqlserver import lab, observe
 from rowq import migrate
 from rowq.doctor.sqlserver import ENGINE
@@ -77,7 +78,8 @@ def test_the_forms_of_a_benchmark_pass(path: Path) -> None:
 
 
 def test_what_the_benchmarks_ask_passes() -> None:
-    texts = [*observe.QUERIES, *lab.QUERIES]
+    scenes = [texts["sqlserver"] for texts in (scene._SESSIONS, scene._CUT)]
+    texts = [*observe.QUERIES, *lab.QUERIES, *scenes]
     asked = [gate.Script(text[:40], _VALUE.sub("0", text)) for text in texts]
     problems = gate.check(asked)
     assert not problems, "\n".join(map(str, problems))

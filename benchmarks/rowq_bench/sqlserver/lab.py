@@ -27,16 +27,12 @@ _SETTINGS = """
     order by c.name
 """
 _DATABASE = """
-    select concat(
-               N'recovery ', lower(d.recovery_model_desc),
-               N', delayed durability ', lower(d.delayed_durability_desc),
-               N', read_committed_snapshot ',
-               iif(d.is_read_committed_snapshot_on = 1, N'on', N'off'),
-               N', collation ', d.collation_name
-           )
+    select lower(d.recovery_model_desc), lower(d.delayed_durability_desc),
+           iif(d.is_read_committed_snapshot_on = 1, N'on', N'off'), d.collation_name
     from sys.databases d
     where d.name = db_name()
 """
+_DATABASE_WORDS = ("recovery", "delayed durability", "read_committed_snapshot", "collation")
 QUERIES = (_VERSION, _SETTINGS, _DATABASE)
 
 
@@ -58,15 +54,13 @@ class Lab(Closing):
         try:
             with SqlserverSession(url) as session:
                 ((version,),) = session.run(_VERSION)
-                ((database,),) = session.run(_DATABASE)
-                settings = {
-                    (name or b"").decode(): (value or b"").decode()
-                    for name, value in session.run(_SETTINGS)
-                }
+                (database,) = session.run(_DATABASE)
+                settings = session.run(_SETTINGS)
         finally:
             self.server.drop_database(url)
-        facts = {"version": (version or b"").decode(), "origin": "a given URL"}
-        return facts | settings | {"database:": (database or b"").decode()}
+        shown = [*settings, *zip(_DATABASE_WORDS, database, strict=True)]
+        facts = {"version": _text(version), "origin": "a given URL"}
+        return facts | {_text(name): _text(value) for name, value in shown}
 
     def prepare(self, system: Installed) -> None:
         """Do nothing: each run installs anew."""
@@ -99,3 +93,7 @@ def open_lab(url: str | None, _home: Path) -> Iterator[Lab]:
         if "genuine" not in server.capabilities:
             raise SystemExit(f"{server.how}: it lacks the counters that the figures come from")
         yield lab
+
+
+def _text(value: bytes | str | None) -> str:
+    return value.decode() if isinstance(value, bytes) else value or ""
