@@ -32,7 +32,7 @@ _LOCKS = """
            coalesce(sum(s.row_lock_wait_in_ms + s.page_lock_wait_in_ms), 0)
     from sys.dm_db_index_operational_stats(db_id(), null, null, null) s
 """
-_CPU = "select sum(s.total_cpu_usage_ms) from sys.dm_os_schedulers s"
+_CPU = "select sum(p.total_cpu_usage_ms) from sys.dm_resource_governor_resource_pools p"
 _LOCKED = """
     select count(*)
     from sys.dm_tran_locks l
