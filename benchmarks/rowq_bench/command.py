@@ -21,7 +21,7 @@ _SET = (
     "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
     "peers: beside other queues; profile: what each statement of a call costs"
 )
-_AT_A_URL = ("sqlserver",)
+_AT_A_URL = ("sqlserver", "oracle")
 """Engines that are measured where a URL is given: no private server of theirs can be had."""
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "benchmarks"
@@ -181,7 +181,7 @@ def _fault(asked: argparse.Namespace) -> str | None:
     if asked.set != "seeds":
         return f"--engine {asked.engine} runs the seeds' experiments only: add --set seeds"
     if not asked.url and not asked.report:
-        url = f"--url {asked.engine}://..."
+        url = f"--url {asked.engine}://... of an administrator"
         return f"--engine {asked.engine} needs a server of yours: {url}"
     return None
 

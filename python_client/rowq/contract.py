@@ -65,6 +65,10 @@ class Contract:
     errors: Mapping[str, ErrorEntry]
     promises: Mapping[str, str]
 
+    def routine(self, name: str) -> Routine:
+        """Return a routine, whether all engines have it or only some."""
+        return self.routines.get(name) or self.own[name]
+
     def of(self, engine: str) -> dict[str, Routine]:
         """Return every routine that an engine has, by name."""
         own = {name: one for name, one in self.own.items() if engine in one.engines}

@@ -23,6 +23,7 @@ begin;
 \ir internal/is_due.sql
 \ir internal/advance_floor.sql
 \ir internal/open_lanes.sql
+\ir internal/is_listened.sql
 \ir internal/refuse_queue.sql
 \ir internal/require_queue.sql
 \ir internal/require_part.sql
@@ -44,6 +45,7 @@ begin;
 \ir internal/finish.sql
 \ir internal/take.sql
 \ir internal/with_allowed.sql
+\ir internal/take_one.sql
 \ir internal/take_ready.sql
 \ir internal/promote.sql
 \ir internal/reap.sql
@@ -67,6 +69,8 @@ begin;
 \ir routines/enqueue_batch.sql
 \ir routines/dequeue_fast.sql
 \ir routines/dequeue_wait.sql
+\ir routines/listen.sql
+\ir routines/unlisten.sql
 \ir routines/peek.sql
 \ir routines/complete.sql
 \ir routines/retry_later.sql

@@ -1,7 +1,4 @@
-"""Servers for the tests of the seeds' experiments: a private one of each engine, on demand.
-
-Where there is no private one, the server at a given URL is used.
-"""
+"""Servers for the tests of the seeds' experiments, on demand: private ones, or at a given URL."""
 
 from __future__ import annotations
 
@@ -21,8 +18,14 @@ from rowq.demo.postgres_binaries import choose_binaries
 from tests.benchmarks.babelfish import open_given
 from tests.engines.base import Unavailable, url_variable
 from tests.engines.local_mariadb import find_programs
+from tests.engines.provide import required
+from tests.engines.sqlserver import SqlserverServer
 
-AT_A_URL = {"sqlserver"}
+AT_A_URL = {
+    "sqlserver": "sqlserver://user:password@host/master",
+    "oracle": "oracle://system:password@host:1521/service",
+}
+"""Engines of which no private server can be started, and what a URL looks like."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,27 +36,41 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(params=sorted(DIALECTS))
 def engine(request: pytest.FixtureRequest, labs: Callable[[str], Any]) -> str:
-    """Return the name of an engine whose server is here, with all that the test requires."""
+    """Return the name of an engine with a server: a private one, or one at a given URL."""
     name = str(request.param)
-    is_picky = request.node.get_closest_marker("genuine") is not None
+    if name in AT_A_URL:
+        need_url(name)
+        if name == "sqlserver":
+            _need_genuine(request.node, labs(name).server)
+        return name
     try:
-        _look_for(name)
-        server = labs(name).server if name in AT_A_URL else None
+        if name == "postgres":
+            choose_binaries(18)
+        else:
+            find_programs()
     except (LocalPostgresError, Unavailable) as error:
         pytest.skip(str(error))
-    if server and is_picky and "genuine" not in server.capabilities:
-        pytest.skip(f"{server.name} lacks: genuine")
     return name
 
 
-def _look_for(name: str) -> None:
-    """Raise LocalPostgresError or Unavailable where there is no server of an engine."""
-    if name == "postgres":
-        choose_binaries(18)
-    elif name == "mariadb":
-        find_programs()
-    elif not os.environ.get(url_variable(name)):
-        raise Unavailable(f"no server of {name}; give {url_variable(name)}")
+def need_url(name: str) -> None:
+    """Skip a test without the engine's URL, or fail where the engine is required."""
+    if not os.environ.get(url_variable(name)):
+        reason = f"no private {name}; give {url_variable(name)}={AT_A_URL[name]}"
+        (pytest.fail if name in required() else pytest.skip)(reason)
+
+
+def _need_genuine(node: Any, server: SqlserverServer) -> None:
+    """Skip a test marked `genuine` on a Babelfish."""
+    if node.get_closest_marker("genuine") and "genuine" not in server.capabilities:
+        pytest.skip(f"{server.name} lacks: genuine")
+
+
+@pytest.fixture
+def oracle_url() -> str:
+    """Return the URL of an administrator of an Oracle Database."""
+    need_url("oracle")
+    return os.environ[url_variable("oracle")]
 
 
 @pytest.fixture(scope="session")
@@ -63,10 +80,11 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], A
 
     def lab(name: str) -> Any:
         if name not in opened:
+            url = os.environ.get(url_variable(name)) if name in AT_A_URL else None
             context = (
                 open_given(os.environ[url_variable(name)])
-                if name in AT_A_URL
-                else seeds_engine(name).open_lab(None, tmp_path_factory.mktemp(name) / "server")
+                if name == "sqlserver"
+                else seeds_engine(name).open_lab(url, tmp_path_factory.mktemp(name) / "server")
             )
             opened[name] = context, context.__enter__()
         return opened[name][1]

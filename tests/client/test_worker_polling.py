@@ -1,5 +1,6 @@
 """Which idle thread of a worker asks the database, and what wakes the others."""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -104,6 +105,16 @@ def test_a_word_that_comes_while_one_asks_makes_it_ask_again_at_once() -> None:
     assert answers == [True, True]
 
 
+def test_a_word_that_comes_while_nobody_is_idle_is_for_the_next_that_is() -> None:
+    shared = Polling(HOUR, HOUR)
+    shared.hurry()
+    turn = Turn(shared)
+    thread = threading.Thread(target=turn.wait, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
 def test_one_that_has_no_answer_for_long_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polling, "_STUCK_SECONDS", 0.2)
     with idle(Polling(0.001, 0.001), 3) as threads:
@@ -201,10 +212,11 @@ def test_a_burst_is_worked_on_by_every_thread(
     database_url: str, queue: rowq.Queue, queue_name: str, batch_size: int
 ) -> None:
     together = threading.Barrier(5)
+    calls = itertools.count()
     seen: list[int] = []
 
     def handler(messages: list[rowq.Message]) -> None:
-        if len(seen) < 5 * batch_size:
+        if next(calls) < 5:
             together.wait(60)
         seen.extend(message.data for message in messages)
 
@@ -333,3 +345,8 @@ def test_a_queue_that_is_resumed_is_worked_on_again(
         assert worker.stats.processed == 0
         queue.resume_queue(queue_name)
         wait_until(lambda: worker.stats.processed == 1, "the message is handled")
+
+
+def test_only_postgres_lets_a_worker_listen() -> None:
+    with pytest.raises(rowq.InvalidArgument, match="listen is for PostgreSQL"):
+        rowq.Worker("mariadb://user@host", "orders", print, listen=True)

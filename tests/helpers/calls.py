@@ -26,7 +26,7 @@ class Row(SimpleNamespace):
 
 def call(connection: Connection, routine: str, **arguments: Any) -> list[Row]:
     """Call a routine and return its rows; columns and outcomes must be the contract's."""
-    entry = load_contract().routines[routine]
+    entry = load_contract().routine(routine)
     unknown = arguments.keys() - {parameter.name for parameter in entry.parameters}
     assert not unknown, f"{routine} has no parameter {unknown}"
     columns, rows = dialect_of(connection).call(connection, entry, arguments)
@@ -50,7 +50,7 @@ def refused(connection: Connection, number: str, routine: str, **arguments: Any)
     The number must be one that the contract gives for the routine.
     """
     contract = load_contract()
-    entry = contract.routines[routine]
+    entry = contract.routine(routine)
     assert number in entry.errors, f"{routine} does not declare {number}"
     dialect = dialect_of(connection)
     for parameter in entry.parameters:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.static.sources import ROOT, SQL, code_of, label, sql_files
+from tests.static.sources import SQL, code_of, label, sql_files
 
 FOLDER = SQL / "mysql"
 CODE = list(sql_files("mysql", "internal", "routines"))
@@ -17,7 +17,6 @@ OVERLAYS = 0
 """Files that differ between MariaDB and MySQL; each says why in its header."""
 
 LONGEST_NAME = 64
-PITFALLS = 18
 
 
 def code(path: Path) -> str:
@@ -108,14 +107,3 @@ def test_what_is_hot_has_no_second_index_to_be_locked_in_another_order(path: Pat
     # An auto_increment column must have a key; nothing reads or changes these two.
     allowed = {"claim": [("claim_id_ix", "claim_id")], "finished": [("finish_id_ix", "finish_id")]}
     assert others == allowed.get(path.stem, [])
-
-
-def test_every_test_that_the_table_of_pitfalls_names_exists() -> None:
-    tests = ROOT / "tests"
-    page = (tests / "engine_only" / "mysql" / "README.md").read_text(encoding="utf-8")
-    named = re.findall(r"`([a-z_/]+\.py)(?:::(\w+))?`", page)
-    assert len(re.findall(r"^\| \d+ \|", page, re.MULTILINE)) == PITFALLS
-    assert len(named) > PITFALLS
-    for path, name in named:
-        assert not name or f"\ndef {name}(" in (tests / path).read_text(encoding="utf-8"), name
-        assert (tests / path).exists(), path

@@ -19,8 +19,6 @@ from tests.static.required import need
 from tests.static.sources import ROOT
 from tests.static.test_plsql import REQUIRED
 
-PITFALLS = 16
-PAGE = ROOT / "tests" / "engine_only" / "oracle" / "README.md"
 MODULES = sorted(
     [
         *(ROOT / "tests" / "engine_only" / "oracle").glob("*.py"),
@@ -88,13 +86,3 @@ def test_there_is_something_to_read() -> None:
 def test_every_statement_of_the_tests_is_accepted_by_the_grammar() -> None:
     need(tools.missing(), REQUIRED)
     assert not gate.check(statements())
-
-
-def test_every_test_that_the_table_of_pitfalls_names_exists() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    named = re.findall(r"`([a-z_/]+\.py)(?:::(\w+))?`", page)
-    assert len(re.findall(r"^\| \d+ \|", page, re.MULTILINE)) == PITFALLS
-    assert len(named) > PITFALLS
-    for path, name in named:
-        text = (ROOT / "tests" / path).read_text(encoding="utf-8")
-        assert not name or f"\ndef {name}(" in text, name

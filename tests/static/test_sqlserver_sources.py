@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.static.sources import ROOT, code_of, label, sql_files
+from tests.static.sources import code_of, label, sql_files
 
 CODE = list(sql_files("sqlserver", "internal", "routines"))
 ROUTINES = list(sql_files("sqlserver", "routines"))
@@ -18,7 +18,6 @@ TABLES = [
 HOT = {"ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "part"}
 BY_KEY = HOT | {"message", "dead"}
 """What routines of all kinds meet at: one index each, in whose order all of them go."""
-PITFALLS = 18
 
 each_file = pytest.mark.parametrize("path", CODE, ids=label)
 each_table = pytest.mark.parametrize("path", TABLES, ids=label)
@@ -167,14 +166,3 @@ def test_a_duplicate_is_only_ignored_by_a_clustered_key(path: Path) -> None:
         assert text.rindex(" clustered (", 0, option.start()) > text.rfind(
             "nonclustered", 0, option.start()
         )
-
-
-def test_every_test_that_the_table_of_pitfalls_names_exists() -> None:
-    tests = ROOT / "tests"
-    page = (tests / "engine_only" / "sqlserver" / "README.md").read_text(encoding="utf-8")
-    named = re.findall(r"`([a-z_/]+\.py)(?:::(\w+))?`", page)
-    assert len(re.findall(r"^\| \d+ \|", page, re.MULTILINE)) == PITFALLS
-    assert len(named) > PITFALLS
-    for path, name in named:
-        assert (tests / path).exists(), path
-        assert not name or f"\ndef {name}(" in (tests / path).read_text(encoding="utf-8"), name

@@ -19,8 +19,10 @@ class Peer:
     program: the command line to which the role is added, started in the root of the checkout.
     settings: in words, every choice made for this client that its manual leaves open.
     cannot: the reason why it cannot run scenarios that need "batch" (several messages a fetch),
-        "workers" (several at a time on one queue), "delay" or "rate"; missing if it can.
+        "workers" (several at a time on one queue), "delay" or "rate", or a kind of scenario;
+        missing if it can.
     keeper: whether it has the role keep. floor: whether it is a bare statement, no queue.
+    own: whether it is rowq in another setting, and no other queue.
     """
 
     name: str
@@ -31,3 +33,4 @@ class Peer:
     cannot: Mapping[str, str] = field(default_factory=dict)
     keeper: bool = False
     floor: bool = False
+    own: bool = False

@@ -52,7 +52,7 @@ def _bars(axes: Axes, results: PeerResults, name: str, key: str) -> None:
         if found is None:
             continue
         reach = [[found.median - found.least], [found.greatest - found.median]]
-        color = _COLORS.get(system, _OTHERS)
+        color = _COLORS.get(OWN if system in results.variants else system, _OTHERS)
         axes.bar([system], [found.median], yerr=reach, color=color, capsize=2)
     axes.set_yscale("log")
     axes.tick_params(axis="x", labelsize=7, rotation=60)

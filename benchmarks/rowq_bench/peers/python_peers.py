@@ -48,6 +48,15 @@ PYTHON_PEERS = [
         settings="Worker with a thread for each worker; everything else as it comes",
     ),
     Peer(
+        name="rowq_listen",
+        origin="this checkout",
+        find=_of_package("rowq"),
+        program=_program("rowq_listen"),
+        settings="the same with listen=True",
+        cannot={"drain": "as rowq: it listens only while a worker is idle"},
+        own=True,
+    ),
+    Peer(
         name="bare",
         origin="psycopg; insert or COPY in, `delete ... returning` out: no queue",
         find=_of_package("psycopg"),

@@ -107,6 +107,7 @@ def _beaten(results: PeerResults) -> Iterator[str]:
             results.scenarios[name]["title"],
             measure.words,
             spread_text(found[0].own),
+            *(spread_text(results.figure(name, one, measure.key)) for one in results.variants),
             "; ".join(
                 f"{one.system} {spread_text(one.other)}: {_times(one.ratio.median)}"
                 for one in found
@@ -124,7 +125,7 @@ def _beaten(results: PeerResults) -> Iterator[str]:
         "By more than two per cent, in the median of the rounds; behind the colon rowq's figure"
         " divided by theirs."
     )
-    yield table(["scenario", "figure", "rowq", "better"], rows)
+    yield table(["scenario", "figure", "rowq", *results.variants, "better"], rows)
 
 
 def _ratios(results: PeerResults) -> Iterator[str]:

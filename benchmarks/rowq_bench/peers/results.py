@@ -66,7 +66,9 @@ class PeerResults:
         self.data = data
         self.scenarios: dict[str, dict[str, Any]] = {s["name"]: s for s in data["scenarios"]}
         self.systems = [s["name"] for s in data["systems"] if "absent" not in s]
-        self.queues = [name for name in self.systems if name not in {OWN, FLOOR}]
+        self.variants = [s["name"] for s in data["systems"] if s.get("own") and "absent" not in s]
+        others = {OWN, FLOOR, *self.variants}
+        self.queues = [name for name in self.systems if name not in others]
 
     def rounds(self, scenario: str, system: str) -> dict[int, dict[str, Any]]:
         """Return a system's figures by the round."""

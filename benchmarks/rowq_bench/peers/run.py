@@ -116,7 +116,7 @@ def _prepare(lab: Lab, peer: Peer, found: list[dict[str, Any]]) -> bool:
         print(f"{peer.name} is absent: {error}", flush=True)
         found.append(system | {"version": "", "absent": str(error).splitlines()[-1]})
         return False
-    found.append(system | {"version": version, "floor": peer.floor})
+    found.append(system | {"version": version, "floor": peer.floor, "own": peer.own})
     return True
 
 
@@ -128,7 +128,8 @@ def _run_all(
             peer = present[name]
             where = {"scenario": scenario.name, "round": turn + 1, "system": name}
             began = time.monotonic()
-            why = [peer.cannot[need] for need in scenario.needs if need in peer.cannot]
+            needs = [*scenario.needs, scenario.kind]
+            why = [peer.cannot[need] for need in needs if need in peer.cannot]
             if why:
                 yield where | {"reason": why[0]}
                 continue

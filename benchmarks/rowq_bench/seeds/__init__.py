@@ -4,7 +4,7 @@ Each document ("seed") has a package here, `seed_000` to `seed_004`:
 
     seed_000/__init__.py       SEED, a `base.Seed`: title, forms, kinds, columns, bars, targets
     seed_000/scenarios.toml    the numbers, in the words of ../../scenarios.toml, besides
-                                   engines      where it runs; both where nothing is said
+                                   engines      where it runs; everywhere if nothing is said
                                    producers    sessions that only add messages, besides `sessions`
                                    body_bytes   greatest length of a body; uniform from 1
     seed_000/<engine>/<form>.sql    a form of queue, written by ourselves after the document
@@ -18,8 +18,9 @@ over all seeds, `rowq` is the same everywhere. A form that is more than statemen
 The .sql file has sections, each headed by a line `-- name: <section>`:
 
     install         the whole schema as one script, in the schema `seed` on PostgreSQL and in the
-                    database `rowq_bench` on MariaDB, which are there already, and empty; in the
-                    schema `dbo` of a fresh database on SQL Server, batches ending with `go`
+                    database `rowq_bench` on MariaDB, which are there already, and empty; on SQL
+                    Server in the schema `dbo` of a fresh database, in batches that end with `go`;
+                    on Oracle in the account's own schema, in units that end with a line of `/`
     enqueue         :body
     fill            :messages, a JSON array of {"body": ...}
     dequeue         :batch; columns: message id, body, and a claim if the form has one
@@ -31,10 +32,11 @@ The .sql file has sections, each headed by a line `-- name: <section>`:
     maintain        housekeeping, called once a second
 
 `session.Session` runs them: `run(statement, **values)` returns rows of bytes, prepared on
-PostgreSQL and SQL Server, as text by libmariadb on MariaDB; `script(text)` runs a whole script. A
-deadlock, a lock timeout or a lost race of a strict isolation is a `session.RetryError`; the client
-counts it as `deadlocks` and tries again. The client keeps the ids of all messages it completed in
-`handled`.
+PostgreSQL and SQL Server, as text by libmariadb on MariaDB, by python-oracledb on Oracle, where
+`:rows` stands for a cursor that a block hands back and `:returned` for a number; `script(text)`
+runs a whole script. A deadlock, a lock timeout or a lost race of a strict isolation is a
+`session.RetryError`; the client counts it as `deadlocks` and tries again. The client keeps the ids
+of all messages it completed in `handled`.
 
 A *kind* is a function `(dialect, url, form, scenario) -> figures`, run once for each form and
 round in a fresh database; the runner turns the order of the forms with the round. `dialect`

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.rowq_bench.mariadb.engine import MARIADB
+from benchmarks.rowq_bench.oracle import lab as oracle
 from benchmarks.rowq_bench.runner import POSTGRES, Engine
 from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
 from benchmarks.rowq_bench.seeds import seed_000, seed_001, seed_002, seed_003, seed_004
@@ -24,6 +25,7 @@ _LABS = {
     "postgres": POSTGRES.open_lab,
     "mariadb": MARIADB.open_lab,
     "sqlserver": sqlserver.open_lab,
+    "oracle": oracle.open_lab,
 }
 # What a letter takes, where it is more than a byte: bodies have as many bytes on every engine.
 _LETTER_BYTES = {"sqlserver": 2}

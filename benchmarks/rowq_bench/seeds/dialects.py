@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.rowq_bench.mariadb.client import BARE
+from benchmarks.rowq_bench.oracle.observe import OracleObserver
+from benchmarks.rowq_bench.oracle.session import IMPATIENT, OracleSession
 from benchmarks.rowq_bench.seeds.observe import MariadbObserver, Observer, PostgresObserver
 from benchmarks.rowq_bench.seeds.session import MariadbSession, OpenSession, PostgresSession
 from benchmarks.rowq_bench.sqlserver.observe import SqlserverObserver
@@ -49,4 +51,5 @@ DIALECTS = {
         "",
         "set lock_timeout 1000",
     ),
+    "oracle": Dialect("oracle", OracleSession, OracleObserver, "", IMPATIENT),
 }

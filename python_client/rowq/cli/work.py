@@ -56,6 +56,10 @@ def work(
             "--transactional", help="FUNCTION(message, connection) shares complete's transaction."
         ),
     ] = False,
+    listen: Annotated[
+        bool,
+        typer.Option("--listen", help="Be told of new messages while idle; PostgreSQL only."),
+    ] = False,
     drain: Annotated[bool, typer.Option("--drain", help="End when nothing is left.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -82,6 +86,7 @@ def work(
         threads=1 if in_processes else workers,
         processes=workers if in_processes else 0,
         transactional=transactional,
+        listen=listen,
         drain=drain,
         worker_name=worker_name,
     )

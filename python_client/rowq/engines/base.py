@@ -1,7 +1,7 @@
 """What a database engine has to provide; one module in this package per engine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NoReturn
 
@@ -88,6 +88,42 @@ class Engine(ABC):
     @abstractmethod
     def is_passing(self, error: Exception) -> bool:
         """Whether the same call may succeed in a moment: lost connection, deadlock, full disk..."""
+
+
+class Ear(ABC):
+    """What an open connection is told of new messages, between the calls made on it."""
+
+    @abstractmethod
+    def hear(self, seconds: float) -> list[str]:
+        """Return the names of queues told so far, waiting so long for the first.
+
+        Raises the driver's errors.
+        """
+
+    @abstractmethod
+    def is_deaf(self, other: Any, seconds: float) -> bool:
+        """Whether what another connection tells does not come within so many seconds."""
+
+
+class ListeningEngine(Engine):
+    """An engine with the routines listen and unlisten, which can tell a connection of messages."""
+
+    @abstractmethod
+    def ear(self, connection: Any) -> Ear:
+        """Return what hears for a connection; made before `listen` is called."""
+
+
+class PipeliningEngine(Engine):
+    """An engine that makes several calls in one transaction and one round trip."""
+
+    @abstractmethod
+    def call_all(
+        self, connection: Any, calls: Sequence[tuple[str, Mapping[str, Any]]]
+    ) -> list[list[Row]]:
+        """Call routines on a connection in autocommit, all of them or, on an error, none.
+
+        Raises what `call` does.
+        """
 
 
 class SynchronousEngine(Engine):

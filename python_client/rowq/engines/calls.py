@@ -19,13 +19,13 @@ Readers = tuple[tuple[int, Reader], ...]
 
 def inputs_of(routine: str) -> tuple[tuple[str, str], ...]:
     """Return name and contract type of each parameter of a routine, in order."""
-    entry = load_contract().routines[routine]
+    entry = load_contract().routine(routine)
     return tuple((one.name, one.type) for one in entry.parameters if one.direction == "in")
 
 
 def readers_of(routine: str, by_type: Mapping[str, Reader]) -> Readers:
     """Return the readers of a routine's columns; a type that has none comes as it should."""
-    columns = load_contract().routines[routine].columns
+    columns = load_contract().routine(routine).columns
     return tuple(
         (place, by_type[one.type]) for place, one in enumerate(columns) if one.type in by_type
     )

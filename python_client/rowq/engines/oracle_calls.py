@@ -64,7 +64,7 @@ class Call:
 @cache
 def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract."""
-    columns = load_contract().routines[routine].columns
+    columns = load_contract().routine(routine).columns
     return Call(
         routine,
         inputs_of(routine),

@@ -7,7 +7,9 @@ text of unknown type: so psycopg prepares one statement per routine, whatever is
 # ruff: noqa: D102 - the methods are described in base.py
 
 import re
-from collections.abc import Mapping
+import time
+import uuid
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +19,7 @@ from typing import Any
 
 from rowq.arguments import check_argument
 from rowq.contract import load_contract
-from rowq.engines.base import Engine, Row
+from rowq.engines.base import Ear, ListeningEngine, PipeliningEngine, Row
 from rowq.engines.calls import inputs_of
 from rowq.engines.sockets import (
     IDLE_SECONDS,
@@ -72,7 +74,35 @@ class _Call:
         return tuple(values)
 
 
-class PostgresEngine(Engine):
+class PostgresEar(Ear):
+    """Hears the notifications of a connection."""
+
+    def __init__(self, connection: Any) -> None:
+        """Begin to keep what comes with the answers to calls, too."""
+        self._connection = connection
+        self._heard: list[str] = []
+        connection.add_notify_handler(lambda notify: self._heard.append(notify.payload))
+
+    def hear(self, seconds: float) -> list[str]:
+        if not self._heard and has_input(self._connection.fileno(), seconds):
+            self._connection.pgconn.consume_input()
+        while notify := self._connection.pgconn.notifies():
+            self._heard.append(notify.extra.decode(errors="replace"))
+        heard, self._heard = self._heard, []
+        return heard
+
+    def is_deaf(self, other: Any, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        token = uuid.uuid4().hex
+        self._connection.execute("listen rowq")
+        other.execute("select pg_notify('rowq', %s)", [token])
+        while (left := until - time.monotonic()) > 0:
+            if token in self.hear(left):
+                return False
+        return True
+
+
+class PostgresEngine(ListeningEngine, PipeliningEngine):
     """PostgreSQL 15 and newer."""
 
     name = "postgres"
@@ -108,6 +138,25 @@ class PostgresEngine(Engine):
                 raise refusal from error
             raise
 
+    def call_all(
+        self, connection: Any, calls: Sequence[tuple[str, Mapping[str, Any]]]
+    ) -> list[list[Row]]:
+        psycopg = _driver()
+        made = [(_call_of(routine), arguments) for routine, arguments in calls]
+        sent = [(call, call.values(arguments)) for call, arguments in made]
+        cursors = []
+        try:
+            with connection.pipeline():
+                for call, values in sent:
+                    cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row)
+                    cursors.append(cursor.execute(call.text, values, binary=True))
+            rows = [cursor.fetchall() for cursor in cursors]
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            if refusal := self.refusal(error):
+                raise refusal from error
+            raise
+        return [call.rows(one) for (call, _), one in zip(sent, rows, strict=True)]
+
     async def call_async(
         self, connection: Any, routine: str, arguments: Mapping[str, Any]
     ) -> list[Row]:
@@ -124,6 +173,9 @@ class PostgresEngine(Engine):
             if refusal := self.refusal(error):
                 raise refusal from error
             raise
+
+    def ear(self, connection: Any) -> Ear:
+        return PostgresEar(connection)
 
     def close(self, connection: Any) -> None:
         connection.close()
@@ -216,7 +268,7 @@ def _split_prepare_threshold(url: str) -> tuple[str, dict[str, int | None]]:
 @cache
 def _call_of(routine: str) -> _Call:
     contract = load_contract()
-    entry = contract.routines[routine]
+    entry = contract.routine(routine)
     parameters = inputs_of(routine)
     given = ", ".join(
         f"p_{name} => %s::{contract.types[kind]['postgres']}" for name, kind in parameters

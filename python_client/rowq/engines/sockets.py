@@ -14,13 +14,13 @@ SILENT_SECONDS = IDLE_SECONDS + INTERVAL_SECONDS * PROBES
 """After so long a connection is ended whose other side acknowledges nothing."""
 
 
-def has_input(descriptor: int) -> bool:
-    """Return whether something can be read at once: a word of the other side, or its end."""
+def has_input(descriptor: int, seconds: float = 0.0) -> bool:
+    """Return whether something can be read within so many seconds, the other side's end too."""
     if not hasattr(select, "poll"):
-        return bool(select.select([descriptor], [], [], 0)[0])
+        return bool(select.select([descriptor], [], [], seconds)[0])
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
+    return bool(poll.poll(seconds * 1000))
 
 
 def end_when_silent(descriptor: int) -> None:

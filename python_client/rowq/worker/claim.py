@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 
@@ -13,7 +13,7 @@ from rowq.worker.context import Context
 from rowq.worker.handlers import Verdict
 from rowq.worker.log import log
 from rowq.worker.stats import WorkerStats
-from rowq.worker.verdicts import apply_verdicts, count
+from rowq.worker.verdicts import Told, apply_verdicts, count
 
 _FLUSH_SECONDS = 0.5
 # So much of a lease is relied upon: two clocks do not run alike, and what is decided takes time.
@@ -107,6 +107,17 @@ class LiveClaim:
             self.settled(verdicts, told)
             if told.stale and self._open:
                 self.extend(queue)
+
+    def complete_all(self, complete: Callable[[list[int]], Sequence[Told]]) -> bool:
+        """Let `complete` hand in every message, if all are done; return whether it was so."""
+        with self.lock:
+            verdicts = self._verdicts
+            is_all = self._open == verdicts.keys() and not any(verdicts.values())
+            if self.lost or not verdicts or not is_all:
+                return False
+            self._verdicts, self._flush_at = {}, float("inf")
+            self.settled(verdicts, count(complete(list(verdicts))))
+            return True
 
     def settled(self, verdicts: Mapping[int, Verdict], told: WorkerStats) -> None:
         """Note that `verdicts` were handed in with the outcomes `told`."""

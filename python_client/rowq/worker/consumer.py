@@ -3,6 +3,8 @@
 import time
 from contextlib import ExitStack
 
+from rowq.engines.base import PipeliningEngine
+from rowq.messages import Outcome
 from rowq.queue import Queue
 from rowq.worker.claim import LiveClaim
 from rowq.worker.context import Context
@@ -11,6 +13,7 @@ from rowq.worker.keeper import Keeper
 from rowq.worker.log import log
 from rowq.worker.plain import PlainWork
 from rowq.worker.polling import Turn
+from rowq.worker.taking import Taking
 from rowq.worker.transactional import TransactionalWork
 
 # A claim that was still uncommitted during one round's maintain is seen after the next round's.
@@ -36,13 +39,16 @@ class Consumer:
         """Work until stopped or, with drain, until nothing is left."""
         with ExitStack() as stack:
             stack.callback(self._turn.pass_on)
-            session = self._context.session(on_loss=self._turn.pass_on)
-            session.open()
-            self._queue = stack.enter_context(Queue(session))
+            self._session = self._context.session(on_loss=self._turn.pass_on)
+            self._session.open()
+            self._queue = stack.enter_context(Queue(self._session))
             work = self._work(stack)
-            while claim := self._next():
+            claim = self._next()
+            while claim:
                 with self._keeper.watching(claim):
                     work.do(claim)
+                    asked, following = self._exchange(claim)
+                claim = following or (self._poll() if asked else self._next())
 
     def _next(self) -> LiveClaim | None:
         """Return the next claim, as soon as there is one; None when stopped or drained."""
@@ -50,15 +56,18 @@ class Consumer:
             return None
         if not (claim := self._take()):
             return self._poll()
-        if len(claim.messages) == self._context.settings.batch_size:
+        if self._is_full(claim):
             self._context.polling.hurry()
         return claim
+
+    def _is_full(self, claim: LiveClaim) -> bool:
+        return len(claim.messages) == self._context.settings.batch_size
 
     def _poll(self) -> LiveClaim | None:
         empty_rounds = 0
         while self._turn.wait():
             if claim := self._take():
-                self._turn.pass_on()
+                self._turn.pass_on(hurry=self._is_full(claim))
                 return claim
             if self._context.settings.drain:
                 empty_rounds = empty_rounds + 1 if self._is_drained() else 0
@@ -74,18 +83,50 @@ class Consumer:
         return TransactionalWork(self._context, self._handler, self._queue, session)
 
     def _take(self) -> LiveClaim | None:
-        settings = self._context.settings
-        lease_seconds = settings.lease_seconds or self._setting()
-        asked_at = time.monotonic()
-        messages = self._context.persist(
-            lambda: self._queue.dequeue_fast(
-                settings.queue_name,
-                settings.batch_size,
-                worker_name=self._worker_name,
-                lease_seconds=lease_seconds,
-            )
+        taking = self._taking()
+        return taking.claim(
+            self._context.persist(lambda: self._session.call("dequeue_fast", taking.arguments))
         )
-        return LiveClaim(self._context, messages, asked_at, lease_seconds) if messages else None
+
+    def _taking(self) -> Taking:
+        lease_seconds = self._context.settings.lease_seconds or self._setting()
+        return Taking(self._context, self._worker_name, lease_seconds)
+
+    def _exchange(self, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
+        """Hand in what is left of a claim; where that completes all of it, take another with it.
+
+        Return whether another was asked for, and that.
+        """
+        engine = self._context.engine
+        asked: list[LiveClaim | None] = []
+        if isinstance(engine, PipeliningEngine) and not self._context.stopping.is_set():
+            claim.complete_all(lambda ids: self._complete_and_take(engine, claim, ids, asked))
+        claim.flush(self._queue)
+        claim.release_rest(self._queue)
+        return bool(asked), asked[0] if asked else None
+
+    def _complete_and_take(
+        self,
+        engine: PipeliningEngine,
+        claim: LiveClaim,
+        ids: list[int],
+        asked: list[LiveClaim | None],
+    ) -> list[Outcome]:
+        """Complete messages, and put the claim that was taken with them, or None, into `asked`."""
+        name = self._context.settings.queue_name
+        complete = {"queue_name": name, "claim_id": claim.claim_id, "message_ids": ids}
+        taking = self._taking()
+        try:
+            rows, taken = engine.call_all(
+                self._session.connection(),
+                [("complete", complete), ("dequeue_fast", taking.arguments)],
+            )
+        except Exception as error:
+            # Neither has happened, or nobody knows: completing must not suffer from taking.
+            log.debug("claim %d is completed by itself: %s", claim.claim_id, error)
+            return self._context.persist(lambda: self._queue.complete(name, claim.claim_id, ids))
+        asked.append(taking.claim(taken))
+        return [Outcome(*row) for row in rows]
 
     def _setting(self) -> int:
         """Return the length of the queue's own leases, as of the last minute."""

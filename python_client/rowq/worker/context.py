@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from rowq.backoff import Backoff
 from rowq.engines import engine_for_url
-from rowq.errors import ConnectionLost, RowqError
+from rowq.engines.base import Engine, ListeningEngine
+from rowq.errors import ConnectionLost, InvalidArgument, RowqError
 from rowq.session import OwnedSession
 from rowq.worker.log import log
 from rowq.worker.polling import Polling
@@ -27,6 +28,7 @@ class Context:
         """Nothing is opened yet."""
         self.settings = settings
         self.engine = engine_for_url(settings.url)
+        self.listening_engine = _listening(self.engine) if settings.listen else None
         self.counter = Counter()
         self.polling = Polling(settings.idle_min_seconds, settings.idle_max_seconds)
         self.stopping = threading.Event()
@@ -84,3 +86,9 @@ class Context:
         if isinstance(error, ConnectionLost):
             return False
         return (isinstance(error, RowqError) and error.retryable) or self.engine.is_passing(error)
+
+
+def _listening(engine: Engine) -> ListeningEngine:
+    if not isinstance(engine, ListeningEngine):
+        raise InvalidArgument("listen is for PostgreSQL: other engines' workers only poll")
+    return engine

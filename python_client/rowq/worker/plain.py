@@ -17,13 +17,14 @@ class PlainWork:
         self._queue = queue
 
     def do(self, claim: LiveClaim) -> None:
-        """Handle the claim's messages until done, told to stop, or the claim is lost."""
+        """Handle the claim's messages until done, told to stop, or the claim is lost.
+
+        What was decided last, and what was not decided about, is left to the caller.
+        """
         if self._context.settings.per == "batch":
             self._do_batch(claim)
         else:
             self._do_messages(claim)
-        claim.flush(self._queue)
-        claim.release_rest(self._queue)
 
     def _do_batch(self, claim: LiveClaim) -> None:
         if not self._context.stopping.is_set():

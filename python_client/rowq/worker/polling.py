@@ -28,15 +28,22 @@ class Polling:
         self._pauses = Backoff(first_seconds, longest_seconds)
         self._poller: Turn | None = None
         self._waiting = 0
+        self._was_idle = False
         self._at_once = False
         self._ended = False
 
     def hurry(self) -> None:
-        """Let the one that polls ask now: there is likely to be more."""
+        """Let the one that polls, or the next that will, ask now: there is likely to be more."""
         with self._due:
             self._pauses.reset()
-            self._at_once = self._at_once or self._poller is not None
+            self._at_once = True
             self._due.notify()
+
+    def was_idle(self) -> bool:
+        """Return whether any thread was idle since this was last asked."""
+        with self._free:
+            was_idle, self._was_idle = self._was_idle, False
+            return was_idle or self._poller is not None or self._waiting > 0
 
     def end(self) -> None:
         """Wake every idle thread for good."""
@@ -45,18 +52,19 @@ class Polling:
             self._due.notify_all()
             self._free.notify_all()
 
-    def _pass_on(self, turn: "Turn") -> None:
+    def _pass_on(self, turn: "Turn", hurry: bool) -> None:
         with self._free:
             if self._poller is not turn:
                 return
             self._poller = None
             self._pauses.reset()
-            self._at_once = self._waiting > 0
+            self._at_once = self._at_once or (hurry and self._waiting > 0)
             self._free.notify()
 
     def _wait(self, turn: "Turn") -> bool:
         with self._free:
             turn.asked_at = None
+            self._was_idle = True
             while not self._ended and self._poller is not turn:
                 self._take_over(turn)
             if not (self._ended or self._at_once):
@@ -89,9 +97,12 @@ class Turn:
         """Be idle until it is this thread's turn to ask; return False at the end of all polling."""
         return self._polling._wait(self)
 
-    def pass_on(self) -> None:
-        """Stop polling, and wake the next idle thread to ask at once; else nothing."""
-        self._polling._pass_on(self)
+    def pass_on(self, *, hurry: bool = True) -> None:
+        """Stop polling, if this thread does, and wake the next idle one.
+
+        hurry: it is to ask at once, there is likely to be more; else after the first pause.
+        """
+        self._polling._pass_on(self, hurry)
 
     def patience(self) -> float:
         """Return for how many seconds more the others leave the polling to this one."""

@@ -30,6 +30,7 @@ class Settings:
     worker_name: str | None
     idle_min_seconds: float
     idle_max_seconds: float
+    listen: bool
     maintain_seconds: float
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from rowq.worker.context import Context
 from rowq.worker.handlers import find_handler
 from rowq.worker.housekeeper import Housekeeper
 from rowq.worker.keeper import Keeper
+from rowq.worker.listener import Listener
 from rowq.worker.signals import StopSignals
 from rowq.worker.stats import WorkerStats
 
@@ -33,6 +34,9 @@ class Team:
         """Work until every consumer has ended; raises WorkerFailed when one had to give up."""
         consumers = [self._start("consumer", one.run) for one in self._consumers]
         others = [self._start("keeper", self._keeper.run)]
+        if self._context.listening_engine:
+            listener = Listener(self._context, self._context.listening_engine)
+            others.append(self._start("listener", listener.run))
         if self._context.settings.maintain_seconds > 0:
             others.append(self._start("housekeeper", self._housekeeper.run))
         try:

@@ -46,6 +46,7 @@ class Worker:
         worker_name: str | None = None,
         idle_min_seconds: float = 0.05,
         idle_max_seconds: float = 0.25,
+        listen: bool = False,
         maintain_seconds: float = 1.0,
         on_progress: OnProgress | None = None,
     ) -> None:
@@ -64,6 +65,9 @@ class Worker:
                             this pause, the others wait for it
         idle_max_seconds    the pause doubles up to this: for so long at most, and a query, does a
                             message wait for an idle worker
+        listen              be told of new messages while idle: milliseconds instead of that pause,
+                            for one more connection and a notification with each producer's commit;
+                            PostgreSQL only, not through a pooler in transaction mode
         maintain_seconds    how often housekeeping is called; 0: never
         on_progress         called several times a second with the WorkerStats so far
 
@@ -84,6 +88,7 @@ class Worker:
             worker_name=worker_name,
             idle_min_seconds=idle_min_seconds,
             idle_max_seconds=idle_max_seconds,
+            listen=listen,
             maintain_seconds=maintain_seconds,
         )
         self._context = Context(settings)

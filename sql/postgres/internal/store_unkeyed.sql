@@ -57,6 +57,9 @@ begin
     end if;
     if v_lanes is not null then
         perform rowq.internal_open_lanes(p_part_id, v_lanes);
+        if rowq.internal_is_listened(p_part_id) then
+            perform pg_notify('rowq', p_queue_name);
+        end if;
     end if;
     return v_message_ids;
 end;

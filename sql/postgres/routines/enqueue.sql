@@ -115,6 +115,9 @@ begin
         end if;
         insert into rowq.ready (part_id, lane, seq, message_id)
         values (v_part_id, v_lane, v_message_id, v_message_id);
+        if rowq.internal_is_listened(v_part_id) then
+            perform pg_notify('rowq', p_queue_name);
+        end if;
     end if;
 
     message_id := v_message_id;

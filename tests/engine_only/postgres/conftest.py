@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import psycopg
 import pytest
 
+from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
 from rowq.migrate import migrate
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import call
@@ -44,3 +47,34 @@ def q(lone: Connection) -> str:
     """Return the name of a queue in that database."""
     call(lone, "create_queue", queue_name="q")
     return "q"
+
+
+@pytest.fixture(scope="session")
+def notifying_url(server: Server) -> Iterator[str]:
+    """Return a database with rowq on a server of that version that prepares no transactions.
+
+    Those of the other tests may prepare them, and therefore notify nobody.
+    """
+    with tempfile.TemporaryDirectory(prefix="rowq-test-") as room:
+        major = int(server.name.removeprefix("postgres"))
+        local = LocalPostgres(Path(room), major, {"fsync": "off"})
+        try:
+            local.__enter__()
+        except LocalPostgresError as error:
+            pytest.skip(f"a private server of that version: {error}")
+        try:
+            migrate(local.url)
+            yield local.url
+        finally:
+            local.__exit__(None, None, None)
+
+
+@pytest.fixture
+def open_notifying(notifying_url: str) -> Iterator[Open]:
+    """Return a function that opens sessions there."""
+    with ExitStack() as opened:
+
+        def open_session() -> Connection:
+            return opened.enter_context(psycopg.connect(notifying_url, autocommit=True))
+
+        yield open_session

@@ -16,6 +16,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 import rowq
+from rowq.worker import listener
 from tests.engines.base import free_port, wait_until
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -31,6 +32,12 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def pooled_url(database_url: str) -> Iterator[str]:
     """Return a URL of the same database through a pool of two sessions."""
+    with _pooled(database_url) as url:
+        yield url
+
+
+@contextmanager
+def _pooled(database_url: str) -> Iterator[str]:
     there = conninfo_to_dict(database_url)
     target = " ".join(
         f"{name}={there[name]}"
@@ -131,3 +138,14 @@ def test_a_worker_drains_through_the_pool(pooled_url: str, queue_name: str) -> N
         ).run()
         assert queue.queue_stats(queue_name)[0].ready == 0
     assert sorted(seen) == list(range(MESSAGES))
+
+
+def test_a_worker_that_is_to_listen_through_the_pool_says_that_it_cannot(
+    notifying_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "_FIRST_SECONDS", 1.0)
+    with _pooled(notifying_url) as url:
+        with rowq.connect(url) as queue:
+            queue.create_queue(queue_name)
+        with pytest.raises(rowq.WorkerFailed, match="pooler in transaction mode"):
+            rowq.Worker(url, queue_name, print, listen=True).run()

@@ -113,6 +113,8 @@ def cycle(connection: Connection, batch_size: int = 3) -> None:
     call(connection, "release", **common)
     rows = take(connection, "hot", batch_size)
     call(connection, "complete", queue_name="hot", claim_id=rows[0].claim_id)
+    [row] = take(connection, "hot", 1)
+    call(connection, "complete", queue_name="hot", claim_id=row.claim_id)
     call(connection, "promote", queue_name="hot")
     call(connection, "reap", queue_name="hot")
     call(connection, "maintain", queue_name="hot")

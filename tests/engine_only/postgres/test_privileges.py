@@ -19,7 +19,7 @@ from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import bodies, call, one, send, take, take_one
 
 ROLES = ("producer", "consumer", "monitor", "admin")
-ROUTINES = load_contract().routines
+ROUTINES = load_contract().of("postgres")
 TABLES = (
     "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
     "floor", "meta",

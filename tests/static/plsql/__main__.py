@@ -1,14 +1,14 @@
 """Check files of PL/SQL: python -m tests.static.plsql [FILES].
 
-Without files it is all of sql/oracle, the script of `rowq sql` and the statements of the tests, and
-accepted.txt, what the grammar need not read again, is written anew.
+Without files it is all of sql/oracle, the script of `rowq sql`, the statements of the tests and of
+the seeds' experiments, and accepted.txt, what the grammar need not read again, is written anew.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from tests.static import test_oracle_script, test_oracle_tests, test_plsql
+from tests.static import test_oracle_forms, test_oracle_script, test_oracle_tests, test_plsql
 from tests.static.plsql import gate, tools
 
 
@@ -28,6 +28,7 @@ def main() -> int:
         *test_oracle_tests.statements(),
         *test_oracle_script.scripts(),
         *test_plsql.sent_by_text(),
+        *test_oracle_forms.scripts(),
     )
     asked = [gate.script(path) for path in options.files] or [*gate.product(), *others]
     problems = gate.check(asked)

@@ -35,14 +35,21 @@ def produce(talk: Talk) -> Mapping[str, Any]:
     return work.result()
 
 
-def consume(talk: Talk) -> Mapping[str, Any]:
+def consume(talk: Talk, *, listen: bool = False) -> Mapping[str, Any]:
     """Run a Worker with a thread for each worker."""
     tally = Tally(talk)
 
     def handle(message: rowq.Message) -> None:
         tally.note(message.data)
 
-    worker = rowq.Worker(talk.url, talk.queue, handle, batch_size=talk.batch, threads=talk.workers)
+    worker = rowq.Worker(
+        talk.url,
+        talk.queue,
+        handle,
+        batch_size=talk.batch,
+        threads=talk.workers,
+        listen=listen,
+    )
     talk.ready()
     talk.on_stop(worker.stop)
     worker.run()

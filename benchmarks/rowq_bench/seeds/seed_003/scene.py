@@ -11,6 +11,7 @@ from functools import partial
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+from benchmarks.rowq_bench.oracle.observe import DISCONNECT
 from benchmarks.rowq_bench.seeds.base import Form
 from benchmarks.rowq_bench.seeds.client import SqlClient
 from benchmarks.rowq_bench.seeds.dialects import Dialect
@@ -37,11 +38,13 @@ _SESSIONS = {
     "mariadb": "select id from information_schema.processlist",
     "sqlserver": "select session_id from sys.dm_exec_sessions where database_id = db_id()"
     " and is_user_process = 1",
+    "oracle": "select s.sid from v$session s where s.username = user",
 }
 _CUT = {
     "postgres": "select pg_terminate_backend(:session)",
     "mariadb": "kill :session",
     "sqlserver": "declare @kill nvarchar(40) = concat(N'kill ', :session); exec (@kill)",
+    "oracle": DISCONNECT,
 }
 
 

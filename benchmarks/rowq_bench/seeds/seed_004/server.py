@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from benchmarks.rowq_bench.oracle.observe import SERVED
 from benchmarks.rowq_bench.seeds.dialects import Dialect
 from benchmarks.rowq_bench.seeds.session import Session
 from benchmarks.rowq_bench.sqlserver.observe import read_counters
@@ -30,7 +31,8 @@ _COMMITS = "select count from information_schema.innodb_metrics where name = 'tr
 class Served:
     """What the server has counted: statements sent by clients, and commits that wrote.
 
-    PostgreSQL counts transactions; where each statement is one, they are the statements.
+    PostgreSQL counts transactions; where each statement is one, they are the statements. Oracle
+    counts calls, and a call that hands back a cursor is two.
     """
 
     statements: int
@@ -58,6 +60,8 @@ def read_served(dialect: Dialect, session: Session) -> Served:
     if dialect.name == "mariadb":
         ((_, statements),) = session.run(_STATEMENTS)
         ((commits,),) = session.run(_COMMITS)
+    elif dialect.name == "oracle":
+        ((statements, commits),) = session.run(SERVED)
     else:
         session.run("select pg_stat_force_next_flush()")
         ((statements, commits),) = session.run(_POSTGRES)

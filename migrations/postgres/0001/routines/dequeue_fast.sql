@@ -36,6 +36,7 @@ declare
     v_part_id       integer;
     v_lease_seconds integer;
     v_is_paused     boolean;
+    v_one           record;
     v_taken         record;
     v_claim_id      bigint;
     v_lease_until   timestamp with time zone;
@@ -64,6 +65,38 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
     if v_is_paused then
+        return;
+    end if;
+
+    -- One message, where each statement counts: the same as below without arrays.
+    if p_batch_size = 1 then
+        v_one := rowq.internal_take_one(v_part_id);
+        if v_one.o_message_id is null and rowq.internal_promote(v_part_id, 1) > 0 then
+            v_one := rowq.internal_take_one(v_part_id);
+        end if;
+        if v_one.o_message_id is null then
+            return;
+        end if;
+
+        insert into rowq.claim (
+            part_id, lease_until, message_ids, lanes, attempts, errors, worker_name
+        )
+        values (
+            v_part_id,
+            clock_timestamp() + make_interval(secs => coalesce(p_lease_seconds, v_lease_seconds)),
+            array[v_one.o_message_id], array[v_one.o_lane], array[v_one.o_attempt],
+            case when v_one.o_error is not null then array[v_one.o_error] end,
+            p_worker_name
+        )
+        returning claim_id, lease_until
+        into v_claim_id, v_lease_until;
+
+        return query
+        select v_claim_id, m.message_id, v_one.o_attempt::integer, m.message_type, m.headers,
+               m.body, m.body_binary, m.enqueued_at, v_lease_until, v_one.o_error
+        from rowq.message m
+        where m.part_id = v_part_id
+          and m.message_id = v_one.o_message_id;
         return;
     end if;
 

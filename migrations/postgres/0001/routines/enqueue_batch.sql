@@ -92,6 +92,9 @@ begin
     )
     where m.message_id = m.kept_id
       and (m.due_at <= v_now or m.due_at is null);
+    if found and rowq.internal_is_listened(v_part_id) then
+        perform pg_notify('rowq', p_queue_name);
+    end if;
 
     return query
     select m.place::integer, m.kept_id,

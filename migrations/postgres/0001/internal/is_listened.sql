@@ -1,0 +1,21 @@
+create or replace function rowq.internal_is_listened(p_part_id integer)
+returns boolean
+language sql
+as $$
+-- routine   internal_is_listened
+-- version   1
+-- purpose   Whether a session waits to be told of this queue's new messages: see listen.
+-- promise   none
+-- locks     none that lasts, and none that is waited for
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   this engine's own
+    -- Who listens holds this lock shared. It is tried and given back in one expression: nothing can
+    -- break in between. Two that try at the same moment take each other for a listener; a
+    -- transaction that has notified cannot be prepared, so never where that is allowed.
+    select case
+        when pg_try_advisory_lock(1919907698, p_part_id)
+            then not pg_advisory_unlock(1919907698, p_part_id)
+        else current_setting('max_prepared_transactions') = '0'
+    end;
+$$;

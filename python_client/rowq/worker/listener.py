@@ -1,0 +1,126 @@
+"""Hears of new messages while the worker is idle, so that they need not wait for the next poll.
+
+Only while somebody is idle: each producer's commit notifies then, and such commits pass one after
+the other through the whole server. What is not heard of, the next poll finds.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rowq.engines.base import Ear, ListeningEngine
+from rowq.errors import WorkerFailed
+from rowq.worker.context import Context
+from rowq.worker.log import log
+
+_TICK_SECONDS = 0.1
+_FIRST_SECONDS = 5.0
+# Where so many come a poll finds several at a time: let producers commit side by side again.
+_MOST_A_SECOND = 500
+
+
+class Listener:
+    """Runs in a thread of its own, with its own connection, until the worker stops."""
+
+    def __init__(self, context: Context, engine: ListeningEngine) -> None:
+        """Do nothing yet."""
+        self._context = context
+        self._engine = engine
+        self._name = context.settings.queue_name
+        self._rate = Rate(_MOST_A_SECOND)
+
+    def run(self) -> None:
+        """Listen, on a new connection when the last one broke.
+
+        Raises WorkerFailed where nothing can be heard.
+        """
+        while not self._context.stopping.is_set():
+            self._context.persist(self._listen)
+
+    def _listen(self) -> None:
+        """Listen until the worker stops, or until a connection breaks on which it had worked."""
+        if self._context.stopping.is_set():
+            return
+        with self._connected() as connection:
+            ear = self._engine.ear(connection)
+            self._begin(connection, ear)
+            try:
+                self._go_on(connection, ear)
+            except Exception as error:
+                if not self._engine.is_connection_lost(error):
+                    raise
+                log.warning("the connection that listens is lost: %s", error)
+                self._context.stopping.wait(_TICK_SECONDS)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        connection = self._engine.connect(self._context.settings.url)
+        try:
+            yield connection
+        finally:
+            self._engine.close(connection)
+
+    def _begin(self, connection: Any, ear: Ear) -> None:
+        """Listen, if it works."""
+        with self._connected() as other:
+            if ear.is_deaf(other, _FIRST_SECONDS):
+                raise WorkerFailed(
+                    "listen: no notification comes through; it needs a connection of its own, not"
+                    " one of a pooler in transaction mode"
+                )
+        if self._call(connection, "listen") == "unavailable":
+            raise WorkerFailed(
+                "listen: a server that allows prepared transactions does not notify; set"
+                " max_prepared_transactions to 0, or work without listen"
+            )
+
+    def _go_on(self, connection: Any, ear: Ear) -> None:
+        """Pass on what is heard; listen while some thread was idle within the last tick."""
+        is_listening = True
+        idle_at = time.monotonic()
+        while not self._context.stopping.is_set():
+            self._pass_on(ear.hear(_TICK_SECONDS))
+            if self._context.polling.was_idle():
+                idle_at = time.monotonic()
+            is_idle = time.monotonic() - idle_at < _TICK_SECONDS
+            is_wanted = is_idle and not self._rate.is_over
+            if is_wanted != is_listening:
+                self._call(connection, "listen" if is_wanted else "unlisten")
+                is_listening = is_wanted
+
+    def _pass_on(self, heard: list[str]) -> None:
+        for _ in range(heard.count(self._name)):
+            self._rate.count()
+            self._context.polling.hurry()
+
+    def _call(self, connection: Any, routine: str) -> str:
+        """Call listen or unlisten, and look for what came before it was in effect."""
+        ((_, outcome),) = self._engine.call(connection, routine, {"queue_name": self._name})
+        self._context.polling.hurry()
+        return str(outcome)
+
+
+class Rate:
+    """Counts events; once there were too many within a second, it is over for a second more."""
+
+    def __init__(self, most_a_second: int) -> None:
+        """Allow so many."""
+        self._most = most_a_second
+        self._counted = 0
+        self._began = 0.0
+        self._over_until = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there were too many."""
+        return time.monotonic() < self._over_until
+
+    def count(self) -> None:
+        """Count one event."""
+        now = time.monotonic()
+        if now - self._began >= 1:
+            self._began, self._counted = now, 0
+        self._counted += 1
+        if self._counted > self._most:
+            self._over_until = now + 1

@@ -1,0 +1,31 @@
+create or replace function rowq.listen(p_queue_name text)
+returns table (queue_name text, outcome text)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '1s'
+as $$
+-- routine   listen
+-- version   1
+-- purpose   Have this session notified on the channel rowq of a queue's new messages.
+-- promise   none
+-- locks     a shared advisory lock until unlisten or the end of the session; tried for a second
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   this engine's own
+declare
+    v_queue rowq.queue;
+begin
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    if current_setting('max_prepared_transactions') <> '0' then
+        -- A transaction that has notified cannot be prepared: a producer's commit would fail.
+        return query select p_queue_name, 'unavailable';
+        return;
+    end if;
+
+    listen rowq;
+    perform pg_advisory_lock_shared(1919907698, v_queue.part_id);
+    return query select p_queue_name, 'listening';
+end;
+$$;

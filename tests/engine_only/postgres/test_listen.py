@@ -1,0 +1,241 @@
+"""Who listens is told of new messages; where nobody does, producers notify nobody."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from rowq.engines.postgres import PostgresEar
+from tests.engine_only.postgres.conftest import Open
+from tests.engines.base import Connection, wait_until
+from tests.helpers.calls import call, one, refused, rolled_back, send, transaction
+
+SOON = 10.0
+"""Seconds in which a notification must come; there is no test that waits for one that must not."""
+
+
+class Listener:
+    """A session that hears the channel; `told` ends with what this test itself notifies."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._ear = PostgresEar(connection)
+        connection.execute("listen rowq")
+
+    def told(self) -> list[str]:
+        """Return the names told so far."""
+        self.connection.execute("notify rowq, 'the end'")
+        heard: list[str] = []
+        while "the end" not in heard:
+            new = self._ear.hear(SOON)
+            assert new, "not even the own notification came"
+            heard += new
+        return [name for name in heard if name != "the end"]
+
+
+@pytest.fixture
+def producer(open_notifying: Open, queue_name: str) -> Connection:
+    producer = open_notifying()
+    call(producer, "create_queue", queue_name=queue_name)
+    return producer
+
+
+@pytest.fixture
+def listener(open_notifying: Open) -> Listener:
+    return Listener(open_notifying())
+
+
+def listen(listener: Listener, queue: str) -> str:
+    return str(one(listener.connection, "listen", queue_name=queue).outcome)
+
+
+def unlisten(listener: Listener, queue: str) -> str:
+    return str(one(listener.connection, "unlisten", queue_name=queue).outcome)
+
+
+def test_a_message_is_told_of_from_listen_to_unlisten_only(
+    producer: Connection, listener: Listener, queue_name: str
+) -> None:
+    send(producer, queue_name, "before")
+    assert listener.told() == []
+    assert listen(listener, queue_name) == "listening"
+    send(producer, queue_name, "meanwhile")
+    assert listener.told() == [queue_name]
+    assert unlisten(listener, queue_name) == "stopped"
+    send(producer, queue_name, "after")
+    assert listener.told() == []
+
+
+def test_a_connection_that_hears_another_one_is_not_deaf(open_notifying: Open) -> None:
+    ear = PostgresEar(open_notifying())
+    assert not ear.is_deaf(open_notifying(), SOON)
+
+
+def test_a_connection_that_does_not_hear_another_one_is_deaf(
+    open_notifying: Open, lone: Connection
+) -> None:
+    """The other one is connected with another server."""
+    assert PostgresEar(open_notifying()).is_deaf(lone, 0.2)
+
+
+@pytest.mark.promise("P01")
+def test_it_is_told_at_the_commit_and_never_of_what_was_rolled_back(
+    producer: Connection, listener: Listener, queue_name: str
+) -> None:
+    listen(listener, queue_name)
+    with rolled_back(producer):
+        send(producer, queue_name, "taken back")
+    assert listener.told() == []
+    with transaction(producer):
+        send(producer, queue_name, "one", "two")
+        assert listener.told() == []
+    assert listener.told() == [queue_name]
+
+
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        ([{"body": "a"}, {"body": "b"}], 1),
+        ([{"body": "a", "dedup_key": "k"}, {"body": "b"}], 1),
+        ([{"body": "a", "delay_seconds": 3600}], 0),
+        ([{"body": "a", "delay_seconds": 3600, "dedup_key": "k"}], 0),
+        ([], 0),
+    ],
+)
+def test_a_batch_is_told_of_once_if_any_of_it_is_ready(
+    producer: Connection,
+    listener: Listener,
+    queue_name: str,
+    messages: list[dict[str, object]],
+    told: int,
+) -> None:
+    listen(listener, queue_name)
+    call(producer, "enqueue_batch", queue_name=queue_name, messages=messages)
+    assert listener.told() == [queue_name] * told
+
+
+def test_a_delayed_message_and_a_duplicate_are_not_told_of(
+    producer: Connection, listener: Listener, queue_name: str
+) -> None:
+    send(producer, queue_name, "first", dedup_key="k")
+    listen(listener, queue_name)
+    send(producer, queue_name, "later", delay_seconds=3600)
+    send(producer, queue_name, "again", dedup_key="k")
+    assert listener.told() == []
+
+
+def test_each_listens_for_itself_and_to_each_queue_for_itself(
+    producer: Connection, listener: Listener, open_notifying: Open, queue_name: str
+) -> None:
+    other = Listener(open_notifying())
+    another = f"{queue_name} another"
+    call(producer, "create_queue", queue_name=another)
+    listen(listener, queue_name)
+    listen(other, queue_name)
+    assert unlisten(other, queue_name) == "stopped"
+    send(producer, another, "nobody listens to this one")
+    send(producer, queue_name, "one still listens")
+    assert listener.told() == [queue_name]
+
+
+def test_a_session_that_ends_listens_no_more(
+    producer: Connection, listener: Listener, open_notifying: Open, queue_name: str
+) -> None:
+    dying = open_notifying()
+    one(dying, "listen", queue_name=queue_name)
+    dying.close()
+    wait_until(lambda: not _is_listened(producer), "the server has seen the end of it")
+    send(producer, queue_name, "nobody is told")
+    assert listener.told() == []
+
+
+def test_a_producer_keeps_no_lock_of_it_and_waits_for_none(
+    producer: Connection, listener: Listener, open_notifying: Open, queue_name: str
+) -> None:
+    with transaction(producer):
+        send(producer, queue_name, "open")
+        assert not _is_listened(producer)
+        # Nobody waits here: neither who begins to listen nor another producer.
+        listener.connection.execute("set lock_timeout = '5s'")
+        assert listen(listener, queue_name) == "listening"
+        send(open_notifying(), queue_name, "beside")
+
+
+def test_unlisten_without_listen_is_answered_without_a_warning(
+    open_notifying: Open, queue_name: str
+) -> None:
+    session = open_notifying()
+    call(session, "create_queue", queue_name=queue_name)
+    notices: list[str | None] = []
+    session.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    assert one(session, "unlisten", queue_name=queue_name).outcome == "not_listening"
+    assert notices == []
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("routine", ["listen", "unlisten"])
+@pytest.mark.parametrize(("name", "number"), [("nowhere", "RQ701"), (None, "RQ711")])
+def test_a_queue_that_is_none_is_refused(
+    open_notifying: Open, routine: str, name: str | None, number: str
+) -> None:
+    refused(open_notifying(), number, routine, queue_name=name)
+
+
+@pytest.mark.promise("P01")
+def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepared(
+    server: object, lone: Connection, open_lone: Open, q: str
+) -> None:
+    row = lone.execute("select current_setting('max_prepared_transactions')").fetchone()
+    if row == ("0",):
+        pytest.skip(f"{server} prepares no transactions")
+    assert one(lone, "listen", queue_name=q).outcome == "unavailable"
+    # As if another producer tried it at this very moment.
+    held = "select pg_advisory_lock_shared(1919907698, part_id) from rowq.queue"
+    open_lone().execute(held)
+    lone.execute("begin")
+    send(lone, q, "prepared")
+    lone.execute("prepare transaction 'rowq_listen'")
+    lone.execute("commit prepared 'rowq_listen'")
+
+
+def test_a_lock_of_somebody_else_does_not_hold_up_who_wants_to_listen(
+    producer: Connection, open_notifying: Open, queue_name: str
+) -> None:
+    held = "select pg_advisory_lock(1919907698, part_id) from rowq.queue where queue_name = %s"
+    open_notifying().execute(held, [queue_name])
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        call(producer, "listen", queue_name=queue_name)
+
+
+def test_a_try_that_is_cancelled_leaves_no_lock(
+    producer: Connection, open_notifying: Open, queue_name: str
+) -> None:
+    """Cancelled again and again in the midst of many tries."""
+    canceller = open_notifying()
+    tries = """
+        select count(*) filter (where rowq.internal_is_listened(q.part_id + 0 * g))
+        from rowq.queue q, generate_series(1, 1000000) g
+        where q.queue_name = %s
+        """
+    for _ in range(20):
+        with ThreadPoolExecutor(1) as at_work:
+            trying = at_work.submit(producer.execute, tries, [queue_name])
+            wait_until(lambda: _cancelled(canceller, producer), "it is at work")
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                trying.result()
+        assert not _is_listened(canceller)
+
+
+def _cancelled(canceller: Connection, connection: Connection) -> bool:
+    query = """
+        select pg_cancel_backend(pid) from pg_stat_activity
+        where pid = %s and state = 'active' and clock_timestamp() > query_start + interval '10 ms'
+        """
+    return canceller.execute(query, [connection.info.backend_pid]).fetchone() is not None
+
+
+def _is_listened(connection: Connection) -> bool:
+    query = "select from pg_locks where locktype = 'advisory' and classid = 1919907698"
+    return connection.execute(query).fetchone() is not None

@@ -1,0 +1,159 @@
+"""A worker that listens hears of new messages at once, and only while it has nothing to do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+import rowq
+from rowq.worker import listener
+from rowq.worker.listener import Rate
+from tests.cli.conftest import run_app
+from tests.engines.base import Connection, wait_until
+
+HOUR = 3600.0
+LISTENERS = "select pid from pg_locks where locktype = 'advisory' and classid = 1919907698"
+
+
+@pytest.fixture
+def connection(notifying_url: str) -> Iterator[Connection]:
+    with psycopg.connect(notifying_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name)
+    return queue
+
+
+@contextmanager
+def running(worker: rowq.Worker) -> Iterator[None]:
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.stop()
+        thread.join(60)
+    assert not thread.is_alive()
+    assert worker._context.failure is None
+
+
+def listeners(connection: Connection) -> set[int]:
+    return {pid for (pid,) in connection.execute(LISTENERS)}
+
+
+def test_a_message_is_handled_though_the_next_poll_is_an_hour_away(
+    notifying_url: str, connection: Connection, queue: rowq.Queue, queue_name: str
+) -> None:
+    seen: list[int] = []
+    worker = rowq.Worker(
+        notifying_url,
+        queue_name,
+        lambda message: seen.append(message.data),
+        threads=2,
+        listen=True,
+        idle_min_seconds=HOUR,
+        idle_max_seconds=HOUR,
+    )
+    with running(worker):
+        wait_until(lambda: bool(listeners(connection)), "it listens")
+        for number in range(20):
+            queue.enqueue(queue_name, number)
+            wait_until(lambda: len(seen) > number, "the message is handled")  # noqa: B023
+    assert seen == list(range(20))
+    wait_until(lambda: not listeners(connection), "its connection is gone")
+
+
+def test_it_listens_again_when_its_connection_is_cut(
+    notifying_url: str, connection: Connection, queue: rowq.Queue, queue_name: str
+) -> None:
+    seen: list[int] = []
+    worker = rowq.Worker(
+        notifying_url,
+        queue_name,
+        lambda message: seen.append(message.data),
+        listen=True,
+        idle_min_seconds=HOUR,
+        idle_max_seconds=HOUR,
+    )
+    with running(worker):
+        wait_until(lambda: bool(listeners(connection)), "it listens")
+        cut = listeners(connection)
+        for pid in cut:
+            connection.execute("select pg_terminate_backend(%s)", [pid])
+        wait_until(lambda: bool(listeners(connection) - cut), "it listens again")
+        queue.enqueue(queue_name, 1)
+        wait_until(lambda: seen == [1], "the message is handled")
+
+
+def test_a_busy_worker_does_not_listen(
+    notifying_url: str, connection: Connection, queue: rowq.Queue, queue_name: str
+) -> None:
+    go = threading.Event()
+    worker = rowq.Worker(
+        notifying_url, queue_name, lambda _message: go.wait(60), batch_size=1, listen=True
+    )
+    with running(worker):
+        wait_until(lambda: bool(listeners(connection)), "it listens while it is idle")
+        queue.enqueue(queue_name, 1)
+        wait_until(lambda: not listeners(connection), "it listens no more")
+        go.set()
+        wait_until(lambda: bool(listeners(connection)), "it listens again")
+
+
+def test_where_too_many_come_it_polls_for_a_while(
+    notifying_url: str,
+    connection: Connection,
+    queue: rowq.Queue,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listener, "_MOST_A_SECOND", 0)
+    seen: list[int] = []
+    worker = rowq.Worker(
+        notifying_url, queue_name, lambda message: seen.append(message.data), listen=True
+    )
+    with running(worker):
+        wait_until(lambda: bool(listeners(connection)), "it listens")
+
+        def rests() -> bool:
+            queue.enqueue(queue_name, 1)
+            return not listeners(connection)
+
+        wait_until(rests, "it rests from listening")
+        queue.enqueue(queue_name, 2)
+        wait_until(lambda: 2 in seen, "the message is handled")
+        wait_until(lambda: bool(listeners(connection)), "it listens again")
+
+
+def test_a_rate_is_over_only_once_there_were_too_many() -> None:
+    rate = Rate(2)
+    for expected in (False, False, True):
+        rate.count()
+        assert rate.is_over is expected
+
+
+def test_it_ends_with_a_named_error_where_transactions_may_be_prepared(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as there:
+        if there.execute("show max_prepared_transactions").fetchone() == ("0",):
+            pytest.skip("this server prepares no transactions")
+        rowq.Queue(there).create_queue("prepared")
+    with pytest.raises(rowq.WorkerFailed, match="prepared transactions"):
+        rowq.Worker(database_url, "prepared", print, listen=True).run()
+
+
+def test_the_command_line_lets_a_worker_listen(
+    notifying_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    queue.enqueue(queue_name, 1)
+    ran = run_app(
+        "work", queue_name, "--exec", "true", "--listen", "--drain", "--json", url=notifying_url
+    )
+    assert (ran.code, ran.row["processed"]) == (0, 1)
