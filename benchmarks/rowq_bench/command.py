@@ -21,7 +21,7 @@ _SET = (
     "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
     "peers: beside other queues; profile: what each statement of a call costs"
 )
-_AT_A_URL = ("oracle",)
+_AT_A_URL = ("sqlserver", "oracle")
 """Engines that are measured where a URL is given: no private server of theirs can be had."""
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "benchmarks"

@@ -15,20 +15,33 @@ from benchmarks.rowq_bench.seeds.base import Form
 from benchmarks.rowq_bench.seeds.dialects import DIALECTS
 from rowq.demo.local_postgres import LocalPostgresError
 from rowq.demo.postgres_binaries import choose_binaries
+from tests.benchmarks.babelfish import open_given
 from tests.engines.base import Unavailable, url_variable
 from tests.engines.local_mariadb import find_programs
 from tests.engines.provide import required
+from tests.engines.sqlserver import SqlserverServer
 
-AT_A_URL = {"oracle": "oracle://system:password@host:1521/service"}
+AT_A_URL = {
+    "sqlserver": "sqlserver://user:password@host/master",
+    "oracle": "oracle://system:password@host:1521/service",
+}
 """Engines of which no private server can be started, and what a URL looks like."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Add a mark."""
+    words = "genuine: run only on the engine itself, not on one that only speaks its language"
+    config.addinivalue_line("markers", words)
+
+
 @pytest.fixture(params=sorted(DIALECTS))
-def engine(request: pytest.FixtureRequest) -> str:
+def engine(request: pytest.FixtureRequest, labs: Callable[[str], Any]) -> str:
     """Return the name of an engine with a server: a private one, or one at a given URL."""
     name = str(request.param)
     if name in AT_A_URL:
         need_url(name)
+        if name == "sqlserver":
+            _need_genuine(request.node, labs(name).server)
         return name
     try:
         if name == "postgres":
@@ -47,6 +60,12 @@ def need_url(name: str) -> None:
         (pytest.fail if name in required() else pytest.skip)(reason)
 
 
+def _need_genuine(node: Any, server: SqlserverServer) -> None:
+    """Skip a test marked `genuine` on a Babelfish."""
+    if node.get_closest_marker("genuine") and "genuine" not in server.capabilities:
+        pytest.skip(f"{server.name} lacks: genuine")
+
+
 @pytest.fixture
 def oracle_url() -> str:
     """Return the URL of an administrator of an Oracle Database."""
@@ -55,14 +74,18 @@ def oracle_url() -> str:
 
 
 @pytest.fixture(scope="session")
-def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Lab]]:
-    """Return a function that gives an engine's private server, started when first asked for."""
+def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
+    """Return a function that gives an engine's server, started when first asked for."""
     opened: dict[str, tuple[AbstractContextManager[Lab], Lab]] = {}
 
-    def lab(name: str) -> Lab:
+    def lab(name: str) -> Any:
         if name not in opened:
             url = os.environ.get(url_variable(name)) if name in AT_A_URL else None
-            context = seeds_engine(name).open_lab(url, tmp_path_factory.mktemp(name) / "server")
+            context = (
+                open_given(os.environ[url_variable(name)])
+                if name == "sqlserver"
+                else seeds_engine(name).open_lab(url, tmp_path_factory.mktemp(name) / "server")
+            )
             opened[name] = context, context.__enter__()
         return opened[name][1]
 
@@ -79,13 +102,13 @@ def prepared() -> set[tuple[str, str]]:
 
 @pytest.fixture
 def place(
-    engine: str, labs: Callable[[str], Lab], prepared: set[tuple[str, str]]
+    engine: str, labs: Callable[[str], Any], prepared: set[tuple[str, str]]
 ) -> Callable[[Form], Any]:
     """Return a function that brings a form into a fresh database; a context with its URL.
 
     One at a time: on MariaDB, all forms have their tables in the same database.
     """
-    lab = labs(engine)
+    lab: Lab = labs(engine)
 
     def open_place(form: Form) -> AbstractContextManager[str]:
         if (engine, form.name) not in prepared:

@@ -32,16 +32,29 @@ from tests.engines.base import wait_until
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 STORED = sorted((BENCHMARKS / "results").glob("seeds_*.json"))
 NONE_YET = Counts(0, 0, 0, 0, 0.0, 0, 0, 0.0)
-JOBS = {"postgres": "seed.job", "mariadb": "rowq_bench.job", "oracle": "job"}
+JOBS = {
+    "postgres": "seed.job",
+    "mariadb": "rowq_bench.job",
+    "sqlserver": "dbo.job",
+    "oracle": "job",
+}
 # The forms that promise to hand out each message once; `no_locks` is there to show what does not.
 CAREFUL = [
     (seed_000.FOLDER, "queue_slow"),
     (seed_000.FOLDER, "split_tables"),
-    (seed_000.FOLDER, "one_statement"),
+    pytest.param(seed_000.FOLDER, "one_statement", marks=pytest.mark.genuine),
     (seed_002.FOLDER, "for_update"),
     (seed_002.FOLDER, "skip_locked"),
     (seed_002.FOLDER, "skip_locked_unindexed"),
 ]
+# A Babelfish has no output of a joined table's columns, and no update of a CTE.
+NEEDS = {"seed_000": pytest.mark.genuine, "seed_004": pytest.mark.genuine}
+LOCKING = {
+    "postgres": "select body from seed.job where job_id = :id for update",
+    "mariadb": "select body from rowq_bench.job where job_id = :id for update",
+    "sqlserver": "select body from dbo.job with (rowlock, updlock) where job_id = :id",
+    "oracle": "select body from job where job_id = :id for update",
+}
 
 
 def tiny(scenario: Scenario) -> Scenario:
@@ -59,7 +72,9 @@ def tiny(scenario: Scenario) -> Scenario:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
+@pytest.mark.parametrize(
+    "seed", [pytest.param(one, marks=NEEDS.get(one.name, ()), id=one.name) for one in SEEDS]
+)
 def test_every_form_of_every_scenario_is_measured_and_reported(
     seed: Any, engine: str, labs: Callable[[str], Lab], tmp_path: Path
 ) -> None:
@@ -140,6 +155,7 @@ def test_a_form_whose_sessions_got_nothing_has_a_rate_of_zero() -> None:
     assert (figures["messages_per_second"], figures["empty_dequeues"]) == (0, 15)
 
 
+@pytest.mark.genuine
 def test_rows_that_a_transaction_has_locked_are_counted(
     engine: str, place: Callable[[Form], Any]
 ) -> None:
@@ -153,15 +169,15 @@ def test_rows_that_a_transaction_has_locked_are_counted(
         client.fill(10)
         client.session.run("begin")
         for number in (2, 4, 6):
-            client.session.run(
-                f"select body from {JOBS[engine]} where job_id = {number} for update"
-            )
+            client.session.run(LOCKING[engine], id=number)
         assert observer.rows_locked(client.session) == 3
         client.session.run("rollback")
         assert observer.rows_locked(client.session) == 0
 
 
 def test_a_wait_for_a_lock_is_counted(engine: str, place: Callable[[Form], Any]) -> None:
+    if engine == "sqlserver":
+        pytest.skip("it may count a wait when that is over: see test_seeds_sqlserver.py")
     form = sql_form("for_update", "", seed_002.FOLDER, engine)
     with (
         place(form) as url,
@@ -186,6 +202,7 @@ def test_a_wait_for_a_lock_is_counted(engine: str, place: Callable[[Form], Any])
         assert observer.counts().since(before).lock_waits == 1
 
 
+@pytest.mark.genuine
 def test_reads_are_those_that_a_statement_makes(engine: str, place: Callable[[Form], Any]) -> None:
     form = sql_form("skip_locked", "", seed_002.FOLDER, engine)
     with (
@@ -206,6 +223,7 @@ def test_reads_are_those_that_a_statement_makes(engine: str, place: Callable[[Fo
         assert 1 <= reads(f"select body from {JOBS[engine]} where job_id = 7") <= 3
 
 
+@pytest.mark.genuine
 def test_a_second_worker_gets_other_jobs_from_rowq(
     engine: str, place: Callable[[Form], Any]
 ) -> None:

@@ -34,6 +34,7 @@ def open_chain(engine: str, place: Callable[[Form], Any]) -> Any:
         yield open_one
 
 
+@pytest.mark.genuine
 def test_a_blocked_message_is_handed_out_when_its_predecessor_is_done(
     open_chain: OpenChain,
 ) -> None:
@@ -74,6 +75,7 @@ def test_a_message_whose_predecessor_is_already_done_is_ready_at_once(
     assert one.dequeue() == 0
 
 
+@pytest.mark.genuine
 def test_a_join_that_passes_over_locked_rows_breaks_the_order_on_mariadb_only(
     open_chain: OpenChain, engine: str
 ) -> None:

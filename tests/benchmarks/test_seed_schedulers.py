@@ -50,7 +50,15 @@ def run(name: str, engine: str, place: Callable[[Form], Any]) -> tuple[Tally, Se
     return tally, Served(after.statements - before.statements, after.commits - before.commits)
 
 
-@pytest.mark.parametrize("name", ["optimistic", "lock_and_fetch", "rowq", "rowq_single"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "optimistic",
+        pytest.param("lock_and_fetch", marks=pytest.mark.genuine),
+        "rowq",
+        "rowq_single",
+    ],
+)
 def test_each_execution_is_executed_once(
     name: str, engine: str, place: Callable[[Form], Any]
 ) -> None:
@@ -59,6 +67,7 @@ def test_each_execution_is_executed_once(
     assert len(tally.handled) == len(set(tally.handled)) == expected
 
 
+@pytest.mark.genuine
 def test_the_optimistic_strategy_sends_a_pick_and_a_delete_for_each_execution(
     engine: str, place: Callable[[Form], Any]
 ) -> None:
@@ -68,6 +77,7 @@ def test_the_optimistic_strategy_sends_a_pick_and_a_delete_for_each_execution(
     assert 2 * COUNT <= served.commits <= 2 * COUNT + AROUND
 
 
+@pytest.mark.genuine
 def test_completing_a_claim_in_one_call_takes_two_statements_a_batch(
     engine: str, place: Callable[[Form], Any]
 ) -> None:

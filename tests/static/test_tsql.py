@@ -1,10 +1,13 @@
 """T-SQL passes Microsoft's own parser and model, which do find what is wrong in a text."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from benchmarks.rowq_bench.sqlserver.seed_000 import FORMS, read_form
+from benchmarks.rowq_bench.seeds.sections import read_sections
+from benchmarks.rowq_bench.seeds.seed_003 import scene
+from benchmarks.rowq_bench.sqlserver import lab, observe
 from rowq import migrate
 from rowq.doctor.sqlserver import ENGINE
 from rowq.migrate.sqlserver.sql import batches
@@ -15,6 +18,11 @@ from tests.static.tsql import faults, gate, tools
 SAMPLE = gate.script(Path(gate.__file__).with_name("sample.sql"))
 PLANTED = [*faults.SYNTAX, *faults.NAMES, *faults.COUNTS_AND_ARGUMENTS, *faults.HINTS_AND_NUMBERS]
 REQUIRED = "ROWQ_REQUIRE_TSQL"
+
+SEEDS = gate.ROOT / "benchmarks" / "rowq_bench" / "seeds"
+FORMS = [*sorted(SEEDS.glob("*/sqlserver/*.sql")), SEEDS / "rowq" / "sqlserver.sql"]
+_VALUE = re.compile(r"(?<![:\w]):([a-z]\w*)")
+_VALUE_TYPES = dict.fromkeys(["body", "messages", "who", "instance"], "nvarchar(max)")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,13 +63,25 @@ def test_the_script_for_sqlcmd_passes_by_itself() -> None:
     assert not problems, "\n".join(map(str, problems))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_forms_of_a_benchmark_pass(form: str) -> None:
-    sections = read_form(form)
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: f"{path.parents[1].name}/{path.stem}")
+def test_the_forms_of_a_benchmark_pass(path: Path) -> None:
+    sections = read_sections(path)
     parts = [sections.pop("install", "")]
-    parts += [f"declare @value nvarchar(max);\n{text}" for text in sections.values()]
-    asked = gate.Script(form, "\ngo\n".join(one for part in parts for one in batches(part)))
-    problems = gate.check([asked], gate.product())
+    for text in sections.values():
+        names = sorted(set(_VALUE.findall(text)))
+        values = [f"@{name} {_VALUE_TYPES.get(name, 'int')}" for name in names]
+        declared = f"declare {', '.join(values)};\n" if values else ""
+        parts.append(declared + _VALUE.sub(r"@\1", text))
+    asked = gate.Script(path.name, "\ngo\n".join(one for part in parts for one in batches(part)))
+    problems = gate.check([asked], gate.product() if "rowq." in asked.text else ())
+    assert not problems, "\n".join(map(str, problems))
+
+
+def test_what_the_benchmarks_ask_passes() -> None:
+    scenes = [texts["sqlserver"] for texts in (scene._SESSIONS, scene._CUT)]
+    texts = [*observe.QUERIES, *lab.QUERIES, *scenes]
+    asked = [gate.Script(text[:40], _VALUE.sub("0", text)) for text in texts]
+    problems = gate.check(asked)
     assert not problems, "\n".join(map(str, problems))
 
 

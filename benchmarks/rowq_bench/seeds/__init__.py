@@ -18,8 +18,9 @@ over all seeds, `rowq` is the same everywhere. A form that is more than statemen
 The .sql file has sections, each headed by a line `-- name: <section>`:
 
     install         the whole schema as one script, in the schema `seed` on PostgreSQL and in the
-                    database `rowq_bench` on MariaDB, which are there already, and empty; on
-                    Oracle in the account's own schema, in units that end with a line of `/`
+                    database `rowq_bench` on MariaDB, which are there already, and empty; on SQL
+                    Server in the schema `dbo` of a fresh database, in batches that end with `go`;
+                    on Oracle in the account's own schema, in units that end with a line of `/`
     enqueue         :body
     fill            :messages, a JSON array of {"body": ...}
     dequeue         :batch; columns: message id, body, and a claim if the form has one
@@ -31,11 +32,11 @@ The .sql file has sections, each headed by a line `-- name: <section>`:
     maintain        housekeeping, called once a second
 
 `session.Session` runs them: `run(statement, **values)` returns rows of bytes, prepared on
-PostgreSQL, as text by libmariadb on MariaDB, by python-oracledb on Oracle, where `:rows` stands for
-a cursor that a block hands back and `:returned` for a number; `script(text)` runs a whole script. A
-deadlock, a lock timeout or a lost race of a strict isolation is a `session.RetryError`; the client
-counts it as `deadlocks` and tries again. The client keeps the ids of all messages it completed in
-`handled`.
+PostgreSQL and SQL Server, as text by libmariadb on MariaDB, by python-oracledb on Oracle, where
+`:rows` stands for a cursor that a block hands back and `:returned` for a number; `script(text)`
+runs a whole script. A deadlock, a lock timeout or a lost race of a strict isolation is a
+`session.RetryError`; the client counts it as `deadlocks` and tries again. The client keeps the ids
+of all messages it completed in `handled`.
 
 A *kind* is a function `(dialect, url, form, scenario) -> figures`, run once for each form and
 round in a fresh database; the runner turns the order of the forms with the round. `dialect`

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from benchmarks.rowq_bench.mariadb.engine import MARIADB
@@ -11,6 +12,7 @@ from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
 from benchmarks.rowq_bench.seeds import seed_000, seed_001, seed_002, seed_003, seed_004
 from benchmarks.rowq_bench.seeds.base import Form, Seed
 from benchmarks.rowq_bench.seeds.dialects import DIALECTS
+from benchmarks.rowq_bench.sqlserver import lab as sqlserver
 
 SEEDS: list[Seed] = [
     seed_000.SEED,
@@ -22,8 +24,11 @@ SEEDS: list[Seed] = [
 _LABS = {
     "postgres": POSTGRES.open_lab,
     "mariadb": MARIADB.open_lab,
+    "sqlserver": sqlserver.open_lab,
     "oracle": oracle.open_lab,
 }
+# What a letter takes, where it is more than a byte: bodies have as many bytes on every engine.
+_LETTER_BYTES = {"sqlserver": 2}
 
 
 def seeds_engine(name: str) -> Engine:
@@ -36,8 +41,9 @@ def seeds_engine(name: str) -> Engine:
 
 def seeds_scenarios(engine: str, *, quick: bool = False) -> list[Scenario]:
     """Return the scenarios of all seeds that run on an engine."""
+    letter = _LETTER_BYTES.get(engine, 1)
     return [
-        scenario
+        replace(scenario, body_bytes=scenario.body_bytes // letter)
         for seed in SEEDS
         for scenario in load_scenarios(quick=quick, path=seed.folder / "scenarios.toml")
         if not scenario.engines or engine in scenario.engines

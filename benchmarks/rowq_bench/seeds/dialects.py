@@ -10,13 +10,15 @@ from benchmarks.rowq_bench.oracle.observe import OracleObserver
 from benchmarks.rowq_bench.oracle.session import IMPATIENT, OracleSession
 from benchmarks.rowq_bench.seeds.observe import MariadbObserver, Observer, PostgresObserver
 from benchmarks.rowq_bench.seeds.session import MariadbSession, OpenSession, PostgresSession
+from benchmarks.rowq_bench.sqlserver.observe import SqlserverObserver
+from benchmarks.rowq_bench.sqlserver.session import SqlserverSession
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One engine.
 
-    room: the script that makes the place for a form's tables.
+    room: the script that makes the place for a form's tables, if the database is not that already.
     impatient: lets a session wait for a lock for a second at most.
     """
 
@@ -41,6 +43,13 @@ DIALECTS = {
         MariadbObserver,
         f"create database {BARE} character set utf8mb4",
         "set session innodb_lock_wait_timeout = 1",
+    ),
+    "sqlserver": Dialect(
+        "sqlserver",
+        SqlserverSession,
+        SqlserverObserver,
+        "",
+        "set lock_timeout 1000",
     ),
     "oracle": Dialect("oracle", OracleSession, OracleObserver, "", IMPATIENT),
 }

@@ -11,10 +11,16 @@ from benchmarks.rowq_bench.seeds.all_seeds import SEEDS, seed_of
 from benchmarks.rowq_bench.seeds.base import Seed
 from benchmarks.rowq_bench.seeds.plots import plot_name
 
-PRODUCTS = {"postgres": "PostgreSQL", "mariadb": "MariaDB", "oracle": "Oracle"}
+PRODUCTS = {
+    "postgres": "PostgreSQL",
+    "mariadb": "MariaDB",
+    "sqlserver": "SQL Server",
+    "oracle": "Oracle",
+}
 _CLIENTS = {
     "postgres": "prepared statements by psycopg's libpq calls",
     "mariadb": "plain texts by the C library libmariadb",
+    "sqlserver": "prepared statements by pyodbc",
     "oracle": "statements with named values by python-oracledb's thin mode",
 }
 _RATIOS = {"messages_per_second": "rate", "server_cpu_us_per_message": "server CPU per message"}

@@ -36,11 +36,14 @@ _TICK = 0.02
 _SESSIONS = {
     "postgres": "select pid from pg_stat_activity where backend_type = 'client backend'",
     "mariadb": "select id from information_schema.processlist",
+    "sqlserver": "select session_id from sys.dm_exec_sessions where database_id = db_id()"
+    " and is_user_process = 1",
     "oracle": "select s.sid from v$session s where s.username = user",
 }
 _CUT = {
     "postgres": "select pg_terminate_backend(:session)",
     "mariadb": "kill :session",
+    "sqlserver": "declare @kill nvarchar(40) = concat(N'kill ', :session); exec (@kill)",
     "oracle": DISCONNECT,
 }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from benchmarks.rowq_bench.oracle.observe import SERVED
 from benchmarks.rowq_bench.seeds.dialects import Dialect
 from benchmarks.rowq_bench.seeds.session import Session
+from benchmarks.rowq_bench.sqlserver.observe import read_counters
 
 # Each statement here is a transaction. A transaction has a number of its own when it has written.
 _POSTGRES = """
@@ -53,6 +54,9 @@ def counting(dialect: Dialect, session: Session) -> Iterator[None]:
 
 def read_served(dialect: Dialect, session: Session) -> Served:
     """Read the counters, inside of `counting`."""
+    if dialect.name == "sqlserver":
+        counters = read_counters(session)
+        return Served(counters["Batch Requests/sec"], counters["Write Transactions/sec"])
     if dialect.name == "mariadb":
         ((_, statements),) = session.run(_STATEMENTS)
         ((commits,),) = session.run(_COMMITS)

@@ -1,5 +1,6 @@
 -- One wide table. Dequeue puts rows into a table variable, bodies among them, updates them, and
--- returns the variable. Rows that were processed stay until an archiver moves them.
+-- returns the variable. Rows that were processed stay until an archiver moves them. `holdlock` is
+-- the document's; times are given by the server.
 
 -- name: install
 create table dbo.queue_slow (
@@ -18,6 +19,7 @@ create procedure dbo.dequeue_slow
 as
 begin
     set nocount on;
+    set xact_abort on;
     declare @taken int;
     declare @batch table (
         queue_id        int,
@@ -38,29 +40,28 @@ begin
     where queue_id in (select b.queue_id from @batch b)
       and status = 0;
     if @@rowcount <> @taken
-    begin
-        rollback transaction;
-        throw 50000, N'another session has taken some of them', 1;
-    end;
+        throw 50001, N'another session has taken some of them', 1;
     commit transaction;
     select b.queue_id, b.text_data, b.queue_date_time, b.title
     from @batch b;
 end
 go
 
+-- name: enqueue
+insert into dbo.queue_slow (title, text_data) values (N'Item', :body)
+
 -- name: fill
 insert into dbo.queue_slow (title, text_data)
 select concat(N'Item no: ', j.[key]), b.body
-from openjson(@value) j
+from openjson(:messages) j
 cross apply openjson(j.value) with (body nvarchar(max) '$.body') b
+order by cast(j.[key] as int)
 
 -- name: settle
 alter index all on dbo.queue_slow rebuild
 
 -- name: dequeue
-exec dbo.dequeue_slow @value
+exec dbo.dequeue_slow :batch
 
 -- name: complete
-update dbo.queue_slow
-set status = 2
-where queue_id in (select cast(j.value as int) from openjson(@value) j)
+update dbo.queue_slow set status = 2 where queue_id in (:ids)

@@ -16,11 +16,53 @@ create table dbo.queue_data (
 );
 create unique nonclustered index queue_data_ix on dbo.queue_data (queue_id);
 go
+create procedure dbo.enqueue
+    @body nvarchar(max)
+as
+begin
+    set nocount on;
+    set xact_abort on;
+    begin transaction;
+    insert into dbo.queue_meta (title) values (N'Item');
+    insert into dbo.queue_data (queue_id, text_data) values (scope_identity(), @body);
+    commit transaction;
+end
+go
+create procedure dbo.fill
+    @messages nvarchar(max)
+as
+begin
+    set nocount on;
+    set xact_abort on;
+    declare @first int = coalesce((select max(q.queue_id) from dbo.queue_meta q), 0);
+    declare @given table (place int not null primary key, body nvarchar(max) not null);
+    insert into @given (place, body)
+    select cast(j.[key] as int) + 1, b.body
+    from openjson(@messages) j
+    cross apply openjson(j.value) with (body nvarchar(max) '$.body') b;
+
+    begin transaction;
+    insert into dbo.queue_meta (title)
+    select concat(N'Item no: ', g.place)
+    from @given g
+    order by g.place;
+    insert into dbo.queue_data (queue_id, text_data)
+    select m.queue_id, g.body
+    from (
+        select q.queue_id, row_number() over (order by q.queue_id) as place
+        from dbo.queue_meta q
+        where q.queue_id > @first
+    ) m
+    inner join @given g on g.place = m.place;
+    commit transaction;
+end
+go
 create procedure dbo.dequeue
     @batch_size int
 as
 begin
     set nocount on;
+    set xact_abort on;
     declare @taken int;
     declare @batch table (queue_id int, queue_date_time datetime, title nvarchar(255));
     begin transaction;
@@ -36,10 +78,7 @@ begin
     where queue_id in (select b.queue_id from @batch b)
       and status = 0;
     if @@rowcount <> @taken
-    begin
-        rollback transaction;
-        throw 50000, N'another session has taken some of them', 1;
-    end;
+        throw 50001, N'another session has taken some of them', 1;
     commit transaction;
     select b.queue_id, d.text_data, b.queue_date_time, b.title
     from @batch b
@@ -47,31 +86,18 @@ begin
 end
 go
 
+-- name: enqueue
+exec dbo.enqueue :body
+
 -- name: fill
-declare @new table (queue_id int not null, place int not null);
-declare @first int = coalesce((select max(q.queue_id) from dbo.queue_meta q), 0);
-insert into dbo.queue_meta (title)
-select concat(N'Item no: ', j.[key])
-from openjson(@value) j
-order by cast(j.[key] as int);
-insert into @new (queue_id, place)
-select q.queue_id, row_number() over (order by q.queue_id) - 1
-from dbo.queue_meta q
-where q.queue_id > @first;
-insert into dbo.queue_data (queue_id, text_data)
-select n.queue_id, b.body
-from openjson(@value) j
-cross apply openjson(j.value) with (body nvarchar(max) '$.body') b
-inner join @new n on n.place = cast(j.[key] as int)
+exec dbo.fill :messages
 
 -- name: settle
 alter index all on dbo.queue_meta rebuild;
 alter index all on dbo.queue_data rebuild
 
 -- name: dequeue
-exec dbo.dequeue @value
+exec dbo.dequeue :batch
 
 -- name: complete
-update dbo.queue_meta
-set status = 2
-where queue_id in (select cast(j.value as int) from openjson(@value) j)
+update dbo.queue_meta set status = 2 where queue_id in (:ids)

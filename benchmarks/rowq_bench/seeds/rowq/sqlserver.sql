@@ -1,0 +1,22 @@
+-- rowq's routines as a client calls them.
+
+-- name: create
+exec rowq.CreateQueue N'bench'
+
+-- name: enqueue
+exec rowq.Enqueue N'bench', :body
+
+-- name: fill
+exec rowq.EnqueueBatch N'bench', :messages
+
+-- name: settle
+exec rowq.CareForIndexes
+
+-- name: dequeue
+exec rowq.DequeueFast N'bench', :batch, N'bench', 600
+
+-- name: complete
+exec rowq.Complete N'bench', :claim
+
+-- name: maintain
+exec rowq.Maintain N'bench'
