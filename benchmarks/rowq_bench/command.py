@@ -67,7 +67,7 @@ def _peers_set(asked: argparse.Namespace) -> None:
     from benchmarks.rowq_bench.peers import command
 
     size = "quick" if asked.quick else "middle" if asked.middle else "full"
-    whole = size != "quick" and not asked.only and not asked.peers
+    whole = asked.again or not (size == "quick" or asked.only or asked.peers)
     to = asked.to or (COMMITTED if whole else SCRATCH)
     command.run_set(asked, size, to, SCRATCH / "server", _command(asked))
 
@@ -163,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--engine", choices=["postgres", "mariadb", *_AT_A_URL], default="postgres")
     add("--set", choices=["queues", "seeds", "peers", "profile"], default="queues", help=_SET)
     add("--peers", nargs="+", metavar="NAME", help="of the set peers only these, into .local")
+    add("--again", action="store_true", help="of the set peers --only these, into its results")
     add("--middle", action="store_true", help="the set peers in 12 minutes instead of 25")
     add("--quick", action="store_true", help="small numbers, about a minute, into .local")
     add("--only", nargs="+", metavar="SCENARIO", help="only these scenarios, into .local")
@@ -194,6 +195,7 @@ def _command(asked: argparse.Namespace) -> str:
     more = ["--set", asked.set] if asked.set != "queues" else []
     more += ["--engine", asked.engine] if asked.engine != "postgres" else []
     more += ["--middle"] if asked.middle else []
+    more += ["--again"] if asked.again else []
     more += ["--peers", *asked.peers] if asked.peers else []
     more += ["--only", *asked.only] if asked.only else []
     more += ["--url", f"{asked.engine}://..."] if asked.url else []

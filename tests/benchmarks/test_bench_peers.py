@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.rowq_bench.peers.command import replaced
 from benchmarks.rowq_bench.peers.figures import WrongCountError, check, rates_within
 from benchmarks.rowq_bench.peers.peer import AbsentError, Peer
 from benchmarks.rowq_bench.peers.plots import draw_peers
@@ -245,6 +246,18 @@ def test_a_queue_that_is_better_is_named_and_a_little_better_is_not() -> None:
     (beaten,) = results.beaten()
     assert (beaten.system, beaten.measure.key) == ("fast", "messages_per_second")
     assert beaten.ratio.median == pytest.approx(0.5)
+
+
+def test_a_scenario_that_is_run_again_takes_the_place_of_its_first_run() -> None:
+    facts = {"made_at": "now", "commit": "b"}
+    scenarios = [{"name": name, "kind": "drain", "seconds": 1} for name in ("batch_1", "batch_10")]
+    other = {"scenario": "batch_10", "round": 1, "system": "rowq", "reason": "it did not end"}
+    first = {"scenarios": scenarios, "runs": [figures_of("rowq", 1.0)], "not_run": [other]}
+    again = {"scenarios": scenarios[1:], "runs": [other | {"figures": {}}], "not_run": []}
+    found = replaced(first, facts | again)
+    assert [run["scenario"] for run in found["runs"]] == ["batch_1", "batch_10"]
+    assert found["not_run"] == []
+    assert found["again"] == [{"scenarios": ["batch_10"]} | facts]
 
 
 @pytest.mark.skipif(not RESULTS.exists(), reason="no run has been committed: make bench")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from benchmarks.rowq_bench.peers.plots import draw_peers
 from benchmarks.rowq_bench.peers.process import ROOT
@@ -33,8 +34,31 @@ def run_set(asked: argparse.Namespace, size: str, to: Path, home: Path, command:
             note=asked.note,
         )
         results.parent.mkdir(parents=True, exist_ok=True)
-        results.write_text(json.dumps(run_peers(plan), indent=1) + "\n", "utf-8")
+        data = run_peers(plan)
+        if asked.again:
+            data = replaced(json.loads(results.read_text("utf-8")), data)
+        results.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
     found = json.loads(results.read_text("utf-8"))
     (to / "RESULTS-peers.md").write_text(render_peers(found), "utf-8")
     draw_peers(found, results.parent)
     print(f"Wrote {to / 'RESULTS-peers.md'}")
+
+
+def replaced(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Return a whole run's results with the scenarios of a later run in place of its own."""
+    names = {scenario["name"]: scenario for scenario in part["scenarios"]}
+    kept = {
+        key: [one for one in whole[key] if one["scenario"] not in names]
+        for key in ("runs", "not_run")
+    }
+    return (
+        whole
+        | {key: [*kept[key], *part[key]] for key in kept}
+        | {"scenarios": [names.get(one["name"], one) for one in whole["scenarios"]]}
+        | {
+            "again": [
+                *whole.get("again", []),
+                {"scenarios": list(names)} | {key: part[key] for key in ("made_at", "commit")},
+            ]
+        }
+    )

@@ -92,9 +92,12 @@ class Program(Closing):
         with contextlib.suppress(BrokenPipeError):
             self._send({"stop": True})
 
-    def finish(self) -> dict[str, Any]:
-        """Wait for the result and the end of the process; sets `cpu`, the seconds since go."""
-        self._reader.join(_PATIENCE if self.name.endswith("prepare") else _ENDING)
+    def finish(self, at_work: float = 0.0) -> dict[str, Any]:
+        """Wait for the result and the end of the process; sets `cpu`, the seconds since go.
+
+        at_work: for how many seconds it may go on before it begins to end.
+        """
+        self._reader.join(_PATIENCE if self.name.endswith("prepare") else at_work + _ENDING)
         if self._reader.is_alive():
             raise self._failure("did not end")
         self._wait()

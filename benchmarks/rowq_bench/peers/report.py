@@ -70,7 +70,7 @@ def render_peers(data: dict[str, Any]) -> str:
         "# Beside other queues",
         'Made by `make bench ARGS="--set peers"` from [results/peers.json](results/peers.json); do'
         " not edit. What is measured and how: [README.md](README.md#beside-other-queues).",
-        *notes(data, *_size(data), *_absent(data)),
+        *notes(data, *_size(data), *_again(data), *_absent(data)),
         "## Where another queue is better than rowq",
         *_beaten(results),
         "## rowq's rate, divided by theirs",
@@ -95,6 +95,14 @@ def _size(data: dict[str, Any]) -> list[str]:
     if data["size"] == "full":
         return []
     return [f"This is a run of the size {data['size']}: fewer rounds and messages than in full."]
+
+
+def _again(data: dict[str, Any]) -> list[str]:
+    return [
+        f"Run again by itself at {one['made_at']}, commit {one['commit']}:"
+        f" {', '.join(one['scenarios'])}."
+        for one in data.get("again", [])
+    ]
 
 
 def _absent(data: dict[str, Any]) -> list[str]:

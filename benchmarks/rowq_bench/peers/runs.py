@@ -86,7 +86,7 @@ class Run:
         longest = self.scenario.fill_seconds or _LONGEST_FILL
         with self.producer(rate=0, seconds=longest, **more) as program:
             start_together([program])
-            return program.finish()
+            return program.finish(longest)
 
     def vacuum(self) -> None:
         """Do what autovacuum would have done a minute later."""
