@@ -46,8 +46,8 @@ begin
           and r.lane = v_lane
           and r.seq = v_seq;
 
-        -- Beyond the fourth number one dequeue in four moves the floor up behind what has been taken,
-        -- and whoever finds it far away.
+        -- Beyond the fourth number one dequeue in four moves the floor up behind what has been
+        -- taken, and whoever finds it far away.
         if (v_seq - v_floor > 4 and random() < 0.25) or v_seq - v_floor > 1000 then
             perform rowq.internal_advance_floor(p_part_id, v_lane, true, p_cap => v_seq + 1);
         end if;

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
@@ -233,18 +234,21 @@ def test_a_try_that_is_cancelled_leaves_no_lock(
     for _ in range(20):
         with ThreadPoolExecutor(1) as at_work:
             trying = at_work.submit(producer.execute, tries, [queue_name])
-            wait_until(lambda: _cancelled(canceller, producer), "it is at work")
+
+            def is_broken_off(trying: Future[Any] = trying) -> bool:
+                canceller.execute(CANCEL, [producer.info.backend_pid])
+                return trying.done()
+
+            wait_until(is_broken_off, "it is broken off")
             with pytest.raises(psycopg.errors.QueryCanceled):
                 trying.result()
         assert not _is_listened(canceller)
 
 
-def _cancelled(canceller: Connection, connection: Connection) -> bool:
-    query = """
-        select pg_cancel_backend(pid) from pg_stat_activity
-        where pid = %s and state = 'active' and clock_timestamp() > query_start + interval '10 ms'
-        """
-    return canceller.execute(query, [connection.info.backend_pid]).fetchone() is not None
+CANCEL = """
+    select pg_cancel_backend(pid) from pg_stat_activity
+    where pid = %s and state = 'active' and clock_timestamp() > query_start + interval '10 ms'
+    """
 
 
 def _is_listened(connection: Connection) -> bool:
