@@ -46,9 +46,9 @@ begin
           and r.lane = v_lane
           and r.seq = v_seq;
 
-        -- Beyond the fourth number one dequeue in four moves the floor up behind what has been
+        -- From the eighth number on one dequeue in seven moves the floor up behind what has been
         -- taken, and whoever finds it far away.
-        if (v_seq - v_floor > 4 and random() < 0.25) or v_seq - v_floor > 1000 then
+        if (v_seq - v_floor > 8 and random() < 0.15) or v_seq - v_floor > 1000 then
             perform rowq.internal_advance_floor(p_part_id, v_lane, true, p_cap => v_seq + 1);
         end if;
     end loop;
