@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,20 +18,19 @@ from benchmarks.rowq_bench.oracle.session import RETURNED, ROWS, _told, spelled
 from benchmarks.rowq_bench.seeds.all_seeds import SEEDS, seeds_engine, seeds_scenarios
 from benchmarks.rowq_bench.seeds.report import PRODUCTS, render
 from benchmarks.rowq_bench.seeds.sections import read_sections
-from benchmarks.rowq_bench.seeds.session import RetryError
+from benchmarks.rowq_bench.seeds.session import NAMED_VALUE, RetryError
 from tests.engines.base import url_variable
 from tests.static.sources import ROOT
 
 SEEDS_FOLDER = ROOT / "benchmarks" / "rowq_bench" / "seeds"
 ON_POSTGRES = sorted(SEEDS_FOLDER.glob("seed_*/postgres/*.sql"))
-VALUE = re.compile(r"(?<![:\w]):([a-z]\w*)")
 NOT_NEEDED = {"session"}
 """A section that only some engines need."""
 
 
 def values_of(text: str) -> set[str]:
     """Return the names of the values that a section is given."""
-    return set(VALUE.findall(text)) - {ROWS, RETURNED}
+    return set(NAMED_VALUE.findall(text)) - {ROWS, RETURNED}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from rowq.errors import CannotConnect
 from rowq.worker import polling
 from rowq.worker.polling import Polling, Turn
 from tests.engines.base import Connection, wait_until
+from tests.helpers.workers import running
 
 HOUR = 3600.0
 
@@ -161,17 +162,10 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 @contextmanager
 def working(worker: rowq.Worker) -> Iterator[Polling]:
     """Run the worker in a thread, from the moment when all its threads are idle."""
-    thread = threading.Thread(target=worker.run)
-    thread.start()
     shared = worker._context.polling
-    try:
+    with running(worker):
         all_idle(shared, worker._context.settings.threads)
         yield shared
-    finally:
-        worker.stop()
-        thread.join(60)
-    assert not thread.is_alive()
-    assert worker._context.failure is None
 
 
 def test_twenty_idle_threads_ask_as_seldom_as_one(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.rowq_bench.oracle.observe import RIGHTS
-from benchmarks.rowq_bench.server import Installed
+from benchmarks.rowq_bench.seeds.given import FreshDatabases
 from rowq.errors import DriverMissing
 
 if TYPE_CHECKING:
@@ -33,29 +33,21 @@ _PARAMETERS = "select p.name, p.display_value from v$parameter p order by p.name
 _LOG_MODE = "select d.log_mode from v$database d"
 
 
-class OracleLab:
+class OracleLab(FreshDatabases):
     """A server whose accounts are its databases; nobody else should be at work on it."""
 
-    directory: Path | None = None
-
     def __init__(self, server: OracleServer) -> None:
+        super().__init__(server)
         self._server = server
 
-    def prepare(self, system: Installed) -> None:
-        """Do nothing: each run installs anew."""
-
     @contextlib.contextmanager
-    def database(self, system: Installed) -> Iterator[str]:
-        """Make an account with a system in its schema, and drop both afterwards."""
+    def fresh(self) -> Iterator[str]:
+        """Make an account that may be measured, and drop it with its schema afterwards."""
         from tests.engines.oracle_session import owner_in
 
-        url = self._server.fresh_database()
-        try:
+        with super().fresh() as url:
             self._server.tell(f"grant {', '.join(RIGHTS)} to {owner_in(url)}")
-            system.install(url)
             yield url
-        finally:
-            self._server.drop_database(url)
 
     def facts(self) -> dict[str, str]:
         """Return the server's version and settings."""

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, TypeGuard
 
 from benchmarks.rowq_bench.closing import Closing
-from benchmarks.rowq_bench.seeds.session import RetryError, Row, Value
+from benchmarks.rowq_bench.seeds.session import NAMED_VALUE, RetryError, Row, Value
 from rowq.engines.oracle import ENGINE
 from rowq.migrate.oracle.sql import units
 
@@ -21,7 +21,6 @@ ROWS = "rows"
 RETURNED = "returned"
 """The value by which a statement hands back one number; that is its only row."""
 
-_NAME = re.compile(r"(?<![:\w]):([a-z]\w*)")
 _BLOCK = re.compile(r"(?:begin|declare)\s")
 # Deadlock, busy, not granted in time, not serializable.
 _RETRY_NUMBERS = {60, 54, 30006, 8177}
@@ -144,8 +143,8 @@ def spelled(statement: str, sizes: tuple[tuple[str, int], ...]) -> tuple[str, li
             return f":p_{name}"
         return ", ".join(f":p_{name}_{place}" for place in range(counts[name]))
 
-    names = list(dict.fromkeys(_NAME.findall(statement)))
-    return _NAME.sub(marks, statement) + ";" * is_block(statement), names
+    names = list(dict.fromkeys(NAMED_VALUE.findall(statement)))
+    return NAMED_VALUE.sub(marks, statement) + ";" * is_block(statement), names
 
 
 def is_block(statement: str) -> bool:

@@ -21,7 +21,9 @@ from rowq.engines.mysql_url import connection_parameters
 Row = tuple[bytes | None, ...]
 Value = int | str | bytes | Sequence[int]
 
-_NAME = re.compile(r"(?<![:\w]):([a-z]\w*)")
+NAMED_VALUE = re.compile(r"(?<![:\w]):([a-z]\w*)")
+"""A value in a statement of a form, by its name."""
+
 _GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 _RETRY_STATES = {"40P01", "40001", "55P03"}
 _RETRY_NUMBERS = {1213, 1205, 1020}
@@ -106,8 +108,8 @@ class PostgresSession(Closing):
         self.connection.execute(text.encode())
 
     def _prepare(self, statement: str) -> tuple[bytes, list[str]]:
-        order = list(dict.fromkeys(_NAME.findall(statement)))
-        text = _NAME.sub(lambda found: f"${order.index(found[1]) + 1}", statement)
+        order = list(dict.fromkeys(NAMED_VALUE.findall(statement)))
+        text = NAMED_VALUE.sub(lambda found: f"${order.index(found[1]) + 1}", statement)
         name = f"s{len(self._prepared)}".encode()
         self._check(self.connection.pgconn.prepare(name, text.encode()))
         self._prepared[statement] = name, order
@@ -146,7 +148,7 @@ class MariadbSession(Closing):
 
     def run(self, statement: str, **values: Value) -> list[Row]:
         """Run a statement and return the rows of its first result."""
-        text = _NAME.sub(lambda found: _mariadb_text(values[found[1]]), statement)
+        text = NAMED_VALUE.sub(lambda found: _mariadb_text(values[found[1]]), statement)
         try:
             return self._connection.run(text.encode())
         except WireError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.rowq_bench.closing import Closing
-from benchmarks.rowq_bench.server import Installed
+from benchmarks.rowq_bench.seeds.given import FreshDatabases
 from benchmarks.rowq_bench.sqlserver.session import SqlserverSession
 from rowq.errors import RowqError
 from tests.engines.sqlserver import SqlserverServer
@@ -36,12 +36,11 @@ _DATABASE_WORDS = ("recovery", "delayed durability", "read_committed_snapshot", 
 QUERIES = (_VERSION, _SETTINGS, _DATABASE)
 
 
-class Lab(Closing):
-    """A server whose login may create databases; there is no directory of its disk."""
-
-    directory: Path | None = None
+class Lab(FreshDatabases, Closing):
+    """A server whose login may create databases."""
 
     def __init__(self, server: SqlserverServer) -> None:
+        super().__init__(server)
         self.server = server
 
     def close(self) -> None:
@@ -50,30 +49,13 @@ class Lab(Closing):
 
     def facts(self) -> dict[str, str]:
         """Return the server's version, its settings, and those of the databases made here."""
-        url = self.server.fresh_database()
-        try:
-            with SqlserverSession(url) as session:
-                ((version,),) = session.run(_VERSION)
-                (database,) = session.run(_DATABASE)
-                settings = session.run(_SETTINGS)
-        finally:
-            self.server.drop_database(url)
+        with self.fresh() as url, SqlserverSession(url) as session:
+            ((version,),) = session.run(_VERSION)
+            (database,) = session.run(_DATABASE)
+            settings = session.run(_SETTINGS)
         shown = [*settings, *zip(_DATABASE_WORDS, database, strict=True)]
         facts = {"version": _text(version), "origin": "a given URL"}
         return facts | {_text(name): _text(value) for name, value in shown}
-
-    def prepare(self, system: Installed) -> None:
-        """Do nothing: each run installs anew."""
-
-    @contextlib.contextmanager
-    def database(self, system: Installed) -> Iterator[str]:
-        """Bring a system into a fresh database, and drop that afterwards."""
-        url = self.server.fresh_database()
-        try:
-            system.install(url)
-            yield url
-        finally:
-            self.server.drop_database(url)
 
 
 @contextlib.contextmanager

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.rowq_bench.closing import Closing
-from benchmarks.rowq_bench.seeds.session import RetryError, Row, Value
+from benchmarks.rowq_bench.seeds.session import NAMED_VALUE, RetryError, Row, Value
 from benchmarks.rowq_bench.sqlserver.statistics_io import START, Reads, parse
 from rowq.engines.sqlserver import ENGINE
 from rowq.engines.sqlserver_driver import execute, is_by_freetds, load_driver, value_of
@@ -18,7 +17,6 @@ from rowq.migrate.sqlserver.sql import batches
 LOST_RACE = 50001
 """The number that a form throws where another session has taken what it had found."""
 
-_NAME = re.compile(r"(?<![:\w]):([a-z]\w*)")
 _RETRY_NUMBERS = {1205, 1222, 3960, 3961, LOST_RACE}
 # Here `begin` alone begins no transaction, and a rollback without one is an error.
 _WORDS = {
@@ -65,9 +63,9 @@ class SqlserverSession(Closing):
 
     def run(self, statement: str, **values: Value) -> list[Row]:
         """Run a statement, return the rows of all its results."""
-        order = _NAME.findall(statement)
+        order = NAMED_VALUE.findall(statement)
         marks = {name: _marks(values[name]) for name in order}
-        text = _NAME.sub(lambda found: marks[found[1]], _WORDS.get(statement, statement))
+        text = NAMED_VALUE.sub(lambda found: marks[found[1]], _WORDS.get(statement, statement))
         known = self._prepared.get(text)
         if known is None:
             known = self._prepared[text] = _Prepared(text, self._connection.cursor())

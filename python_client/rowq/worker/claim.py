@@ -108,16 +108,14 @@ class LiveClaim:
             if told.stale and self._open:
                 self.extend(queue)
 
-    def complete_all(self, complete: Callable[[list[int]], Sequence[Told]]) -> bool:
-        """Let `complete` hand in every message, if all are done; return whether it was so."""
+    def complete_all(self, complete: Callable[[list[int]], Sequence[Told]]) -> None:
+        """Let `complete` hand in every message, if all are done; else leave it to `flush`."""
         with self.lock:
             verdicts = self._verdicts
             is_all = self._open == verdicts.keys() and not any(verdicts.values())
-            if self.lost or not verdicts or not is_all:
-                return False
-            self._verdicts, self._flush_at = {}, float("inf")
-            self.settled(verdicts, count(complete(list(verdicts))))
-            return True
+            if verdicts and is_all and not self.lost:
+                self._verdicts, self._flush_at = {}, float("inf")
+                self.settled(verdicts, count(complete(list(verdicts))))
 
     def settled(self, verdicts: Mapping[int, Verdict], told: WorkerStats) -> None:
         """Note that `verdicts` were handed in with the outcomes `told`."""

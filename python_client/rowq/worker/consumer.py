@@ -3,7 +3,7 @@
 import time
 from contextlib import ExitStack
 
-from rowq.engines.base import PipeliningEngine
+from rowq.engines.base import Engine, PipeliningEngine
 from rowq.messages import Outcome
 from rowq.queue import Queue
 from rowq.worker.claim import LiveClaim
@@ -45,6 +45,7 @@ class Consumer:
             self._session = self._context.session(on_loss=self._turn.pass_on)
             self._session.open()
             self._queue = stack.enter_context(Queue(self._session))
+            self._pipelining = _pipelining(self._context.engine)
             work = self._work(stack)
             claim = self._next()
             while claim:
@@ -100,9 +101,8 @@ class Consumer:
 
         Return whether another was asked for, and that.
         """
-        engine = self._context.engine
         asked: list[LiveClaim | None] = []
-        if isinstance(engine, PipeliningEngine) and self._may_exchange(engine):
+        if (engine := self._pipelining) and self._may_exchange():
             claim.complete_all(lambda ids: self._complete_and_take(engine, claim, ids, asked))
         claim.flush(self._queue)
         claim.release_rest(self._queue)
@@ -111,16 +111,11 @@ class Consumer:
             self._context.polling.hurry()
         return bool(asked), following
 
-    def _may_exchange(self, engine: PipeliningEngine) -> bool:
+    def _may_exchange(self) -> bool:
         """Whether it is worth trying; completing must not wait for the lease's length."""
         knows_lease = self._context.settings.lease_seconds or time.monotonic() < self._look_again_at
         is_time = time.monotonic() >= self._exchange_again_at
-        return bool(
-            knows_lease
-            and is_time
-            and engine.can_pipeline()
-            and not self._context.stopping.is_set()
-        )
+        return bool(knows_lease) and is_time and not self._context.stopping.is_set()
 
     def _complete_and_take(
         self,
@@ -170,3 +165,8 @@ class Consumer:
             log.warning("the queue is paused: draining ends with what is ready left in it")
             return True
         return not (stats.ready or stats.leased)
+
+
+def _pipelining(engine: Engine) -> PipeliningEngine | None:
+    """Return the engine if it and its driver can make several calls in one round trip."""
+    return engine if isinstance(engine, PipeliningEngine) and engine.can_pipeline() else None

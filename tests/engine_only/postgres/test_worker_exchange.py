@@ -14,6 +14,7 @@ from rowq.engines import engine_for_url
 from rowq.engines.postgres import PostgresEngine
 from rowq.errors import ConnectionLost, InvalidArgument
 from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.workers import running
 
 Calls = list[tuple[str, Any]]
 
@@ -248,14 +249,10 @@ def test_a_full_claim_that_was_taken_so_lets_an_idle_thread_ask_at_once(
         idle_min_seconds=3600,
         idle_max_seconds=3600,
     )
-    thread = threading.Thread(target=worker.run)
-    thread.start()
     polling = worker._context.polling
-    wait_until(lambda: queue.queue_stats(queue_name)[0].leased == 1, "one is busy")
-    wait_until(lambda: polling._poller is not None and not polling._at_once, "one is idle")
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in (1, 2)])
-    go.set()
-    wait_until(lambda: sorted(seen) == [0, 1, 2], "both have worked at the same time", 60)
-    worker.stop()
-    thread.join(60)
-    assert not thread.is_alive()
+    with running(worker):
+        wait_until(lambda: queue.queue_stats(queue_name)[0].leased == 1, "one is busy")
+        wait_until(lambda: polling._poller is not None and not polling._at_once, "one is idle")
+        queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in (1, 2)])
+        go.set()
+        wait_until(lambda: sorted(seen) == [0, 1, 2], "both have worked at the same time", 60)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -15,6 +14,7 @@ from rowq.worker import listener
 from rowq.worker.listener import Rate
 from tests.cli.conftest import run_app
 from tests.engines.base import Connection, wait_until
+from tests.helpers.workers import running
 
 HOUR = 3600.0
 LISTENERS = """
@@ -34,19 +34,6 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
     queue = rowq.Queue(connection)
     queue.create_queue(queue_name)
     return queue
-
-
-@contextmanager
-def running(worker: rowq.Worker) -> Iterator[None]:
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    try:
-        yield
-    finally:
-        worker.stop()
-        thread.join(60)
-    assert not thread.is_alive()
-    assert worker._context.failure is None
 
 
 def listeners(connection: Connection, queue_name: str) -> set[int]:
