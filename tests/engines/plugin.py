@@ -19,7 +19,7 @@ from tests.engines.base import Connection, Server, Unavailable
 from tests.engines.provide import REQUIRED_VARIABLE, Servers, required
 
 SERVERS = pytest.StashKey[Servers]()
-ENGINE_ONLY = re.compile(r"/tests/engine_only/(\w+)/")
+ENGINE_ONLY = re.compile(r"/tests/(?:engine_only|security)/(postgres|mysql|sqlserver|oracle)/")
 # How DDL behaves and what a catalog looks like differs so much that each engine has its own tests
 # of its migrations: those of MySQL are below engine_only/mysql.
 MIGRATIONS = re.compile(r"/tests/migrations/")
