@@ -52,6 +52,7 @@ begin;
 \ir internal/open_partition.sql
 \ir internal/archive.sql
 \ir internal/purge_archive.sql
+\ir internal/is_maintained.sql
 \ir internal/maintain.sql
 \ir internal/withdraw.sql
 \ir internal/count_ready.sql
@@ -59,6 +60,8 @@ begin;
 \ir internal/health_server.sql
 \ir internal/health_queues.sql
 \ir internal/require_autocommit.sql
+\ir internal/wait_until.sql
+\ir internal/look.sql
 \ir routines/create_queue.sql
 \ir routines/alter_queue.sql
 \ir routines/drop_queue.sql

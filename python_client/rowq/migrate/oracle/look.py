@@ -56,6 +56,10 @@ class Look:
             )
         return str(self._rows("select user from dual")[0][0])
 
+    def untrusted(self) -> str | None:
+        """Return nobody: see sql/README.md."""
+        return None
+
     def orphans(self) -> dict[str, str]:
         """Return no routine: none can lose the account that it runs as."""
         return {}

@@ -85,6 +85,10 @@ class Look:
             )
         return str(owners[0][0]) if owners else "nobody"
 
+    def untrusted(self) -> str | None:
+        """Return nobody: see sql/README.md."""
+        return None
+
     def orphans(self) -> dict[str, str]:
         """Return no routine: none can lose the account that it runs as."""
         return {}
