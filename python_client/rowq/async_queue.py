@@ -93,6 +93,7 @@ class AsyncQueue:
         backoff_cap_seconds: float | None = None,
         backoff_jitter: float | None = None,
         archive_days: int | None = None,
+        max_body_length: int | None = None,
     ) -> QueueOutcome:
         """Create a queue; an existing queue of that name is left as it is ("exists")."""
         row = await self._row(
@@ -105,6 +106,7 @@ class AsyncQueue:
             backoff_cap_seconds=backoff_cap_seconds,
             backoff_jitter=backoff_jitter,
             archive_days=archive_days,
+            max_body_length=max_body_length,
         )
         return QueueOutcome(*row)
 
@@ -119,6 +121,7 @@ class AsyncQueue:
         backoff_cap_seconds: float | None = None,
         backoff_jitter: float | None = None,
         archive_days: int | None = None,
+        max_body_length: int | None = None,
     ) -> QueueOutcome:
         """Change settings of a queue; None leaves a setting as it is."""
         row = await self._row(
@@ -131,6 +134,7 @@ class AsyncQueue:
             backoff_cap_seconds=backoff_cap_seconds,
             backoff_jitter=backoff_jitter,
             archive_days=archive_days,
+            max_body_length=max_body_length,
         )
         return QueueOutcome(*row)
 

@@ -31,6 +31,7 @@ begin;
 \ir internal/check_batch_size.sql
 \ir internal/check_settings.sql
 \ir internal/message_fault.sql
+\ir internal/body_fault.sql
 \ir internal/are_ids.sql
 \ir internal/name_bad_value.sql
 \ir internal/parse_messages.sql

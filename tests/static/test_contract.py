@@ -24,6 +24,7 @@ LONG_TEXTS = {"body", "error"}
 
 UNREACHABLE = {
     ("mysql", "dequeue_wait"): {"RQ721"},
+    ("postgres", "dequeue_wait"): {"RQ721"},
     ("sqlserver", "dequeue_wait"): {"RQ721"},
 }
 """Errors of what a routine calls that cannot happen there: it gives back of its own new claim."""
