@@ -1,15 +1,14 @@
 """The examination: what it looks at, in which order."""
 
-import importlib
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import rowq
 from rowq.doctor.acceptance import accept
-from rowq.doctor.check import Check, Engine, Setting, Status, value_of
+from rowq.doctor.check import Check, Engine, Setting, Status, known_of, session, value_of
 from rowq.doctor.rights import rights
-from rowq.engines import engine_for_url, is_driver_error
+from rowq.engines import is_driver_error
 from rowq.migrate import MissingPrivilege, status
 from rowq.queue import Queue
 
@@ -26,11 +25,10 @@ def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
 
     Raises:
         CannotConnect: the database could not be reached.
+        MissingPrivilege: a DBA cannot act as the database's owner.
     """
-    engine = engine_for_url(url)
-    known: Engine = importlib.import_module(f"rowq.doctor.{engine.name}").ENGINE
-    connection = engine.connect(url)
-    try:
+    known = known_of(url)
+    with session(url) as connection:
         yield _connection(connection, known)
         supported = _version(connection, known)
         yield supported
@@ -42,8 +40,6 @@ def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
             return
         yield from rights(connection)
         yield from _health(connection)
-    finally:
-        engine.close(connection)
     if deep:
         yield from accept(url)
 
