@@ -148,9 +148,10 @@ from (
     from sys.tables t
     join sys.objects k on k.parent_object_id = t.object_id
     join sys.sql_expression_dependencies d on d.referencing_id = k.object_id
+    left join sys.objects r on r.object_id = d.referenced_id
     where t.schema_id = schema_id(N'rowq')
       and k.type in ('C', 'D')
-      and coalesce(d.referenced_id, 0) <> t.object_id
+      and (r.type in ('FN', 'FS') or d.referenced_database_name is not null)
     union all
     select 9, concat(N'rowq.', t.name, N' has a security policy')
     from sys.security_predicates p

@@ -3923,7 +3923,7 @@ begin
             v_outcome := 'created';
         exception
             when dup_val_on_index then
-                -- Another session was faster. If not, a number was given twice: no queue came of it.
+                -- Another session was faster; or a number was given twice, and there is no queue.
                 select max(q.part_id) into v_part_id
                 from rowq_queue q
                 where q.queue_key = v_key;
