@@ -1,6 +1,5 @@
 """The examination: what it looks at, in which order."""
 
-import importlib
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -8,9 +7,9 @@ from typing import Any
 import rowq
 from rowq import migrate
 from rowq.doctor.acceptance import accept
-from rowq.doctor.check import Check, Engine, Setting, Status, value_of
+from rowq.doctor.check import Check, Engine, Setting, Status, known_of, session, value_of
 from rowq.doctor.rights import rights
-from rowq.engines import engine_for_url, is_driver_error
+from rowq.engines import is_driver_error
 from rowq.migrate import MigrationError, MissingPrivilege
 from rowq.queue import Queue
 
@@ -28,11 +27,10 @@ def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
 
     Raises:
         CannotConnect: the database could not be reached.
+        MissingPrivilege: a DBA cannot act as the database's owner.
     """
-    engine = engine_for_url(url)
-    known: Engine = importlib.import_module(f"rowq.doctor.{engine.name}").ENGINE
-    connection = engine.connect(url)
-    try:
+    known = known_of(url)
+    with session(url) as connection:
         yield _connection(connection, known)
         supported = _version(connection, known)
         yield supported
@@ -44,8 +42,6 @@ def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
             return
         yield from rights(connection)
         yield from _health(connection)
-    finally:
-        engine.close(connection)
     if deep:
         yield from accept(url)
 
@@ -102,21 +98,11 @@ def _look(url: str) -> migrate.Status | str:
 
 
 def _installed(url: str, connection: Any) -> Iterator[Check]:
-    """Yield whether rowq is there, up to date and as shipped; the first check is whether at all.
-
-    No routine is called before it is known whose code it would run.
-    """
+    """Yield whether rowq is there, up to date and as shipped; the first check is whether at all."""
     try:
         found = _look(url)
     except MigrationError as error:
         yield Check(_INSTALLED, Status.FAILED, _line(error))
-        return
-    if isinstance(found, migrate.Status) and found.untrusted:
-        detail = (
-            f"yes; its routines belong to {found.owner}, and what {found.untrusted} has put there"
-            f" would run with your rights: ask as {found.untrusted}"
-        )
-        yield Check(_INSTALLED, Status.FAILED, detail)
         return
     try:
         row = Queue(connection).version()

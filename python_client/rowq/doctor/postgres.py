@@ -5,11 +5,41 @@ Functions are named with their schema: the path is the database's, and its owner
 
 from rowq.doctor.check import Engine, Setting, Status, is_one_of
 
+# A routine that an ordinary role owns could be replaced by one that runs as whoever calls it.
+_BEFORE = """
+    do $$
+    declare
+        v_owner text;
+    begin
+        perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+        select r.rolname
+        into v_owner
+        from pg_namespace n
+        join pg_roles o on o.oid = n.nspowner
+        join pg_roles r
+            on r.rolcanlogin
+            and not r.rolsuper
+            and pg_has_role(r.oid, n.nspowner, 'member')
+        where n.nspname = 'rowq'
+          and not o.rolsuper
+          and (select s.rolsuper from pg_roles s where s.rolname = session_user)
+        order by r.rolname
+        limit 1;
+        if found then
+            raise exception 'RQ803 missing_privilege: what % has put into the schema rowq could run'
+                ' with the rights of a superuser who calls it: ask as %', v_owner, v_owner
+                using errcode = 'RQ803';
+        end if;
+    end;
+    $$
+"""
+
 ENGINE = Engine(
     now="select extract(epoch from pg_catalog.clock_timestamp())::double precision",
     version="select pg_catalog.current_setting('server_version')",
     is_supported=lambda version: int(version.partition(".")[0].partition("beta")[0]) >= 15,
     supported="PostgreSQL 15 or newer",
+    before=_BEFORE,
     settings=(
         Setting(
             "pg_is_in_recovery",

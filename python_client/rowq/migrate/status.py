@@ -30,8 +30,6 @@ class Status:
         newer: ids of installed migrations that this rowq does not know.
         drift: routines whose installed text is not the shipped one.
         owner: who owns the schema and everything in it; None when it is not installed.
-        untrusted: who may have put there what would run with the rights of whoever looks; None: all
-            who could have these rights already.
         roles: for each of rowq's roles whether the server has it.
         notices: what to do about what is missing.
     """
@@ -43,7 +41,6 @@ class Status:
     newer: tuple[str, ...]
     drift: tuple[Drift, ...]
     owner: str | None
-    untrusted: str | None
     roles: dict[str, bool]
     notices: tuple[str, ...]
 
@@ -85,7 +82,6 @@ def _status(engine: str, connection: Any) -> Status:
         newer=newer,
         drift=_drift(shipped, look.routines(), look.orphans()) if installed and not newer else (),
         owner=owner,
-        untrusted=look.untrusted() if owner else None,
         roles=roles,
         notices=module.missing_roles(roles) if owner else (),
     )

@@ -52,8 +52,13 @@ begin
             v_outcome := 'created';
         exception
             when dup_val_on_index then
-                -- Another session was faster.
-                v_outcome := 'exists';
+                -- Another session was faster; or a number was given twice, and there is no queue.
+                select max(q.part_id) into v_part_id
+                from rowq_queue q
+                where q.queue_key = v_key;
+                if v_part_id is null then
+                    raise;
+                end if;
         end;
     end if;
 

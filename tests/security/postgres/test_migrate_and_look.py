@@ -82,8 +82,8 @@ def test_a_view_in_the_place_of_the_bookkeeping_is_not_read(url: str, trap: Trap
     for look in (migrate.status, migrate.migrate, migrate.rollback):
         with pytest.raises(migrate.MigrationError, match=r"RQ80[23]"):
             look(url)
-    found = doctor(url)
-    assert "RQ80" in found["installed"].detail
+    with pytest.raises(migrate.MissingPrivilege, match="tenant"):
+        doctor(url)
     assert not trap.has_sprung
 
 
@@ -249,9 +249,8 @@ def test_a_superusers_doctor_calls_no_routine_that_another_owns(
     for routine in ("version()", "health()"):
         trap.attacker.execute(f"drop function rowq.{routine}")
         trap.set_up(f"rowq.{routine}", "boolean", "true")
-    found = doctor(url)
-    assert found["installed"].status == "failed"
-    assert "tenant" in found["installed"].detail
+    with pytest.raises(migrate.MissingPrivilege, match="tenant"):
+        doctor(url)
     assert not trap.has_sprung
 
 

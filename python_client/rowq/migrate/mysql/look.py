@@ -83,10 +83,6 @@ class Look:
         """Return the account of this connection, as a definer is written."""
         return str(self._rows("select current_user()")[0][0])
 
-    def untrusted(self) -> str | None:
-        """Return nobody: see sql/README.md."""
-        return None
-
     def orphans(self) -> dict[str, str]:
         """Return the routines whose definer is gone, and that: every call of them is error 1449.
 

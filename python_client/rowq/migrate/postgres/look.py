@@ -37,21 +37,6 @@ _IS_PLAIN = """
     where c.oid = 'rowq.migration'::regclass
 """
 
-_UNTRUSTED = """
-    select r.rolname
-    from pg_namespace n
-    join pg_roles o on o.oid = n.nspowner
-    join pg_roles r
-        on r.rolcanlogin
-        and not r.rolsuper
-        and pg_has_role(r.oid, n.nspowner, 'member')
-    where n.nspname = 'rowq'
-      and not o.rolsuper
-      and (select s.rolsuper from pg_roles s where s.rolname = session_user)
-    order by r.rolname
-    limit 1
-"""
-
 _ROUTINES = """
     select p.proname, p.prosrc
     from pg_proc p
@@ -97,11 +82,6 @@ class Look:
                 f"Connect as {owner} or as a member of it.",
             )
         return str(owner)
-
-    def untrusted(self) -> str | None:
-        """Return a role whose routines would run with the rights of a superuser who looks."""
-        row = self._connection.execute(_UNTRUSTED).fetchone()
-        return str(row[0]) if row else None
 
     def orphans(self) -> dict[str, str]:
         """Return routines whose owner is gone: there is no such thing here."""
