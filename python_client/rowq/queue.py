@@ -15,7 +15,6 @@ from typing import Any, Self
 
 from rowq.bodies import batch_entry, bodies, message_from_json
 from rowq.engines.base import Row
-from rowq.errors import WrongTransactionState
 from rowq.messages import (
     Archived,
     BatchEnqueued,
@@ -78,7 +77,7 @@ class Queue:
 
     def close(self) -> None:
         """Close the connection if it is this queue's own; the caller's stays open."""
-        self._session.close()
+        self._session.end()
 
     # admin
 
@@ -237,20 +236,13 @@ class Queue:
 
         Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
-        connection = self._session.connection()
-        if self._session.engine.in_transaction(connection):
-            raise WrongTransactionState(
-                "dequeue_wait commits while it waits: set the connection to autocommit and call it"
-                " outside a transaction, or use dequeue_fast"
-            )
-        row = self._row(
-            "dequeue_wait",
-            queue_name=queue_name,
-            batch_size=batch_size,
-            worker_name=worker_name,
-            lease_seconds=lease_seconds,
-            wait_seconds=wait_seconds,
-        )
+        arguments = {
+            "queue_name": queue_name,
+            "batch_size": batch_size,
+            "worker_name": worker_name,
+            "lease_seconds": lease_seconds,
+        }
+        row, *_ = self._session.wait(arguments, wait_seconds)
         return [message_from_json(entry) for entry in row[0] or ()]
 
     def peek(self, queue_name: str, batch_size: int = 1) -> list[PeekedMessage]:
