@@ -37,8 +37,7 @@ def main() -> None:
     for number in range(CALLS):
         queue.enqueue(queue_name, number)
     print(json.dumps({"connections": len(connections)}), flush=True)
-    if child:
-        queue.close()
+    queue.close()
 
 
 def _counted(session: OwnedSession) -> list[object]:
