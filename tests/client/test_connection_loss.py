@@ -145,8 +145,9 @@ def test_a_dequeue_wait_connects_again_as_every_other_call(lossy: Relay, queue_n
     assert len(pauses) == 3
 
 
+@pytest.mark.usefixtures("queue")
 def test_a_wait_that_breaks_after_longer_than_reconnect_seconds_is_made_again_for_what_is_left(
-    lossy: Relay, queue: rowq.Queue, queue_name: str
+    lossy: Relay, queue_name: str
 ) -> None:
     with rowq.connect(lossy.url, reconnect_seconds=0.5) as waiter:
         began = time.monotonic()

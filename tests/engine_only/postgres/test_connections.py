@@ -50,8 +50,9 @@ def role_url(connection: Connection, database_url: str, role: str) -> Iterator[R
 
 
 @pytest.mark.promise("P01")
+@pytest.mark.usefixtures("queue")
 def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
-    connection: Connection, queue: rowq.Queue, queue_name: str, role: str, role_url: RoleUrl
+    connection: Connection, queue_name: str, role: str, role_url: RoleUrl
 ) -> None:
     """As in a failover: connections still reach the former primary for a while."""
     pauses: list[float] = []
@@ -191,8 +192,9 @@ def test_a_call_that_met_one_in_progress_was_not_sent(database_url: str) -> None
 
 
 @pytest.mark.promise("P20")
+@pytest.mark.usefixtures("queue")
 def test_no_name_of_a_call_is_looked_up_in_the_callers_search_path(
-    connect: Callable[..., Connection], queue: rowq.Queue, queue_name: str
+    connect: Callable[..., Connection], queue_name: str
 ) -> None:
     schema = f"hostile_{uuid.uuid4().hex[:8]}"
     own = connect()
