@@ -219,7 +219,8 @@ class AsyncOwnedSession(AsyncSession):
     async def _break_off(self) -> None:
         """Close the connection, in the middle of a call or a transaction perhaps."""
         connection, self._connection = self._connection, None
-        await self.engine.break_off_async(connection)
+        if connection is not None:
+            await self.engine.break_off_async(connection)
 
     async def _idle_connection(self) -> Any:
         """Return the connection, ready for a call: a new one where the last cannot be used."""

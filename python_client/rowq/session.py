@@ -219,7 +219,8 @@ class OwnedSession(Session):
     def _break_off(self) -> None:
         """Close the connection, in the middle of a call or a transaction perhaps."""
         connection, self._connection = self._connection, None
-        self.engine.break_off(connection)
+        if connection is not None:
+            self.engine.break_off(connection)
 
     def _idle_connection(self) -> Any:
         """Return the connection, ready for a call: a new one where the last cannot be used."""

@@ -24,7 +24,6 @@ class Made:
     def __init__(self) -> None:
         self.call_timeout = 0
         self.closed_with: int | None = None
-        self.transaction_in_progress = False
 
     def is_healthy(self) -> bool:
         return self.closed_with is None
@@ -116,17 +115,3 @@ def test_a_broken_off_connection_is_closed_without_waiting_for_the_answer(
     assert made[0].closed_with == 1000, "milliseconds"
     assert one.call("complete", {}) == [(7,)]
     assert len(made) == 2
-
-
-def test_a_connection_left_in_a_transaction_is_replaced(
-    made: list[Made], answer: Callable[..., None]
-) -> None:
-    one = session()
-    answer()
-    one.call("peek", {})
-    one.call("peek", {})
-    assert len(made) == 1
-    made[0].transaction_in_progress = True
-    one.call("peek", {})
-    assert len(made) == 2
-    assert made[0].closed_with is not None

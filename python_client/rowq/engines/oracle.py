@@ -119,9 +119,6 @@ class OracleEngine(SynchronousEngine):
         self._asked_at[connection] = now
         return True
 
-    def is_idle(self, connection: Any) -> bool:
-        return self.is_usable(connection) and not self.in_transaction(connection)
-
     def break_off(self, connection: Any) -> None:
         # The driver logs off, and would wait for the answer of the call before.
         with suppress(_driver().Error, OSError):

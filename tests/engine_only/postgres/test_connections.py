@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,6 +18,7 @@ from psycopg.pq import TransactionStatus
 import rowq
 from rowq.engines.postgres import ENGINE
 from rowq.session import OwnedSession
+from tests.client.test_half_open import with_options
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
 
 RoleUrl = Callable[[str], str]
@@ -189,6 +192,32 @@ def test_a_call_that_met_one_in_progress_was_not_sent(database_url: str) -> None
     assert ENGINE.is_connection_lost(met.value)
     assert not ENGINE.was_sent(met.value)
     ENGINE.break_off(connection)
+
+
+WAITS = """
+import sys, rowq
+with rowq.connect(sys.argv[1]) as queue:
+    print(queue._session.connection().info.backend_pid, flush=True)
+    queue.dequeue_wait(sys.argv[2], wait_seconds=60)
+"""
+
+
+def test_the_urls_options_let_the_server_look_after_a_waiting_client(
+    connection: Connection, database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    options = "options=-c%20client_connection_check_interval%3D300"
+    url = with_options(database_url, options)
+    command = [sys.executable, "-c", WAITS, url, queue_name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        session = int(client.stdout.readline())
+        asleep = "select from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
+        wait_until(lambda: connection.execute(asleep, [session]).fetchone() is not None, "it waits")
+        client.kill()
+    there = "select from pg_stat_activity where pid = %s"
+    wait_until(lambda: connection.execute(there, [session]).fetchone() is None, "it ends", 2)
+    queue.enqueue(queue_name, 1)
+    assert len(queue.peek(queue_name)) == 1
 
 
 @pytest.mark.promise("P20")
