@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import rowq
+from tests.client.proxy import relay
 from tests.client.signals import HardLimit, SoftLimit, interrupted
 from tests.dice import AGAIN, dice, times
 from tests.engines.base import Connection, Server, wait_until
@@ -44,6 +45,20 @@ def test_after_a_broken_off_call_the_next_one_works(
     assert queue.version().schema_version >= 1
 
 
+@pytest.mark.parametrize("kind", [SoftLimit, TimeoutError, OSError])
+def test_an_exception_while_it_connects_is_not_taken_for_one_of_the_network(
+    database_url: str, kind: type[Exception]
+) -> None:
+    with relay(database_url) as stalled:
+        stalled.stall()
+        with (
+            pytest.raises(kind, match="soft limit") as raised,
+            interrupted(0.3, kind("soft limit")),
+        ):
+            rowq.connect(stalled.url)
+        assert type(raised.value) is kind
+
+
 def test_a_broken_off_wait_takes_no_message_where_the_server_can_be_told(
     server: Server, queue: rowq.Queue, queue_name: str, connection: Connection
 ) -> None:
@@ -66,9 +81,10 @@ def test_no_call_gets_the_answer_of_one_that_was_broken_off(
     """At many moments of a call; what is told of each message is what was sent."""
     drawn = dice("moment of an interruption")
     told: dict[int, Any] = {}
-    errors: list[BaseException] = [SoftLimit(), HardLimit(), TimeoutError(), OSError("no errno")]
+    kinds = [SoftLimit, HardLimit, TimeoutError, OSError]
     for number in range(times(150)):
-        error = errors[number % len(errors)]
+        # A new one each time: what is kept keeps the connection that it ended.
+        error = kinds[number % len(kinds)]("over")
         with suppress(type(error)), interrupted(drawn.uniform(0, 0.004), error):
             for repeat in range(3):
                 data = {"number": number, "repeat": repeat}

@@ -29,7 +29,7 @@ from rowq.engines.calls import (
     readers_of,
 )
 from rowq.engines.mysql_url import connection_parameters
-from rowq.engines.sockets import end_when_silent, has_input
+from rowq.engines.sockets import end_when_silent, has_input, is_of_the_network
 from rowq.errors import (
     CannotConnect,
     DriverMissing,
@@ -110,6 +110,8 @@ class MysqlEngine(SynchronousEngine):
                 program_name="rowq",
             )
         except (pymysql.Error, OSError, RuntimeError, UnicodeError) as error:
+            if interruption := _interruption(error):
+                raise interruption from None
             raise CannotConnect(f"MySQL: {_text_of(error)}") from error
         connection._read_timeout = None
         end_when_silent(connection._sock.fileno())
@@ -130,7 +132,7 @@ class MysqlEngine(SynchronousEngine):
         except pymysql.Error as error:
             if refusal := self.refusal(error):
                 raise refusal from error
-            if interruption := _interruption(connection, error):
+            if interruption := _interruption(error):
                 raise interruption from None
             raise
 
@@ -293,15 +295,13 @@ def _execute(connection: Any, statement: str) -> None:
         cursor.execute(statement)
 
 
-def _interruption(connection: Any, error: Exception) -> OSError | None:
+def _interruption(error: BaseException) -> OSError | None:
     """Return what a signal's handler raised, where the driver took it for an error of the network.
 
-    The system's own errors have numbers, and a socket has a time limit only if it was given one.
+    The driver raises its own error while it handles that one.
     """
-    cause = error.__context__
-    if isinstance(cause, OSError) and cause.errno is None and connection._read_timeout is None:
-        return cause
-    return None
+    cause = error if isinstance(error, OSError) else error.__context__
+    return cause if isinstance(cause, OSError) and not is_of_the_network(cause) else None
 
 
 def _number_of(error: Exception) -> int | None:

@@ -18,7 +18,8 @@ from weakref import WeakKeyDictionary
 from rowq.engines.base import Row, SynchronousEngine
 from rowq.engines.oracle_calls import ROWS, Call, Lob, call_of
 from rowq.engines.oracle_url import connection_parameters, owner_of
-from rowq.engines.patience import within
+from rowq.engines.patience import TookTooLongError, within
+from rowq.engines.sockets import is_of_the_network
 from rowq.errors import CannotConnect, DriverMissing, Refused, refusal_from_text
 
 # The server's numbers: killed, a fatal error, shutdown, not logged on, end of file; and network
@@ -77,7 +78,9 @@ class OracleEngine(SynchronousEngine):
             connection.autocommit = True
             if owner:
                 connection.current_schema = owner
-        except (oracledb.Error, OSError, UnicodeError) as error:
+        except (oracledb.Error, OSError, UnicodeError, TookTooLongError) as error:
+            if isinstance(error, OSError) and not is_of_the_network(error):
+                raise
             raise CannotConnect(f"Oracle: {error}") from error
         return connection
 
@@ -144,7 +147,7 @@ class OracleEngine(SynchronousEngine):
             return True
         if not isinstance(error, _driver().Error):
             # The driver passes most of the network's errors on as the system numbers them.
-            return isinstance(error, OSError) and error.errno is not None
+            return is_of_the_network(error)
         return _number_of(error) in _CONNECTION_GONE or bool(_DRIVER_GONE.search(str(error)))
 
     def is_wrong_server(self, error: Exception) -> bool:

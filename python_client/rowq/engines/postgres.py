@@ -27,6 +27,7 @@ from rowq.engines.sockets import (
     PROBES,
     SILENT_SECONDS,
     has_input,
+    is_of_the_network,
 )
 from rowq.errors import (
     REFUSALS,
@@ -128,6 +129,8 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         try:
             connection = psycopg.connect(**parameters, autocommit=True)
         except (psycopg.Error, OSError, UnicodeError) as error:
+            if isinstance(error, OSError) and not is_of_the_network(error):
+                raise
             raise CannotConnect(f"PostgreSQL: {error}") from error
         # Said with every `begin` of the driver's, so that no pooler has to keep it.
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
@@ -139,6 +142,8 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         try:
             connection = await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
         except (psycopg.Error, OSError, UnicodeError) as error:
+            if isinstance(error, OSError) and not is_of_the_network(error):
+                raise
             raise CannotConnect(f"PostgreSQL: {error}") from error
         await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
         return connection
