@@ -9,6 +9,7 @@ refusal is known by the number that its text begins with.
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -99,6 +100,7 @@ class MysqlEngine(SynchronousEngine):
     def connect(self, url: str) -> Any:
         pymysql = _driver()
         parameters = connection_parameters(url)
+        handled = sys.exception()
         try:
             connection = pymysql.connect(
                 **parameters,
@@ -110,7 +112,7 @@ class MysqlEngine(SynchronousEngine):
                 program_name="rowq",
             )
         except (pymysql.Error, OSError, RuntimeError, UnicodeError) as error:
-            if interruption := _interruption(error):
+            if interruption := _interruption(error, handled):
                 raise interruption from None
             raise CannotConnect(f"MySQL: {_text_of(error)}") from error
         connection._read_timeout = None
@@ -122,6 +124,7 @@ class MysqlEngine(SynchronousEngine):
         call = _call_of(routine)
         values = call.values(arguments)
         _check_character_set(connection)
+        handled = sys.exception()
         try:
             with pymysql.cursors.Cursor(connection) as cursor:
                 statement = cursor.mogrify(call.text(values), values)
@@ -132,7 +135,7 @@ class MysqlEngine(SynchronousEngine):
         except pymysql.Error as error:
             if refusal := self.refusal(error):
                 raise refusal from error
-            if interruption := _interruption(error):
+            if interruption := _interruption(error, handled):
                 raise interruption from None
             raise
 
@@ -295,13 +298,16 @@ def _execute(connection: Any, statement: str) -> None:
         cursor.execute(statement)
 
 
-def _interruption(error: BaseException) -> OSError | None:
+def _interruption(error: BaseException, handled: BaseException | None) -> OSError | None:
     """Return what a signal's handler raised, where the driver took it for an error of the network.
 
-    The driver raises its own error while it handles that one.
+    The driver raises its own error while it handles that one; `handled` is what the caller was
+    handling before.
     """
     cause = error if isinstance(error, OSError) else error.__context__
-    return cause if isinstance(cause, OSError) and not is_of_the_network(cause) else None
+    if cause is handled or not isinstance(cause, OSError) or is_of_the_network(cause):
+        return None
+    return cause
 
 
 def _number_of(error: Exception) -> int | None:

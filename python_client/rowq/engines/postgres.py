@@ -214,17 +214,12 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
 
     def is_usable(self, connection: Any) -> bool:
         states = _driver().pq.TransactionStatus
-        if connection.pgconn.transaction_status in {states.ACTIVE, states.UNKNOWN}:
-            return False
-        if has_input(connection.fileno()):
-            # An idle server speaks for a notice or a farewell; which one, an empty query tells.
-            with suppress(_driver().OperationalError):
-                connection.pgconn.exec_(b"")
-        return bool(connection.pgconn.status == _driver().pq.ConnStatus.OK)
+        status = connection.pgconn.transaction_status
+        return status not in (states.ACTIVE, states.UNKNOWN) and _is_up(connection)
 
     def is_idle(self, connection: Any) -> bool:
         idle = _driver().pq.TransactionStatus.IDLE
-        return self.is_usable(connection) and connection.pgconn.transaction_status == idle
+        return connection.pgconn.transaction_status == idle and _is_up(connection)
 
     def break_off(self, connection: Any) -> None:
         psycopg = _driver()
@@ -333,6 +328,15 @@ def _call_of(routine: str) -> _Call:
     )
     times = (place for place, one in enumerate(entry.columns) if one.type == "timestamp")
     return _Call(text, parameters, tuple(times))
+
+
+def _is_up(connection: Any) -> bool:
+    """Whether a connection in no call has not ended, as far as this side can see."""
+    if has_input(connection.fileno()):
+        # An idle server speaks for a notice or a farewell; which one, an empty query tells.
+        with suppress(_driver().OperationalError):
+            connection.pgconn.exec_(b"")
+    return bool(connection.pgconn.status == _driver().pq.ConnStatus.OK)
 
 
 def _type_name(name: str) -> str:

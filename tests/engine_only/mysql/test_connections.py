@@ -10,7 +10,7 @@ import pytest
 import rowq
 from rowq.engines.mysql import ENGINE
 from rowq.session import OwnedSession
-from tests.engines.base import Connection
+from tests.engines.base import Connection, Server
 
 
 @pytest.fixture
@@ -79,3 +79,23 @@ def test_a_time_limit_that_the_caller_gave_its_connection_is_the_drivers_error(
     with pytest.raises(pymysql.OperationalError) as met:
         queue.dequeue_wait(queue_name, wait_seconds=20)
     assert ENGINE.is_connection_lost(met.value)
+
+
+def test_what_the_caller_handles_already_is_not_taken_for_an_interruption(
+    server: Server, connection: Connection, queue: rowq.Queue, database_url: str
+) -> None:
+    with rowq.connect(database_url) as own:
+        session = server.session_id(own._session.connection())
+        try:
+            _time_out()
+        except TimeoutError:
+            server.kill_session(session)
+            assert own.version().schema_version >= 1
+            server.kill_session(server.session_id(connection))
+            with pytest.raises(pymysql.Error) as met:
+                queue.version()
+    assert ENGINE.is_connection_lost(met.value)
+
+
+def _time_out() -> None:
+    raise TimeoutError("handled already")
