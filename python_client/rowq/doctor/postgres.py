@@ -9,7 +9,7 @@ from rowq.doctor.check import Engine, Setting, Status, is_one_of
 _BEFORE = """
     do $$
     declare
-        v_owner text;
+        v_owner pg_catalog.text;
     begin
         perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
         select r.rolname
