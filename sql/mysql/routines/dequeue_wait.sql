@@ -13,7 +13,7 @@ modifies sql data
 begin
 -- routine   dequeue_wait
 -- version   1
--- purpose   As dequeue_fast, but wait until something is ready or the time is up.
+-- purpose   As dequeue_fast, but wait until something is ready or the time is up; fewer messages where they are long.
 -- promise   P03 P17
 -- locks     as dequeue_fast; one waiter of a queue at a time the named lock rowq.wait.<part_id>
 -- commits   after each look, so that no snapshot is held while it waits; needs autocommit
