@@ -179,6 +179,9 @@ def test_what_a_connection_was_doing_when_it_is_broken_off_is_cancelled(
     mine = ENGINE.connect(database_url)
     session = server.session_id(mine)
     mine.pgconn.send_query(b"select pg_sleep(60)")
+    # The server forgets a cancel that comes before the query.
+    asleep = "select from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
+    wait_until(lambda: connection.execute(asleep, [session]).fetchone() is not None, "it sleeps")
     ENGINE.break_off(mine)
     there = "select from pg_stat_activity where pid = %s"
     wait_until(lambda: connection.execute(there, [session]).fetchone() is None, "the session ends")
