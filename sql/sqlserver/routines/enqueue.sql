@@ -62,7 +62,8 @@ begin
                 begin transaction;
             exec rowq.InternalRequireQueue
                 @queue_name, @part_id output, @max_body_length = @max_body_length output;
-            if datalength(@body) / 2 > @max_body_length or datalength(@body_binary) > @max_body_length
+            if datalength(@body) / 2 > @max_body_length
+                or datalength(@body_binary) > @max_body_length
                 exec rowq.InternalCheckBody @body, @body_binary, @max_body_length;
             exec rowq.InternalEnter @part_id, @queue_name;
 

@@ -19,7 +19,7 @@ begin
     declare @length bigint = datalength(@body_binary);
     declare @fault nvarchar(200);
 
-    -- The collation takes an emoji for one character; counting takes time, so only where it matters.
+    -- The collation takes an emoji for one character. It counts slowly, so only where it matters.
     if datalength(@body) / 2 > @max_length
         set @length = len((@body + N'.') collate Latin1_General_100_CI_AS_SC) - 1;
     if @length > @max_length
