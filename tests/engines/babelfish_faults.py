@@ -90,8 +90,8 @@ FAULTS = (
     ),
     Fault(
         "a session needs seconds to compile what it calls first: twenty threads, five children that"
-        " die as they begin, the first heartbeat for a lease of a second, or a look one second before"
-        " a delay is over, are not there in time",
+        " die as they begin, the first heartbeat for a lease of a second, or a look one second"
+        " before a delay is over, are not there in time",
         (
             "contract/test_enqueue.py::"
             "test_a_delayed_message_waits_and_then_comes_after_those_that_were_ready",
