@@ -1,8 +1,8 @@
 -- Runs first in every install, upgrade and rollback: refuses here, before anything is changed, what
 -- would go wrong later, and before anything can run that others have made.
 -- RQ803: in somebody else's schema. Names are looked up there then, and an object that its owner
---        has put in the place of DUAL, or of a table of rowq's, would run with the rights of
---        whoever migrates; so nothing here is asked for without the schema SYS.
+--        has put in the place of DUAL, or of a table of rowq's, would run as whoever migrates; so
+--        nothing here is asked for without the schema SYS.
 begin
     if sys_context('userenv', 'current_schema') <> sys_context('userenv', 'session_user') then
         sys.dbms_standard.raise_application_error(
