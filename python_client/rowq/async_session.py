@@ -15,6 +15,7 @@ from typing import Any
 from rowq.backoff import Backoff
 from rowq.engines import engine_for_connection, engine_for_url, without_password
 from rowq.engines.base import Engine, Row
+from rowq.engines.work.guard import refuse_own_claim
 from rowq.errors import ConnectionLost, EngineUnknown
 
 _log = logging.getLogger("rowq")
@@ -66,6 +67,7 @@ class AsyncBorrowedSession(AsyncSession):
         return self._connection
 
     async def call(self, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
+        refuse_own_claim(self._connection, routine, arguments)
         return await self.engine.call_async(self._connection, routine, arguments)
 
     async def close(self) -> None:

@@ -10,6 +10,7 @@ RowqError
 │   └── StaleClaim               RQ721
 ├── CannotConnect                no connection at the first try
 ├── ConnectionLost               the connection broke and the call could not be repeated
+├── ForbiddenInHandler           a transactional worker's handler tried what is the worker's to do
 ├── EngineUnknown                no engine for this URL or connection
 ├── DriverMissing                the engine's driver is not installed
 └── WorkerFailed                 a worker stopped because going on made no sense
@@ -87,6 +88,15 @@ class CannotConnect(RowqError):
 
 class ConnectionLost(RowqError):
     """The connection broke; the text says whether the call's effect is known."""
+
+
+class ForbiddenInHandler(RowqError):
+    """A handler may not end its worker's transaction, nor finish or extend its own claim in it.
+
+    Where the driver lets us, what would end the transaction is refused before it is sent, and
+    nothing has changed. What ended it all the same (a procedure that commits, say) is told as soon
+    as it is noticed; from then on the connection takes nothing more from this handler.
+    """
 
 
 class EngineUnknown(RowqError):

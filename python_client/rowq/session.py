@@ -14,6 +14,7 @@ from typing import Any
 from rowq.backoff import Backoff
 from rowq.engines import engine_for_connection, engine_for_url, without_password
 from rowq.engines.base import Engine, Row
+from rowq.engines.work.guard import refuse_own_claim
 from rowq.errors import ConnectionLost, EngineUnknown
 
 _log = logging.getLogger("rowq")
@@ -65,6 +66,7 @@ class BorrowedSession(Session):
         return self._connection
 
     def call(self, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
+        refuse_own_claim(self._connection, routine, arguments)
         return self.engine.call(self._connection, routine, arguments)
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ ROWQ_TEST_DIRECTORY names the directory they write in.
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,11 @@ def die_once(message: rowq.Message) -> None:
 def die(_message: rowq.Message) -> None:
     """Kill the own process at every message."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def generate(message: rowq.Message) -> Iterator[int]:
+    """Yield, and so do nothing when called."""
+    yield message.message_id
 
 
 def insert(message: rowq.Message, connection: Any) -> None:

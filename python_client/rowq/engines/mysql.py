@@ -17,7 +17,7 @@ from itertools import count
 from types import ModuleType
 from typing import Any
 
-from rowq.engines.base import Row, SynchronousEngine
+from rowq.engines.base import Row, SynchronousEngine, WorkTransaction
 from rowq.engines.calls import (
     READERS,
     Readers,
@@ -55,6 +55,8 @@ _PASSING = {
     *(1317, 1969, 3024),
     *(1290, 1836, 1412, 1615),
 }
+# Deadlock, snapshot isolation: the server has rolled back the whole transaction.
+_CONFLICTS = {1213, 1020}
 # Characters of a statement that every server takes, whatever its max_allowed_packet.
 _SURELY_FITS = 200_000
 _savepoints = count(1)
@@ -124,6 +126,12 @@ class MysqlEngine(SynchronousEngine):
                 raise refusal from error
             raise
 
+    def call_briefly(
+        self, connection: Any, routine: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        _execute(connection, "set session innodb_lock_wait_timeout = 1")
+        return self.call(connection, routine, arguments)
+
     def close(self, connection: Any) -> None:
         if connection.open:
             with suppress(_driver().Error, OSError):
@@ -155,6 +163,11 @@ class MysqlEngine(SynchronousEngine):
             return _savepoint(connection, f"rowq_{next(_savepoints)}")
         return _transaction(connection)
 
+    def work_transaction(self, connection: Any) -> WorkTransaction:
+        from rowq.engines.work.mysql import MysqlWork
+
+        return MysqlWork(connection)
+
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_from_text(_text_of(error))
 
@@ -170,6 +183,9 @@ class MysqlEngine(SynchronousEngine):
 
     def is_passing(self, error: Exception) -> bool:
         return self.is_connection_lost(error) or _number_of(error) in _PASSING
+
+    def is_conflict(self, error: Exception) -> bool:
+        return _number_of(error) in _CONFLICTS
 
 
 def _driver() -> ModuleType:

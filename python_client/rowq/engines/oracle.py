@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from rowq.engines.base import Row, SynchronousEngine
+from rowq.engines.base import Row, SynchronousEngine, WorkTransaction
 from rowq.engines.oracle_calls import ROWS, Call, Lob, call_of
 from rowq.engines.oracle_url import connection_parameters, owner_of
 from rowq.engines.patience import within
@@ -34,13 +34,18 @@ _PASSING = {
     *(1536, 1652, 1653, 1654, 1658, 1683, 1688, 1691, 30036, 4030, 4031, 257, 19809),
     *(4061, 4065, 4068, 1013),
 }
+# Deadlock, not serializable.
+_CONFLICTS = {60, 8177}
 # The driver's own numbers: not connected, cannot connect, connection closed.
 _DRIVER_GONE = re.compile(r"DPY-(?:1001|4011|6000|6001|6003|6005)")
+# The driver's own number: the call took too long, and was interrupted.
+_DRIVER_TIMEOUT = re.compile(r"DPY-4024")
 _REFUSAL = re.compile(r"\AORA-20\d{3}: (RQ\d{3} .*?)(?:\nORA-\d{5}: |\nHelp: |\Z)", re.DOTALL)
 # Rows of a result that are asked for at a time: more than a usual batch has.
 _ROWS_AT_A_TIME = 1000
 # After so long without a question the driver is made to ask the server, a round trip.
 _IDLE_SECONDS = 1.0
+_BRIEFLY_MILLISECONDS = 1000
 _savepoints = count(1)
 
 
@@ -88,6 +93,13 @@ class OracleEngine(SynchronousEngine):
                 raise refusal from error
             raise
 
+    def call_briefly(
+        self, connection: Any, routine: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        # No session of Oracle's has a limit for row locks: the driver interrupts the call.
+        connection.call_timeout = _BRIEFLY_MILLISECONDS
+        return self.call(connection, routine, arguments)
+
     def close(self, connection: Any) -> None:
         with suppress(_driver().Error, OSError):
             connection.close()
@@ -120,6 +132,11 @@ class OracleEngine(SynchronousEngine):
             return _savepoint(connection, f"rowq_{next(_savepoints)}")
         return _transaction(connection)
 
+    def work_transaction(self, connection: Any) -> WorkTransaction:
+        from rowq.engines.work.oracle import OracleWork
+
+        return OracleWork(connection)
+
     def refusal(self, error: Exception) -> Refused | None:
         found = _REFUSAL.match(str(error))
         return refusal_from_text(found[1]) if found else None
@@ -132,7 +149,12 @@ class OracleEngine(SynchronousEngine):
         return _number_of(error) in _CONNECTION_GONE or bool(_DRIVER_GONE.search(str(error)))
 
     def is_passing(self, error: Exception) -> bool:
-        return self.is_connection_lost(error) or _number_of(error) in _PASSING
+        if self.is_connection_lost(error) or _number_of(error) in _PASSING:
+            return True
+        return isinstance(error, _driver().Error) and bool(_DRIVER_TIMEOUT.search(str(error)))
+
+    def is_conflict(self, error: Exception) -> bool:
+        return _number_of(error) in _CONFLICTS
 
 
 def _driver() -> ModuleType:

@@ -19,7 +19,7 @@ from typing import Any
 
 from rowq.arguments import check_argument
 from rowq.contract import load_contract
-from rowq.engines.base import Ear, ListeningEngine, PipeliningEngine, Row
+from rowq.engines.base import Ear, ListeningEngine, PipeliningEngine, Row, WorkTransaction
 from rowq.engines.calls import inputs_of
 from rowq.engines.sockets import (
     IDLE_SECONDS,
@@ -47,7 +47,9 @@ _DEFAULTS = {
 }
 _COMMITS_INSIDE_TRANSACTION = "2D000"
 _CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}
+_CONFLICTS = {"40001", "40P01"}
 _PASSING_CLASSES = {"08", "40", "53", "55", "57", "58"}
+_LOCK_LIMIT = "select nullif(set_config('lock_timeout', '1s', true), '1s') as unset offset 0"
 _PREPARE_THRESHOLD = re.compile(r"(?P<mark>[?&])prepare_threshold=(?P<value>[^&#]*)")
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
@@ -57,6 +59,7 @@ class _Call:
     """How to call one routine."""
 
     text: str
+    brief_text: str
     parameters: tuple[tuple[str, str], ...]
     times: tuple[int, ...]
 
@@ -131,12 +134,23 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
             raise CannotConnect(f"PostgreSQL: {error}") from error
 
     def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
-        psycopg = _driver()
         call = _call_of(routine)
+        return self._make(connection, call, call.text, arguments)
+
+    def call_briefly(
+        self, connection: Any, routine: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        call = _call_of(routine)
+        return self._make(connection, call, call.brief_text, arguments)
+
+    def _make(
+        self, connection: Any, call: _Call, text: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        psycopg = _driver()
         values = call.values(arguments)
         try:
             with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
-                cursor.execute(call.text, values, binary=True)
+                cursor.execute(text, values, binary=True)
                 return call.rows(cursor.fetchall())
         except (psycopg.Error, UnicodeEncodeError) as error:
             if refusal := self.refusal(error):
@@ -213,6 +227,11 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         context: AbstractContextManager[Any] = connection.transaction()
         return context
 
+    def work_transaction(self, connection: Any) -> WorkTransaction:
+        from rowq.engines.work.postgres import PostgresWork
+
+        return PostgresWork(connection)
+
     def refusal(self, error: Exception) -> Refused | None:
         if isinstance(error, UnicodeEncodeError):
             return InvalidArgument(f"a text does not fit {error.encoding}: {error.reason}")
@@ -233,6 +252,9 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
 
     def is_passing(self, error: Exception) -> bool:
         return self.is_connection_lost(error) or _sqlstate(error)[:2] in _PASSING_CLASSES
+
+    def is_conflict(self, error: Exception) -> bool:
+        return _sqlstate(error) in _CONFLICTS
 
 
 def _driver() -> ModuleType:
@@ -287,8 +309,14 @@ def _call_of(routine: str) -> _Call:
         if entry.kind == "procedure"
         else f"select {columns} from rowq.{routine}({given})"  # noqa: S608 - from the contract
     )
+    # The limit is set first, as the call depends on it, and lasts as long as the statement: a
+    # session behind a pooler is another's next time.
+    brief_text = (
+        f"select {columns} from ({_LOCK_LIMIT}) as lock_limit cross join lateral"  # noqa: S608
+        f" rowq.{routine}({given.replace('%s', 'coalesce(lock_limit.unset, %s)', 1)}) as called"
+    )
     times = (place for place, one in enumerate(entry.columns) if one.type == "timestamp")
-    return _Call(text, parameters, tuple(times))
+    return _Call(text, brief_text, parameters, tuple(times))
 
 
 def _spell(name: str, kind: str, value: Any) -> str | bytes | None:

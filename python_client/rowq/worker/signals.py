@@ -15,11 +15,13 @@ class StopSignals:
 
     The handler only sets a flag: taking a lock or logging there could wait for the very code that
     it interrupts. Outside the main thread, where Python handles no signals, nothing is changed.
+    A process that a message's handler forks gets back what was there before.
     """
 
     def __init__(self, at_once: Callable[[], None] = lambda: None) -> None:
         """Change nothing yet."""
         self.asked = False
+        self._process_id = os.getpid()
         self._at_once = at_once
         self._previous: dict[signal.Signals, Any] = {}
 
@@ -38,6 +40,11 @@ class StopSignals:
             signal.signal(number, handler)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != self._process_id:
+            previous = self._previous[signal.Signals(number)]
+            signal.signal(number, signal.SIG_DFL if previous is None else previous)
+            os.kill(os.getpid(), number)
+            return
         if self.asked:
             self._at_once()
             os._exit(128 + number)

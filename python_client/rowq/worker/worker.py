@@ -1,7 +1,9 @@
-"""Worker: the front door."""
+"""Runs a handler for every message of a queue."""
 
+import threading
 from typing import Literal
 
+from rowq.errors import WorkerFailed
 from rowq.worker.context import Context
 from rowq.worker.handlers import Handler
 from rowq.worker.pool import Pool
@@ -74,7 +76,7 @@ class Worker:
         Raises InvalidArgument for what cannot work, EngineUnknown for the URL.
         """
         self._on_progress = on_progress
-        settings = Settings(
+        self._settings = Settings(
             url=url,
             queue_name=queue_name,
             handler=handler,
@@ -91,29 +93,60 @@ class Worker:
             listen=listen,
             maintain_seconds=maintain_seconds,
         )
-        self._context = Context(settings)
-        self._pool = Pool(settings) if processes else None
+        # Reentrant, so that a signal's handler may call stop() wherever it interrupts.
+        self._lock = threading.RLock()
+        self._is_running = False
+        self._is_stopped = False
+        self._is_fresh = True
+        self._context = Context(self._settings)
+        self._pool = Pool(self._settings) if processes else None
 
     @property
     def stats(self) -> WorkerStats:
-        """What has been done so far."""
+        """What has been done so far, in this run or else in the last one."""
         return self._pool.stats() if self._pool else self._context.counter.snapshot()
 
     def stop(self) -> None:
-        """Stop as SIGTERM does, from any thread: finish the running message, release the rest."""
-        self._context.stop()
-        if self._pool:
-            self._pool.stop()
+        """Stop as SIGTERM does, from any thread: finish the running message, release the rest.
+
+        When the worker does not run, this is for its next run.
+        """
+        with self._lock:
+            self._is_stopped = True
+            self._context.stop()
+            if self._pool:
+                self._pool.stop()
 
     def run(self) -> WorkerStats:
         """Work until SIGTERM, SIGINT or stop(), or with `drain` until nothing is left.
 
         The first signal lets running messages finish and releases the others; a second one ends the
-        process at once, and what it held comes back when its lease runs out. Raises WorkerFailed
-        when going on made no sense: no connection at the start, no such queue, no permission.
+        process at once, and what it held comes back when its lease runs out. It may be run again,
+        and counts from nothing then.
+
+        Raises WorkerFailed when going on made no sense: no connection at the start, no such queue,
+        no permission; and when it is running already.
         """
-        if self._pool:
-            with StopSignals(at_once=self._pool.kill) as signals:
-                return self._pool.run(self._on_progress, signals)
-        with StopSignals() as signals:
-            return Team(self._context).run(self._on_progress, signals)
+        self._begin()
+        try:
+            if self._pool:
+                with StopSignals(at_once=self._pool.kill) as signals:
+                    return self._pool.run(self._on_progress, signals)
+            with StopSignals() as signals:
+                return Team(self._context).run(self._on_progress, signals)
+        finally:
+            with self._lock:
+                self._is_running = self._is_stopped = False
+
+    def _begin(self) -> None:
+        """Make anew what a run before this one has used."""
+        with self._lock:
+            if self._is_running:
+                raise WorkerFailed("the worker is running already; make another one to run beside")
+            if not self._is_fresh:
+                self._context = Context(self._settings)
+                self._pool = Pool(self._settings) if self._settings.processes else None
+                if self._is_stopped:
+                    self.stop()
+            self._is_fresh = False
+            self._is_running = True
