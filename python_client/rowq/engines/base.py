@@ -111,9 +111,11 @@ class Engine(ABC):
     def call_briefly(
         self, connection: Any, routine: str, arguments: Mapping[str, Any]
     ) -> list[Row]:
-        """As call, but give up with a passing error after about a second's wait for a lock.
+        """As call, but give up with a passing error instead of waiting for a lock.
 
-        On a connection of rowq's own in autocommit; other calls on it may then give up so, too.
+        After a moment, as locks are often held for no longer: at most a second where the engine
+        counts in seconds. On a connection of rowq's own in autocommit; other calls on it may then
+        give up so, too.
         """
 
     @abstractmethod

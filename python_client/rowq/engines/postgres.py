@@ -49,7 +49,7 @@ _COMMITS_INSIDE_TRANSACTION = "2D000"
 _CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}
 _CONFLICTS = {"40001", "40P01"}
 _PASSING_CLASSES = {"08", "40", "53", "55", "57", "58"}
-_LOCK_LIMIT = "select nullif(set_config('lock_timeout', '1s', true), '1s') as unset offset 0"
+_LOCK_LIMIT = "select nullif(set_config('lock_timeout', '50ms', true), '50ms') as unset offset 0"
 _PREPARE_THRESHOLD = re.compile(r"(?P<mark>[?&])prepare_threshold=(?P<value>[^&#]*)")
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 

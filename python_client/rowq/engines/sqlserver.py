@@ -87,7 +87,7 @@ class SqlserverEngine(SynchronousEngine):
     def call_briefly(
         self, connection: Any, routine: str, arguments: Mapping[str, Any]
     ) -> list[Row]:
-        execute(connection, "set lock_timeout 1000")
+        execute(connection, "set lock_timeout 50")
         return self.call(connection, routine, arguments)
 
     def close(self, connection: Any) -> None:

@@ -19,12 +19,13 @@ class Said:
     """What a handler has decided about each message it was given.
 
     failed: whether it raised, or returned what counts as that; what it wrote is not to be kept.
-    error: the exception, when that was not the handler's own decision.
+    is_conflict: whether it raised an error of the database's that asks for the transaction to be
+    tried again. The exception itself is not kept: it would keep the messages, by its traceback.
     """
 
     verdicts: Mapping[int, Verdict]
     failed: bool = False
-    error: BaseException | None = None
+    is_conflict: bool = False
 
 
 class Calling:
@@ -56,7 +57,8 @@ class Calling:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            return _said_by(ids, error)
+            is_conflict = isinstance(error, Exception) and self._context.engine.is_conflict(error)
+            return _said_by(ids, error, is_conflict=is_conflict)
 
     def _awaited(self, result: Any) -> Any:
         """Return a result, or what comes of it when it is awaited."""
@@ -81,13 +83,13 @@ async def _of(result: Awaitable[Any]) -> Any:
     return await result
 
 
-def _said_by(ids: list[int], error: BaseException) -> Said:
+def _said_by(ids: list[int], error: BaseException, *, is_conflict: bool = False) -> Said:
     """Return what an exception means for messages, and log it unless it is a decision."""
     verdicts = dict.fromkeys(ids, verdict_of(error))
     if isinstance(error, Retry | Fail):
         return Said(verdicts, failed=True)
     log.warning("message %d: the handler raised", ids[0], exc_info=error)
-    return Said(verdicts, failed=True, error=error)
+    return Said(verdicts, failed=True, is_conflict=is_conflict)
 
 
 def _said_of_batch(ids: list[int], result: Any) -> Said:

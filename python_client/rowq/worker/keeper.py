@@ -1,5 +1,6 @@
 """The heartbeat: extends the lease of every claim in hand, and hands in verdicts that wait."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -21,9 +22,10 @@ _TICK_SECONDS = 0.1
 class Keeper:
     """Runs in a thread of its own, with its own connection, until `end` is called.
 
-    It never gives up before: a claim that is watched is somebody's work. Every call is made once a
-    round and gives up a wait for a lock after about a second. A claim that had to be given up so is
-    stuck: of these one is tried in each round, after all others, so that they delay nobody.
+    It never gives up before: a claim that is watched is somebody's work. It makes each call once a
+    round, and no call waits for a lock for long. A claim that another session has locked, a handler
+    perhaps, is stuck: of these one is tried in each round, after all others, so that they delay
+    nobody. While its row is locked no claim is taken back.
     """
 
     def __init__(self, context: Context) -> None:
@@ -96,10 +98,16 @@ class Keeper:
                 error
             ):
                 raise
-            log.warning("heartbeat: claim %d is put off: %s", claim.claim_id, error)
             with self._lock:
                 if claim in self._claims:
+                    is_new = claim not in self._stuck
                     self._stuck[claim] = time.monotonic()
+                    log.log(
+                        logging.WARNING if is_new else logging.DEBUG,
+                        "heartbeat: claim %d cannot be extended now: %s",
+                        claim.claim_id,
+                        error,
+                    )
         else:
             with self._lock:
                 self._stuck.pop(claim, None)

@@ -138,7 +138,7 @@ class TransactionalWork:
             attempt.said = said = self._calling.call(group, connection)
         if said.failed:
             transaction.undo()
-            if self._is_conflict(said):
+            if said.is_conflict:
                 attempt.verdicts |= self._try_again(attempt, group, said.verdicts)
             else:
                 attempt.verdicts |= said.verdicts
@@ -171,7 +171,7 @@ class TransactionalWork:
         log.warning("claim %d: %s", attempt.claim.claim_id, end)
         said = attempt.said or Said({})
         decided: dict[int, Verdict] = {}
-        if end.is_conflict or self._is_conflict(said):
+        if end.is_conflict or said.is_conflict:
             decided |= self._try_again(attempt, attempt.last, blamed(said.verdicts, str(end)))
         elif end.kept and not said.failed:
             decided |= said.verdicts
@@ -250,10 +250,6 @@ class TransactionalWork:
         finally:
             transaction.abandon()
         return {one.message_id for one in told if one.outcome == "completed"}
-
-    def _is_conflict(self, said: Said) -> bool:
-        error = said.error
-        return isinstance(error, Exception) and self._context.engine.is_conflict(error)
 
 
 def _ids(messages: Iterable[HeldMessage]) -> list[int]:
