@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -171,18 +171,23 @@ def test_a_thread_that_dies_hands_in_what_is_decided_and_gives_back_the_rest(
 # What a run keeps
 
 
+Count = Callable[[type], int]
+
+
 @contextmanager
-def without_collector() -> Iterator[None]:
+def without_collector() -> Iterator[Count]:
+    """Keep the collector away; yield what counts objects that were made meanwhile."""
+
+    def alive(kind: type) -> int:
+        return sum(type(one) is kind for one in gc.get_objects())
+
     gc.collect()
     gc.disable()
+    before: dict[type, int] = {kind: alive(kind) for kind in (HeldMessage, LiveClaim)}
     try:
-        yield
+        yield lambda kind: alive(kind) - before[kind]
     finally:
         gc.enable()
-
-
-def alive(kind: type) -> int:
-    return sum(type(one) is kind for one in gc.get_objects())
 
 
 @each_mode
@@ -209,7 +214,7 @@ def test_messages_are_gone_as_soon_as_they_are_handled(
         if number == 5:
             raise ValueError("kept with its traceback")
 
-    with without_collector():
+    with without_collector() as alive:
         stats = rowq.Worker(
             database_url,
             queue_name,
@@ -229,7 +234,7 @@ def test_an_idle_worker_keeps_no_message(
 ) -> None:
     fill(queue, queue_name, 3)
     worker = rowq.Worker(database_url, queue_name, lambda _message: None)
-    with without_collector(), running(worker):
+    with without_collector() as alive, running(worker):
         wait_until(lambda: worker.stats.processed == 3, "all are handled")
         wait_until(lambda: alive(HeldMessage) == 0, "they are gone")
 

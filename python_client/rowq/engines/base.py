@@ -18,29 +18,29 @@ class TransactionEnded(RowqError):
     """A worker's transaction is over before the worker ended it: by a handler, or by the server.
 
     committed: whether what was kept of earlier handlers is in effect; also where they wrote
-    nothing. kept: whether all that the last handler wrote is in effect. is_conflict: whether the
+    nothing. kept: whether all that the last handler wrote is in effect. is_passing: whether the
     server ended it for a reason that is likely to be gone at the next try, such as a deadlock.
     """
 
     def __init__(
-        self, text: str, *, committed: bool, kept: bool = False, is_conflict: bool = False
+        self, text: str, *, committed: bool, kept: bool = False, is_passing: bool = False
     ) -> None:
         """Say what has become of what was written."""
         super().__init__(text)
         self.committed = committed
         self.kept = kept
-        self.is_conflict = is_conflict
+        self.is_passing = is_passing
 
 
 @dataclass(frozen=True, slots=True)
 class Spoiled:
     """A handler went on after an error that its transaction did not survive; it was undone.
 
-    error: what the database had said. is_conflict: as in TransactionEnded.
+    error: what the database had said. is_passing: as in TransactionEnded.
     """
 
     error: str
-    is_conflict: bool
+    is_passing: bool
 
 
 class WorkTransaction(ABC):
@@ -172,10 +172,10 @@ class Engine(ABC):
         """Whether the same call may succeed in a moment: lost connection, deadlock, full disk..."""
 
     @abstractmethod
-    def is_conflict(self, error: Exception) -> bool:
-        """Whether a transaction lost against another one: a deadlock, or it was not serializable.
+    def is_undone(self, error: Exception) -> bool:
+        """Whether the server undid a call because of what others did at the time, as a deadlock.
 
-        Such an error is passing, and what is to be tried again is the whole transaction.
+        Made again, it may succeed; in a transaction, the whole of it is to be made again.
         """
 
 

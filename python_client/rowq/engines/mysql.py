@@ -56,7 +56,7 @@ _PASSING = {
     *(1290, 1836, 1412, 1615),
 }
 # Deadlock, snapshot isolation: the server has rolled back the whole transaction.
-_CONFLICTS = {1213, 1020}
+_UNDONE = {1213, 1020}
 # Characters of a statement that every server takes, whatever its max_allowed_packet.
 _SURELY_FITS = 200_000
 _savepoints = count(1)
@@ -186,8 +186,8 @@ class MysqlEngine(SynchronousEngine):
     def is_passing(self, error: Exception) -> bool:
         return self.is_connection_lost(error) or _number_of(error) in _PASSING
 
-    def is_conflict(self, error: Exception) -> bool:
-        return _number_of(error) in _CONFLICTS
+    def is_undone(self, error: Exception) -> bool:
+        return _number_of(error) in _UNDONE
 
 
 def _driver() -> ModuleType:

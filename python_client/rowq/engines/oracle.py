@@ -35,7 +35,7 @@ _PASSING = {
     *(4061, 4065, 4068, 1013),
 }
 # Deadlock, not serializable.
-_CONFLICTS = {60, 8177}
+_UNDONE = {60, 8177}
 # The driver's own numbers: not connected, cannot connect, connection closed.
 _DRIVER_GONE = re.compile(r"DPY-(?:1001|4011|6000|6001|6003|6005)")
 # The driver's own number: the call took too long, and was interrupted.
@@ -153,8 +153,8 @@ class OracleEngine(SynchronousEngine):
             return True
         return isinstance(error, _driver().Error) and bool(_DRIVER_TIMEOUT.search(str(error)))
 
-    def is_conflict(self, error: Exception) -> bool:
-        return _number_of(error) in _CONFLICTS
+    def is_undone(self, error: Exception) -> bool:
+        return _number_of(error) in _UNDONE
 
 
 def _driver() -> ModuleType:

@@ -47,7 +47,7 @@ _DEFAULTS = {
 }
 _COMMITS_INSIDE_TRANSACTION = "2D000"
 _CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}
-_CONFLICTS = {"40001", "40P01"}
+_UNDONE = {"40001", "40P01"}
 _PASSING_CLASSES = {"08", "40", "53", "55", "57", "58"}
 _LOCK_LIMIT = "select nullif(set_config('lock_timeout', '50ms', true), '50ms') as unset offset 0"
 _PREPARE_THRESHOLD = re.compile(r"(?P<mark>[?&])prepare_threshold=(?P<value>[^&#]*)")
@@ -253,8 +253,8 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
     def is_passing(self, error: Exception) -> bool:
         return self.is_connection_lost(error) or _sqlstate(error)[:2] in _PASSING_CLASSES
 
-    def is_conflict(self, error: Exception) -> bool:
-        return _sqlstate(error) in _CONFLICTS
+    def is_undone(self, error: Exception) -> bool:
+        return _sqlstate(error) in _UNDONE
 
 
 def _driver() -> ModuleType:

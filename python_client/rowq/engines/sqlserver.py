@@ -24,9 +24,9 @@ from rowq.engines.sqlserver_driver import (
     value_of,
 )
 from rowq.engines.sqlserver_errors import (
-    CONFLICTS,
     CONNECTION_GONE,
     PASSING,
+    UNDONE,
     numbers_of,
     refusal_of,
     states_of,
@@ -145,10 +145,10 @@ class SqlserverEngine(SynchronousEngine):
             return False
         return bool(states_of(error) & _STATES_PASSING or numbers_of(error) & PASSING)
 
-    def is_conflict(self, error: Exception) -> bool:
+    def is_undone(self, error: Exception) -> bool:
         if not isinstance(error, load_driver().Error):
             return False
-        return bool(numbers_of(error) & CONFLICTS)
+        return bool(numbers_of(error) & UNDONE)
 
 
 def _was_closed(error: Exception) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rowq.errors import WorkerFailed
 from rowq.worker.claim import HeldMessage
 from rowq.worker.context import Context
-from rowq.worker.handlers import Fail, Handler, Retry
+from rowq.worker.handlers import Fail, Handler, Release, Retry
 from rowq.worker.log import log
-from rowq.worker.verdicts import COMPLETED, Verdict, retry, shown, verdict_of
+from rowq.worker.verdicts import COMPLETED, RELEASED, Verdict, retry, shown, verdict_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +20,13 @@ class Said:
     """What a handler has decided about each message it was given.
 
     failed: whether it raised, or returned what counts as that; what it wrote is not to be kept.
-    is_conflict: whether it raised an error of the database's that asks for the transaction to be
+    is_passing: whether it raised an error of the database's that asks for the transaction to be
     tried again. The exception itself is not kept: it would keep the messages, by its traceback.
     """
 
     verdicts: Mapping[int, Verdict]
     failed: bool = False
-    is_conflict: bool = False
+    is_passing: bool = False
 
 
 class Calling:
@@ -56,9 +57,13 @@ class Calling:
             return self._said(ids[0], self._awaited(self._handler(message, *connection)))
         except KeyboardInterrupt:
             raise
+        except WorkerFailed as error:
+            # The handler says that no message can be worked on, so no attempt is spent.
+            self._context.fail(error)
+            return Said(dict.fromkeys(ids, RELEASED), failed=True)
         except BaseException as error:
-            is_conflict = isinstance(error, Exception) and self._context.engine.is_conflict(error)
-            return _said_by(ids, error, is_conflict=is_conflict)
+            is_passing = isinstance(error, Exception) and self._context.engine.is_undone(error)
+            return _said_by(ids, error, is_passing=is_passing)
 
     def _awaited(self, result: Any) -> Any:
         """Return a result, or what comes of it when it is awaited."""
@@ -83,13 +88,13 @@ async def _of(result: Awaitable[Any]) -> Any:
     return await result
 
 
-def _said_by(ids: list[int], error: BaseException, *, is_conflict: bool = False) -> Said:
+def _said_by(ids: list[int], error: BaseException, *, is_passing: bool = False) -> Said:
     """Return what an exception means for messages, and log it unless it is a decision."""
     verdicts = dict.fromkeys(ids, verdict_of(error))
-    if isinstance(error, Retry | Fail):
+    if isinstance(error, Retry | Fail | Release):
         return Said(verdicts, failed=True)
     log.warning("message %d: the handler raised", ids[0], exc_info=error)
-    return Said(verdicts, failed=True, is_conflict=is_conflict)
+    return Said(verdicts, failed=True, is_passing=is_passing)
 
 
 def _said_of_batch(ids: list[int], result: Any) -> Said:

@@ -29,11 +29,15 @@ class LiveLease:
 
     lost: the database has refused the claim, or a handler was told that its time is up. Nothing is
     done with it from then on, so that a handler may leave off without being taken for done.
+    stopping: set when the worker was told to stop.
     """
 
-    def __init__(self, claim_id: int, seconds: int, asked_at: float) -> None:
+    def __init__(
+        self, claim_id: int, seconds: int, asked_at: float, stopping: threading.Event
+    ) -> None:
         """Take over what a call made at `asked_at` has given for so many seconds."""
         self.claim_id = claim_id
+        self.stopping = stopping
         self.seconds = seconds
         self.lost = False
         self.renew(asked_at)
@@ -78,6 +82,10 @@ class HeldMessage(Message):
         """
         return self._lease.is_lost()
 
+    def is_stopping(self, within_seconds: float = 0.0) -> bool:
+        """Whether the worker was told to stop; waits for that, but no longer than so."""
+        return self._lease.stopping.wait(within_seconds)
+
 
 class LiveClaim:
     """A claim and its messages, in the hands of a consumer and of the heartbeat.
@@ -93,7 +101,7 @@ class LiveClaim:
         self._context = context
         self._name = context.settings.queue_name
         self.claim_id = messages[0].claim_id
-        self.lease = LiveLease(self.claim_id, lease_seconds, asked_at)
+        self.lease = LiveLease(self.claim_id, lease_seconds, asked_at, context.stopping)
         self.messages = [HeldMessage.of(message, self.lease) for message in messages]
         self._lock = threading.Lock()
         self._open = {message.message_id for message in messages}

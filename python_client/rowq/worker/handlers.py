@@ -49,6 +49,10 @@ class Fail(_Decision):
         self.error = error
 
 
+class Release(Exception):
+    """Raised by a handler of rowq's own: give the message back, its attempt not spent."""
+
+
 Handler = Callable[..., Any]
 """Takes a message, or per batch a list of them; in a transactional worker also the connection."""
 
@@ -66,6 +70,9 @@ def find_handler(handler: Handler | str) -> Handler:
             found = getattr(found, attribute)
     except (ImportError, AttributeError) as error:
         raise WorkerFailed(f"cannot find the handler {handler}: {error}") from error
+    except (Exception, SystemExit) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise WorkerFailed(f"cannot import the handler {handler}: {what}") from error
     try:
         check_handler(found)
     except InvalidArgument as error:

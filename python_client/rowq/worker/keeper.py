@@ -129,8 +129,11 @@ class _BriefSession(Session):
             self._connection = self.engine.connect(self._url)
         return self._connection
 
-    def call(self, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
-        """Call a routine; a lost connection is closed, and its error raised."""
+    def call(
+        self, routine: str, arguments: Mapping[str, Any], until: float | None = None
+    ) -> list[Row]:
+        """Call a routine that does not wait; a lost connection is closed, and its error raised."""
+        del until
         try:
             return self.engine.call_briefly(self.connection(), routine, arguments)
         except Exception as error:
@@ -143,3 +146,7 @@ class _BriefSession(Session):
         connection, self._connection = self._connection, None
         if connection is not None:
             self.engine.close(connection)
+
+    def end(self) -> None:
+        """Close the connection."""
+        self.close()

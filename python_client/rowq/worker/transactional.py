@@ -138,14 +138,14 @@ class TransactionalWork:
             attempt.said = said = self._calling.call(group, connection)
         if said.failed:
             transaction.undo()
-            if said.is_conflict:
+            if said.is_passing:
                 attempt.verdicts |= self._try_again(attempt, group, said.verdicts)
             else:
                 attempt.verdicts |= said.verdicts
         elif spoiled := transaction.keep():
             verdict = retry(f"the handler went on after an error of the database: {spoiled.error}")
             verdicts = dict.fromkeys(said.verdicts, verdict)
-            if spoiled.is_conflict:
+            if spoiled.is_passing:
                 verdicts = self._try_again(attempt, group, verdicts)
             attempt.verdicts |= verdicts
         else:
@@ -171,7 +171,7 @@ class TransactionalWork:
         log.warning("claim %d: %s", attempt.claim.claim_id, end)
         said = attempt.said or Said({})
         decided: dict[int, Verdict] = {}
-        if end.is_conflict or said.is_conflict:
+        if end.is_passing or said.is_passing:
             decided |= self._try_again(attempt, attempt.last, blamed(said.verdicts, str(end)))
         elif end.kept and not said.failed:
             decided |= said.verdicts

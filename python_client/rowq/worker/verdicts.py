@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from rowq.messages import Message
 from rowq.queue import Queue
-from rowq.worker.handlers import Fail, Retry
+from rowq.worker.handlers import Fail, Release, Retry
 from rowq.worker.stats import WorkerStats
 
 _T = TypeVar("_T")
@@ -22,12 +22,13 @@ _ERROR_CHARACTERS = 2000
 class Verdict:
     """What becomes of a message, in values that every database takes."""
 
-    routine: Literal["complete", "retry_later", "fail_now"]
+    routine: Literal["complete", "retry_later", "fail_now", "release"]
     delay_seconds: float | None = None
     error: str | None = None
 
 
 COMPLETED = Verdict("complete")
+RELEASED = Verdict("release")
 
 
 def retry(error: str) -> Verdict:
@@ -42,6 +43,8 @@ def verdict_of(error: BaseException) -> Verdict:
             return Verdict("fail_now", error=_error_of(error))
         case Retry():
             return Verdict("retry_later", _delay_of(error), _error_of(error))
+        case Release():
+            return RELEASED
     lines = "".join(traceback.format_exception(error)).strip()
     return retry(lines[-_ERROR_CHARACTERS:])
 
@@ -127,6 +130,8 @@ def _call(queue: Queue, queue_name: str, claim_id: int, ids: list[int], verdict:
             )
         case "fail_now":
             return lambda: queue.fail_now(queue_name, claim_id, ids, error=verdict.error)
+        case "release":
+            return lambda: queue.release(queue_name, claim_id, ids)
 
 
 def shown(value: object) -> str:

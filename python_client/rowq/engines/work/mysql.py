@@ -120,10 +120,10 @@ class MysqlWork(WorkTransaction):
             self._ended.kept = self._ended.committed and end == self._connection.commit
             raise self._ended
 
-    def _note_end(self, *, committed: bool, is_conflict: bool = False) -> None:
-        who = "the database" if is_conflict else "a handler"
+    def _note_end(self, *, committed: bool, is_passing: bool = False) -> None:
+        who = "the database" if is_passing else "a handler"
         self._ended = self._ended or TransactionEnded(
-            f"{who} ended the worker's transaction", committed=committed, is_conflict=is_conflict
+            f"{who} ended the worker's transaction", committed=committed, is_passing=is_passing
         )
 
     def _reading(self, query: Callable[..., Any]) -> Callable[..., Any]:
@@ -177,8 +177,8 @@ class MysqlWork(WorkTransaction):
         if self._is_open():
             return
         self._look_behind()
-        is_servers = error is not None and (not hides or ENGINE.is_conflict(error))
-        self._note_end(committed=not is_servers, is_conflict=is_servers)
+        is_servers = error is not None and (not hides or ENGINE.is_undone(error))
+        self._note_end(committed=not is_servers, is_passing=is_servers)
 
     def _look_behind(self) -> None:
         """Note that the last statement ended the transaction, if it was one that hides that."""

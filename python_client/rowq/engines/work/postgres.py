@@ -142,7 +142,7 @@ class PostgresWork(WorkTransaction):
             try:
                 found = wait(generator, *args, **options)
             except psycopg.Error as error:
-                self._spoiled = Spoiled(str(error), ENGINE.is_conflict(error))
+                self._spoiled = Spoiled(str(error), ENGINE.is_undone(error))
                 raise
             if self._status() == psycopg.pq.TransactionStatus.IDLE:
                 refuse_after_end()
