@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rowq
+from rowq.engines import engine_for_url
 from rowq.errors import StaleClaim
 from rowq.worker import context
 from rowq.worker.claim import LiveClaim
@@ -178,6 +179,30 @@ def test_a_worker_that_stops_keeps_its_lease_however_long_the_database_was_away(
         worker = rowq.Worker(between.url, queue_name, handler, maintain_seconds=0)
         assert worker.run().processed == 1
     assert lost == [False]
+
+
+@pytest.mark.requires("genuine")
+def test_a_brief_call_gives_up_when_another_holds_the_claim_and_may_be_tried_again(
+    database_url: str, queue: rowq.Queue, queue_name: str, connect: Callable[..., Connection]
+) -> None:
+    fill(queue, queue_name, 1)
+    (message,) = queue.dequeue_fast(queue_name)
+    arguments = {"queue_name": queue_name, "claim_id": message.claim_id, "lease_seconds": 60}
+    engine = engine_for_url(database_url)
+    own = engine.connect(database_url)
+    blocker = connect(autocommit=False)
+    rowq.Queue(blocker).extend_lease(queue_name, message.claim_id)
+    for _ in range(2):
+        began_at = time.monotonic()
+        with pytest.raises(Exception) as met:  # noqa: PT011 - the driver's own
+            engine.call_briefly(own, "extend_lease", arguments)
+        assert engine.is_passing(met.value)
+        assert not engine.is_connection_lost(met.value)
+        assert time.monotonic() - began_at < 5
+    blocker.rollback()
+    ((claim_id, _),) = engine.call_briefly(own, "extend_lease", arguments)
+    assert claim_id == message.claim_id
+    engine.close(own)
 
 
 class Refusing:
