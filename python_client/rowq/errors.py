@@ -94,8 +94,8 @@ class ForbiddenInHandler(RowqError):
     """A handler may not end its worker's transaction, nor finish or extend its own claim in it.
 
     Where the driver lets us, what would end the transaction is refused before it is sent, and
-    nothing has changed. What ended it all the same (a procedure that commits, say) is told as soon
-    as it is noticed; from then on the connection takes nothing more from this handler.
+    nothing has changed. Where something has ended it all the same, a procedure that commits say,
+    the connection takes nothing more from this handler.
     """
 
 

@@ -58,7 +58,8 @@ class WorkTransaction(ABC):
     def lend(self, claim_id: int) -> AbstractContextManager[Any]:
         """Lend a handler the connection, which refuses what is the worker's to do, for a block.
 
-        That is to end the transaction, and to finish or extend the claim: ForbiddenInHandler.
+        That is to end the transaction, and to finish or extend the claim: ForbiddenInHandler. Where
+        something has ended it all the same, no further statement is taken.
         """
 
     @abstractmethod

@@ -8,9 +8,9 @@ transaction is told by the session's counters.
 # ruff: noqa: D102 - the methods are described in base.py
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import pymysql
@@ -52,15 +52,19 @@ _BLANK = re.compile(r"\s+|--[^\n]*|#[^\n]*|/\*M?!\d*|\*/")
 # What may do more than it says.
 _HIDING = frozenset({("call",), ("execute",), ("begin",)})
 _ROWQS_OWN = ["call", "rowq"]
-_COUNTERS = "show session status where variable_name in ('Com_begin', 'Com_commit', 'Com_rollback')"
-
-
-@dataclass(frozen=True, slots=True)
-class _Counters:
-    """How often the session has begun or committed a transaction, and rolled one back."""
-
-    commits: int
-    rollbacks: int
+# What a session has done so often, procedures included: statements that end a transaction for
+# sure, statements that commit one as they make or alter something, and all that was rolled back.
+_ENDS = ("com_begin", "com_commit", "com_rollback")
+_VERBS = ("create", "alter", "drop")
+_NOUNS = ("table", "index", "view", "procedure", "function", "trigger", "db", "user")
+_MAKES = (
+    *(f"com_{verb}_{noun}" for verb in _VERBS for noun in _NOUNS),
+    *("com_truncate", "com_rename_table", "com_lock_tables", "com_grant", "com_revoke"),
+)
+_ROLLBACKS = ("com_rollback", "handler_rollback")
+_COUNTERS = "show session status where lower(variable_name) in ({})".format(
+    ", ".join(f"'{name}'" for name in (*_ENDS, *_MAKES, *_ROLLBACKS))
+)
 
 
 class MysqlWork(WorkTransaction):
@@ -70,7 +74,7 @@ class MysqlWork(WorkTransaction):
         """Work on a connection in autocommit."""
         self._connection = connection
         self._ended: TransactionEnded | None = None
-        self._before: _Counters | None = None
+        self._before: Counter[str] | None = None
         self._is_looking = False
 
     def begin(self) -> None:
@@ -138,9 +142,8 @@ class MysqlWork(WorkTransaction):
             except pymysql.Error as error:
                 self._look_after(error, hides=hides)
                 raise
-            if not self._is_open():
-                self._look_after(None, hides=hides)
-                refuse_after_end()
+            if not (hides or self._is_open()):
+                self._note_end(committed=True)
             return found
 
         return reading
@@ -164,47 +167,42 @@ class MysqlWork(WorkTransaction):
             self._before = self._counters()
         return hides
 
-    def _look_after(self, error: pymysql.Error | None, *, hides: bool) -> None:
-        """Note that the transaction is over, if it is, after a statement with this error or none.
+    def _look_after(self, error: pymysql.Error, *, hides: bool) -> None:
+        """Note that the transaction is over, if it is, after a statement that failed.
 
-        One that failed was rolled back by the server, unless a procedure had ended it before.
+        Then the server has rolled it back, unless a procedure had ended it before.
         """
-        if error is not None:
-            try:
-                self._connection.ping(reconnect=False)
-            except pymysql.Error:
-                return  # The connection is lost, and the next statement says so.
-        if self._is_open():
+        try:
+            self._connection.ping(reconnect=False)
+        except pymysql.Error:
+            # The connection is lost, and the next statement says so.
             return
-        self._look_behind()
-        is_servers = error is not None and (not hides or ENGINE.is_undone(error))
-        self._note_end(committed=not is_servers, is_passing=is_servers)
+        if not (hides or self._is_open()) or ENGINE.is_undone(error):
+            self._note_end(committed=False, is_passing=True)
 
     def _look_behind(self) -> None:
         """Note that the last statement ended the transaction, if it was one that hides that."""
         if self._before is None or not self._connection.open:
             return
         before, self._before = self._before, None
-        now = self._counters()
-        if now.commits != before.commits:
-            self._note_end(committed=True)
-        elif now.rollbacks != before.rollbacks:
-            self._note_end(committed=False)
+        new = self._counters() - before
+        if self._is_open() and not any(new[name] for name in _ENDS):
+            return
+        is_undone = any(new[name] for name in _ROLLBACKS)
+        is_committed = any(new[name] for name in ("com_begin", "com_commit", *_MAKES))
+        self._note_end(committed=is_committed or not is_undone)
 
     def _is_open(self) -> bool:
         return bool(self._connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
 
-    def _counters(self) -> _Counters:
+    def _counters(self) -> Counter[str]:
         self._is_looking = True
         try:
             with pymysql.cursors.Cursor(self._connection) as cursor:
                 cursor.execute(_COUNTERS)
-                counted = {name.lower(): int(number) for name, number in cursor.fetchall()}
+                return Counter({name.lower(): int(value) for name, value in cursor.fetchall()})
         finally:
             self._is_looking = False
-        return _Counters(
-            counted["com_begin"] + counted["com_commit"], rollbacks=counted["com_rollback"]
-        )
 
     def _execute(self, statement: str) -> None:
         with pymysql.cursors.Cursor(self._connection) as cursor:

@@ -126,8 +126,6 @@ class OracleWork(WorkTransaction):
             self._note_end(committed=False)
             raise
         self._note_end(committed=True)
-        if self._committed is not None:
-            refuse_after_end()
         return found
 
     def _note_end(self, *, committed: bool) -> None:

@@ -125,8 +125,9 @@ class PostgresWork(WorkTransaction):
         text = "a handler ended the worker's transaction"
         self.abandon()
         if self._number is None:
-            # Nothing had been written before the last handler, so nothing of that can be lost.
-            return TransactionEnded(text, committed=True)
+            # Earlier handlers have written nothing that could be lost. What became of the last
+            # one's work nobody knows, except itself.
+            return TransactionEnded(text, committed=True, kept=kept)
         with psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row) as cursor:
             cursor.execute("select pg_xact_status(%s::xid8)", [self._number])
             committed = cursor.fetchone() == ("committed",)
@@ -140,13 +141,10 @@ class PostgresWork(WorkTransaction):
                 generator.close()
                 refuse_after_end()
             try:
-                found = wait(generator, *args, **options)
+                return wait(generator, *args, **options)
             except psycopg.Error as error:
                 self._spoiled = Spoiled(str(error), ENGINE.is_undone(error))
                 raise
-            if self._status() == psycopg.pq.TransactionStatus.IDLE:
-                refuse_after_end()
-            return found
 
         return waiting
 
