@@ -26,7 +26,7 @@ from tests.helpers.dialects import dialect_of
 pytestmark = [pytest.mark.chaos, pytest.mark.requires("genuine"), pytest.mark.timeout(limit(240))]
 
 ROOT = Path(__file__).parents[2]
-MESSAGES = 120
+MESSAGES = 80
 STARTS = 60
 """So often a worker may be started until the queue is drained."""
 
@@ -147,11 +147,10 @@ def test_unruly_handlers_cost_their_own_messages_and_no_others(
 
 
 @pytest.mark.promise("P02", "P04")
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if "transactions" in kind])
 def test_handlers_that_commit_unseen_double_and_lose_no_others_effect(
-    url: str, session: Connection, tmp_path: Path, kind: str
+    url: str, session: Connection, tmp_path: Path
 ) -> None:
-    trial = Trial(session, tmp_path, kind)
+    trial = Trial(session, tmp_path, "threads_in_transactions")
     trial.send(list(UNSEEN), times(MESSAGES))
     trial.work(url)
     trial.judge()

@@ -16,16 +16,28 @@ from rowq.worker.team import OnProgress, Team
 class Worker:
     """Takes messages of one queue and gives them to a handler, until stopped or drained.
 
-    A handler that returns completes its message; one that raises rowq.Retry or rowq.Fail decides
-    otherwise; any other exception means another attempt after the queue's backoff, with the end of
-    the traceback as the message's error. A message may come again after a crash (at least once);
-    with `transactional` what the handler writes through its connection happens exactly once.
+    A handler that returns completes its message; one that raises or returns rowq.Retry or rowq.Fail
+    decides otherwise; any other exception, also one that is no Exception, means another attempt
+    after the queue's backoff, with the end of the traceback as the message's error. Only
+    KeyboardInterrupt ends the worker. A message may come again after a crash (at least once); with
+    `transactional` what the handler writes through its connection happens exactly once.
 
     The handler is called as
 
     - handler(message), or handler(message, connection) with `transactional`;
     - handler(messages), or handler(messages, connection), with per="batch": for a whole claim; it
-      may return {message_id: Retry or Fail} for those that are not done.
+      may return {message_id: Retry or Fail} for those that are not done. Anything else that it
+      returns, but None, means another attempt for all of them.
+
+    It may be `async def`, or return something to await: that is awaited in an event loop of the
+    thread, kept until the thread ends, one message at a time. With `transactional` it is given the
+    same synchronous connection. A result other than None, Retry and Fail completes a message, with
+    one warning for each worker; a generator is refused, and so is a returned exception or class.
+
+    With `transactional` the transaction is READ COMMITTED, and is the worker's: a handler's
+    connection refuses to end it, and to finish or extend the message's claim (ForbiddenInHandler).
+    A message whose transaction loses its connection, or a deadlock, is handled up to three times
+    before that costs it an attempt; the others of its claim are handled again at no cost.
 
     `message.lost` tells a slow handler that its lease is gone and its work will not count, however
     it ends: the database has said so, or is silent and the lease's time is up. The second is told
@@ -57,7 +69,8 @@ class Worker:
         handler             a callable, or "module:function"; with processes it must be importable
         batch_size          most messages per claim
         lease_seconds       length of the lease, extended while handlers run; None: the queue's,
-                            looked up once a minute
+                            looked up once a minute. Take a lease that is longer than any one call
+                            into C, such as a regular expression: it holds up the heartbeat
         threads             handlers at a time in this process, each thread with its own connection
         processes           0: work here; else so many child processes, restarted when they die
         transactional       handler and completion share one transaction per claim
