@@ -43,6 +43,10 @@ class HeldMessage(Message):
         """
         return self._claim.is_lost()
 
+    def is_stopping(self, within_seconds: float = 0.0) -> bool:
+        """Whether the worker was told to stop; waits for that, but no longer than so."""
+        return self._claim.is_stopping(within_seconds)
+
 
 class LiveClaim:
     """A claim and its messages; `lock` is held while its state in the database is changed.
@@ -86,6 +90,10 @@ class LiveClaim:
             self.lost = True
             log.warning("claim %d is lost: its time is up, not extended", self.claim_id)
         return self.lost
+
+    def is_stopping(self, within_seconds: float) -> bool:
+        """Tell a handler whether the worker was told to stop, or is within so many seconds."""
+        return self._context.stopping.wait(within_seconds)
 
     def decide(self, verdicts: Mapping[int, Verdict]) -> None:
         """Note verdicts; they are handed in by the next flush."""

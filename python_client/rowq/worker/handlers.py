@@ -33,8 +33,12 @@ class Fail(Exception):
         self.error = None if error is None else storable(error)
 
 
-Verdict = Retry | Fail | None
-"""What becomes of a message: another attempt, dead, or (None) completed."""
+class Release(Exception):
+    """Raised by a handler of rowq's own: give the message back, its attempt not spent."""
+
+
+Verdict = Retry | Fail | Release | None
+"""What becomes of a message: another attempt, dead, given back, or (None) completed."""
 
 Handler = Callable[..., Any]
 """Takes a message, or per batch a list of them; in a transactional worker also the connection."""
@@ -53,14 +57,17 @@ def find_handler(handler: Handler | str) -> Handler:
             found = getattr(found, attribute)
     except (ImportError, AttributeError) as error:
         raise WorkerFailed(f"cannot find the handler {handler}: {error}") from error
+    except (Exception, SystemExit) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise WorkerFailed(f"cannot import the handler {handler}: {what}") from error
     if not callable(found):
         raise WorkerFailed(f"the handler {handler} cannot be called")
     return found  # type: ignore[no-any-return]
 
 
-def verdict_of(error: BaseException) -> Retry | Fail:
+def verdict_of(error: BaseException) -> Retry | Fail | Release:
     """Return what an exception that left the handler decides: itself, or another attempt."""
-    if isinstance(error, Retry | Fail):
+    if isinstance(error, Retry | Fail | Release):
         return error
     lines = "".join(traceback.format_exception(error)).strip()
     return Retry(error=lines[-_ERROR_CHARACTERS:])

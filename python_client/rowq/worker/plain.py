@@ -1,9 +1,10 @@
 """Works on a claim without a transaction: a message is handled, then completed."""
 
+from rowq.errors import WorkerFailed
 from rowq.queue import Queue
 from rowq.worker.claim import HeldMessage, LiveClaim
 from rowq.worker.context import Context
-from rowq.worker.handlers import Handler, Verdict, batch_verdicts, verdict_of
+from rowq.worker.handlers import Handler, Release, Verdict, batch_verdicts, verdict_of
 from rowq.worker.log import log
 
 
@@ -41,6 +42,10 @@ class PlainWork:
     def _handle(self, message: HeldMessage) -> Verdict:
         try:
             self._handler(message)
+        except WorkerFailed as error:
+            # The handler says that no message can be worked on, so this one's attempt is not spent.
+            self._context.fail(error)
+            return Release()
         except (Exception, SystemExit) as error:
             return failed(message.message_id, error)
         return None

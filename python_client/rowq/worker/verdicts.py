@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from rowq.queue import Queue
-from rowq.worker.handlers import Fail, Retry, Verdict
+from rowq.worker.handlers import Fail, Release, Retry, Verdict
 from rowq.worker.stats import WorkerStats
 
 
@@ -55,6 +55,8 @@ def _key(verdict: Verdict) -> tuple[object, ...]:
             return ("retry_later", verdict.delay_seconds, verdict.error)
         case Fail():
             return ("fail_now", verdict.error)
+        case Release():
+            return ("release",)
 
 
 def _call(queue: Queue, queue_name: str, claim_id: int, ids: list[int], verdict: Verdict) -> Call:
@@ -67,3 +69,5 @@ def _call(queue: Queue, queue_name: str, claim_id: int, ids: list[int], verdict:
             )
         case Fail(error=error):
             return lambda: queue.fail_now(queue_name, claim_id, ids, error=error)
+        case Release():
+            return lambda: queue.release(queue_name, claim_id, ids)
