@@ -25,9 +25,9 @@ from rowq.migrate.errors import (
 )
 from rowq.migrate.frozen import GRANTS, created
 from rowq.migrate.mysql.look import BOOKKEEPING, Look, shipped_routines
-from rowq.migrate.mysql.sql import HAS_MESSAGES, replacing, statements, version_text
+from rowq.migrate.mysql.sql import replacing, statements, version_text
 from rowq.migrate.release import Numbered, Release
-from rowq.migrate.shared import log_row, messages_unfinished, refusals, tables_in_use
+from rowq.migrate.shared import log_row, refusals, require_no_messages, tables_in_use
 
 _FAULT = re.compile(r"RQ8\d\d \w+(?:: [\w ]+)?")
 _LACKS_PRIVILEGE = {1044, 1142, 1143, 1227, 1370, 1419}
@@ -148,7 +148,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
                 return None, target
             numbered = self.release.get(installed)
             if numbered.loses_messages and not force:
-                self._require_no_messages()
+                require_no_messages(Look(self.connection).losses())
             if installed == 1:
                 self._require_nothing_of_others()
             numbered.migration.process_steps(self, "rollback")
@@ -189,14 +189,6 @@ class Backend(MySQLBackend):  # type: ignore[misc]
             cursor.execute(statement)
             warnings = self.connection.show_warnings() if statement.startswith("call ") else ()
             self.notices += [one[2] for one in warnings or () if one[2] not in self.notices]
-
-    def _require_no_messages(self) -> None:
-        if not Look(self.connection).tables().issuperset(("ready", "delayed", "claim", "dead")):
-            return  # a rollback that broke off here was allowed to
-        cursor = self.connection.cursor()
-        cursor.execute(HAS_MESSAGES)
-        if cursor.fetchone()[0]:
-            raise messages_unfinished()
 
     def _require_nothing_of_others(self) -> None:
         look = Look(self.connection)

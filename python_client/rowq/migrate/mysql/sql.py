@@ -7,13 +7,6 @@ from rowq.migrate.release import Numbered
 
 _DROP = re.compile(r"drop procedure if exists (rowq\.\w+)")
 
-HAS_MESSAGES = """
-    select exists (select 1 from rowq.ready where message_id > 0)
-        or exists (select 1 from rowq.delayed where message_id > 0)
-        or exists (select 1 from rowq.claim where claim_id > 0)
-        or exists (select 1 from rowq.dead)
-"""
-
 _REMEMBER_VERSION = """
 insert into rowq.meta (name, value, changed_at)
 values

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.losses import Losses
 from rowq.migrate.release import Release
 
 ROLES = ("rowq_owner", "rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
@@ -41,6 +42,23 @@ _ROUTINES = """
     select p.proname, p.prosrc
     from pg_proc p
     where p.pronamespace = to_regnamespace('rowq')
+"""
+
+_LOSSES = """
+    select
+        (select count(*) from rowq.queue),
+        (select count(*) from (select from rowq.ready limit 100000) r)
+            + (select count(*) from (select from rowq.delayed limit 100000) d)
+            + (select count(*) from (select from rowq.dead limit 100000) d)
+            + (
+                select coalesce(sum(cardinality(c.message_ids)), 0)
+                from (select message_ids from rowq.claim limit 100000) c
+            ),
+        (select count(*) from (select from rowq.archive limit 100000) a)
+            + (
+                select coalesce(sum(cardinality(f.message_ids)), 0)
+                from (select message_ids from rowq.finished limit 100000) f
+            )
 """
 
 _BODY = re.compile(
@@ -114,6 +132,10 @@ class Look:
     def routines(self) -> dict[str, str]:
         """Return name and body of every routine in the schema."""
         return dict(self._connection.execute(_ROUTINES).fetchall())
+
+    def losses(self) -> Losses:
+        """Return what is lost when the tables are."""
+        return Losses(*self._connection.execute(_LOSSES).fetchone())
 
     def _value(self, query: str) -> Any:
         return self._connection.execute(query).fetchone()[0]
