@@ -85,10 +85,10 @@ def test_what_is_unknown_is_empty(
     assert (facts["message_type"], facts["headers"]) == (None, {})
 
 
-def test_headers_of_any_size_reach_the_program_by_the_file(
+def test_the_longest_headers_reach_the_program_by_the_file(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, witness: str
 ) -> None:
-    headers = {"k": "x" * 3_000_000}
+    headers = {"k": "x" * 65_000}
     queue.enqueue(made, b"\0\xff", headers=headers)
     done = work(
         database_url, made, "--exec", witness, "--drain", "--json", ROWQ_HEADERS="another's"

@@ -34,7 +34,7 @@ from rowq.migrate.errors import (
     SchemaInUse,
 )
 from rowq.migrate.frozen import GRANTS
-from rowq.migrate.postgres.look import Look
+from rowq.migrate.postgres.look import losses
 from rowq.migrate.postgres.sql import version_text
 from rowq.migrate.release import Numbered, Release
 from rowq.migrate.shared import log_row, refusals, require_no_messages, tables_in_use
@@ -195,7 +195,7 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
 
     def _require_no_messages(self) -> None:
         self.connection.execute("lock table rowq.message in access exclusive mode")
-        require_no_messages(Look(self.connection).losses())
+        require_no_messages(losses(self.connection))
 
     def _keep_notice(self, notice: psycopg.errors.Diagnostic) -> None:
         text = notice.message_primary or ""
