@@ -58,6 +58,7 @@ source internal/parse_message.sql
 source internal/parse_moment.sql
 source internal/pick.sql
 source internal/pick_due.sql
+source internal/pin.sql
 source internal/promote.sql
 source internal/purge_archive.sql
 source internal/purge_ready.sql
@@ -81,6 +82,8 @@ source internal/to_delayed.sql
 source internal/to_front.sql
 source internal/to_ready.sql
 source internal/undo.sql
+source internal/unpin.sql
+source internal/wait.sql
 source internal/withdraw.sql
 source routines/alter_queue.sql
 source routines/archive.sql

@@ -83,12 +83,14 @@ def rollback(url: str, to: int | None = None, *, force: bool = False) -> Migrate
         return Migrated((), tuple(removed), backend.installed, tuple(backend.notices))
 
 
-def script(engine: str, from_number: int = 0) -> str:
+def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str:
     """Return what migrate does as a complete script for the engine's own client.
 
     Args:
         engine: name of the engine, such as postgres.
         from_number: what the database has already; only what comes after it is printed.
+        with_owner: MariaDB and MySQL only: let the routines run as rowq_owner@localhost, an account
+            that the script makes, and not as the account that runs the script.
 
     Raises:
         UnknownMigration: there is no migration of that number, or nothing comes after it.
@@ -100,7 +102,8 @@ def script(engine: str, from_number: int = 0) -> str:
             f"{UnknownMigration.number} unknown_migration: there is nothing to print after"
             f" {from_number}; this rowq has migrations 1 to {release.newest}"
         )
-    return str(module_for(named(engine), "script").script(release, from_number))
+    made = module_for(named(engine), "script").script
+    return str(made(release, from_number) if with_owner else made(release, from_number, with_owner=False))
 
 
 @contextmanager

@@ -26,12 +26,6 @@ begin
     declare v_part_id, v_lease_seconds, v_promoted int;
     declare v_is_paused boolean;
 
-    call rowq.internal_check_range('batch_size', p_batch_size, 1, 1000);
-    call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
-    if char_length(p_worker_name) > 200 then
-        call rowq.internal_refuse('worker_name is longer than 200 characters');
-    end if;
-
     attempt: loop
         begin
             declare v_errno int;
@@ -44,6 +38,12 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_range('batch_size', p_batch_size, 1, 1000);
+            call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
+            if char_length(p_worker_name) > 200 then
+                call rowq.internal_refuse('worker_name is longer than 200 characters');
+            end if;
 
             set p_claim_id = null, p_messages = null, v_part_id = null;
             select q.part_id, q.lease_seconds, q.paused_at is not null

@@ -28,5 +28,8 @@ begin
     else
         set p_tries_left = 0;
     end if;
+    if p_tries_left = 0 and @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

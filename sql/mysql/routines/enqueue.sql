@@ -32,14 +32,6 @@ begin
     declare v_message_id bigint;
     declare v_outcome varchar(20);
 
-    call rowq.internal_message_fault(
-        p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds, p_run_at,
-        p_dedup_key, p_max_attempts, v_fault
-    );
-    if v_fault is not null then
-        call rowq.internal_refuse(v_fault);
-    end if;
-
     attempt: loop
         begin
             declare v_errno int;
@@ -52,6 +44,14 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_message_fault(
+                p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
+                p_run_at, p_dedup_key, p_max_attempts, v_fault
+            );
+            if v_fault is not null then
+                call rowq.internal_refuse(v_fault);
+            end if;
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_enter(v_part_id, p_queue_name);
@@ -69,5 +69,9 @@ begin
     end loop;
 
     select v_message_id as message_id, v_outcome as outcome;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

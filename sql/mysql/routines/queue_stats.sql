@@ -18,7 +18,13 @@ begin
     declare v_ready, v_delayed, v_leased, v_dead bigint;
     declare v_oldest datetime(6);
     declare v_counts longtext;
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin();
+        resignal;
+    end;
 
+    call rowq.internal_pin(@@timestamp);
     call rowq.internal_check_range('max_count', v_limit, 1, 100000000);
     if p_queue_name is not null then
         call rowq.internal_require_queue(p_queue_name, v_last);
@@ -69,5 +75,7 @@ begin
     ) j
     straight_join rowq.queue q on q.part_id = j.part_id
     order by q.queue_name;
+
+    call rowq.internal_unpin();
 end//
 delimiter ;

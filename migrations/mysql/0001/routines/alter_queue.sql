@@ -26,11 +26,6 @@ begin
     declare v_tries_left int default 5;
     declare v_part_id int;
 
-    call rowq.internal_check_settings(
-        p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
-        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
-    );
-
     attempt: loop
         begin
             declare v_errno int;
@@ -43,6 +38,11 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_settings(
+                p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
+                p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+            );
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             -- Again, and locked: it may have been dropped while this waited for it.
@@ -71,5 +71,9 @@ begin
     end loop;
 
     select p_queue_name as queue_name, 'altered' as outcome;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

@@ -42,5 +42,9 @@ begin
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
     order by j.place
     lock in share mode;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

@@ -15,7 +15,7 @@ begin
 -- version   1
 -- purpose   As dequeue_fast, but wait until something is ready or the time is up.
 -- promise   P03 P17
--- locks     as dequeue_fast; one waiter of a queue at a time the named lock rowq.wait.<part_id>
+-- locks     as dequeue_fast; a row of lane while it sleeps, passed over when locked
 -- commits   after each look, so that no snapshot is held while it waits; needs autocommit
 -- errors    RQ701 RQ711 RQ713
 -- differs   rows come as one JSON array, in a result set of one column
@@ -25,11 +25,8 @@ begin
     declare v_part_id int;
     declare v_is_own boolean;
     declare v_wait_seconds double default coalesce(p_wait_seconds, 20);
-    declare v_pause, v_left double default 0.02;
-    declare v_lock varchar(64);
-    declare v_is_leader boolean default false;
-    declare v_is_held boolean default true;
-    declare v_length bigint default @@group_concat_max_len;
+    declare v_pause double default 0.02;
+    declare v_length bigint;
     -- As in internal_begin: refused with 1568 where a transaction is open.
     declare exit handler for 1568
     begin
@@ -38,9 +35,7 @@ begin
     end;
     declare exit handler for sqlexception
     begin
-        if v_is_leader then
-            do release_lock(v_lock);
-        end if;
+        call rowq.internal_unpin();
         resignal;
     end;
 
@@ -50,40 +45,26 @@ begin
             set message_text = 'RQ713 wrong_transaction_state: dequeue_wait needs autocommit';
     end if;
     set transaction isolation level read committed;
-    set v_until = utc_timestamp(6) + interval round(v_wait_seconds * 1000000) microsecond;
 
     looks: loop
         call rowq.internal_dequeue(
             p_queue_name, coalesce(p_batch_size, 1), p_worker_name, p_lease_seconds,
             v_claim_id, v_lease_until, v_messages
         );
-        set v_left = timestampdiff(microsecond, utc_timestamp(6), v_until) / 1000000;
-        if v_messages is not null or v_left <= 0 then
+        if v_until is null then
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            -- Not before the first look, which puts the clock right should the caller have set it.
+            set v_until = utc_timestamp(6)
+                + interval round(v_wait_seconds * 1000000) microsecond;
+        end if;
+        if v_messages is not null or utc_timestamp(6) >= v_until then
             leave looks;
         end if;
-        if v_lock is null then
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            set v_lock = concat('rowq.wait.', v_part_id);
-            -- A call that was killed while it led has left the lock with its session.
-            while v_is_held do
-                set v_is_held = coalesce(release_lock(v_lock), 0);
-            end while;
-        end if;
-        if v_is_leader or v_left < 1 then
-            do sleep(least(v_pause, v_left));
-            set v_pause = least(v_pause * 2, 0.1);
-        else
-            -- One waiter of a queue looks at it again and again. The others wait for its lock, and
-            -- look once a second (MySQL counts in whole ones), should it have been left behind.
-            set v_is_leader = coalesce(get_lock(v_lock, 1), 0);
-        end if;
+        call rowq.internal_wait(v_part_id, v_until, v_pause);
     end loop;
-    if v_is_leader then
-        do release_lock(v_lock);
-        set v_is_leader = false;
-    end if;
 
     -- MariaDB cuts JSON arrays to this length, as it does group_concat.
+    set v_length = @@group_concat_max_len;
     set session group_concat_max_len = 1073741824;
 
     select json_arrayagg(json_object(
@@ -126,5 +107,9 @@ begin
         );
     end if;
     select v_json as messages;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;
