@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 
 from rowq.engines.mysql_url import connection_parameters
 from tests.engines.base import Connection
@@ -16,29 +17,34 @@ NOBODY = "nobody"
 
 Accounts = dict[str, Session]
 
+_numbers = itertools.count(1)
+
 
 @contextmanager
 def accounts(admin: Connection, url: str) -> Iterator[Accounts]:
     """Make an account of each role and one of none; return a session of each, by the role."""
-    password = secrets.token_hex(12)
-    sessions: Accounts = {}
-    try:
+    with ExitStack() as stack:
+        sessions: Accounts = {}
         for role in (*ROLES, NOBODY):
-            name = f"rowq_{role}_user"
-            admin.execute(f"create user {name} identified by '{password}'")
-            if role in ROLES:
-                admin.execute(f"grant rowq_{role} to {name}")
-                set_default_role(admin, f"rowq_{role}", name)
-            sessions[role] = open_as(url, name, password)
+            granted = f"rowq_{role}" if role in ROLES else None
+            opened = stack.enter_context(open_account(admin, url, granted))
+            sessions[role] = stack.enter_context(closing(opened()))
         yield sessions
+
+
+@contextmanager
+def open_account(
+    admin: Connection, url: str, *granted: str | None
+) -> Iterator[Callable[[], Session]]:
+    """Make an account with roles; return a function that opens a session of it, in no database."""
+    name, password = f"rowq_user_{next(_numbers)}", secrets.token_hex(12)
+    admin.execute(f"create user {name} identified by '{password}'")
+    try:
+        for role in filter(None, granted):
+            admin.execute(f"grant {role} to {name}")
+            set_default_role(admin, role, name)
+        parts = {**connection_parameters(url), "user": name, "password": password}
+        parts.pop("database", None)
+        yield lambda: Session(**parts, autocommit=True)
     finally:
-        for role, session in sessions.items():
-            session.close()
-            admin.execute(f"drop user if exists rowq_{role}_user")
-
-
-def open_as(url: str, name: str, password: str) -> Session:
-    """Open a session of an account on the server of a URL, in no database."""
-    parts = {**connection_parameters(url), "user": name, "password": password}
-    parts.pop("database", None)
-    return Session(**parts, autocommit=True)
+        admin.execute(f"drop user {name}")

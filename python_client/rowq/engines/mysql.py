@@ -112,6 +112,7 @@ class MysqlEngine(SynchronousEngine):
         call = _call_of(routine)
         values = call.values(arguments)
         _check_character_set(connection)
+        has_transaction = self.in_transaction(connection)
         try:
             with pymysql.cursors.Cursor(connection) as cursor:
                 statement = cursor.mogrify(call.text(values), values)
@@ -122,6 +123,11 @@ class MysqlEngine(SynchronousEngine):
         except pymysql.Error as error:
             if refusal := self.refusal(error):
                 raise refusal from error
+            if not (has_transaction or self.is_connection_lost(error)):
+                # No handler of a routine sees that memory or temporary space has run out: its
+                # own transaction is still open then, and not the caller's to commit.
+                with suppress(pymysql.Error):
+                    connection.rollback()
             raise
 
     def close(self, connection: Any) -> None:

@@ -34,7 +34,7 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'clean_up_horizon', null, greatest(v_age, 0), 300, 3600,
         case
-            when not v_may_look then 'unknown: the account that installed rowq lacks PROCESS'
+            when not v_may_look then concat('unknown: grant process on *.* to ', current_user())
             when v_thread is null or v_age < 1 then 'no transaction is older than a second'
             else concat(
                 'connection ', v_thread,
@@ -50,7 +50,7 @@ begin
         'purge_lag', null, greatest(v_length, 0), 1000000, 100000000,
         if(
             v_may_look, 'transactions whose dead rows wait for the purge',
-            'unknown: the account that installed rowq lacks PROCESS'
+            concat('unknown: grant process on *.* to ', current_user())
         )
     ));
 

@@ -24,19 +24,21 @@ begin
         @rowq_sort_buffer_size = @@sort_buffer_size,
         @rowq_max_error_count = @@max_error_count,
         /*M!100600 @rowq_group_concat_max_len = @@group_concat_max_len, */
+        /*M!100600 @rowq_tmp_disk_table_size = @@tmp_disk_table_size, */
         /*M!100600 @rowq_regex_flags = @@default_regex_flags, */
         /*M!100600 @rowq_skip_replication = @@skip_replication, */
         /*M!110602 @rowq_snapshot_isolation = @@innodb_snapshot_isolation, */
         @rowq_timestamp = null;
 
     -- insert_id would be the number of our next row. Without unique checks InnoDB locks an empty
-    -- table for the first who inserts. A sort that has too little room is an error that no handler
-    -- sees, so that the transaction would stay open.
+    -- table for the first who inserts. A sort or a temporary table that has too little room is an
+    -- error that no handler sees, so that the transaction would stay open.
     set session insert_id = 0,
         unique_checks = 1,
         sql_safe_updates = 0,
         sql_big_selects = 1,
         /*M!100600 group_concat_max_len = greatest(@@group_concat_max_len, 1048576), */
+        /*M!100600 tmp_disk_table_size = greatest(@@tmp_disk_table_size, 1073741824), */
         /*M!100600 default_regex_flags = '', */
         /*M!110602 innodb_snapshot_isolation = 0, */
         sort_buffer_size = greatest(@@sort_buffer_size, 262144),

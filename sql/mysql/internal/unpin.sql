@@ -20,6 +20,7 @@ begin
             sql_big_selects = @rowq_big_selects,
             sort_buffer_size = @rowq_sort_buffer_size,
             /*M!100600 group_concat_max_len = @rowq_group_concat_max_len, */
+            /*M!100600 tmp_disk_table_size = @rowq_tmp_disk_table_size, */
             /*M!100600 default_regex_flags = @rowq_regex_flags, */
             /*M!110602 innodb_snapshot_isolation = @rowq_snapshot_isolation, */
             max_error_count = @rowq_max_error_count;

@@ -6,7 +6,7 @@ were used up, and what is left in the tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,23 +26,28 @@ ENOUGH = 50
 """Numbers that a life may use up: some for its rows, a few for looks that took long."""
 
 Seen = list[tuple[Any, ...]]
-Around = Callable[[Callable[[], list[Row]]], list[Row]]
 
 
 class Life:
     """A life of a queue; `seen` is what its caller saw.
 
     session: the caller's. admin: of an account that may look into the tables and change them.
-    around: does a call, with whatever belongs before it and after it.
+    is_open: whether each call is a transaction of the caller's. before: what the session executes
+    before each call, if anything.
     """
 
     def __init__(
-        self, session: Connection, admin: Connection, queue: str, around: Around, *, waits: bool
+        self,
+        session: Connection,
+        admin: Connection,
+        queue: str,
+        *,
+        is_open: bool = False,
+        before: str | None = None,
     ) -> None:
         self.seen: Seen = []
         self._session, self._admin, self._queue = session, admin, queue
-        self._around = around
-        self._waits = waits
+        self._is_open, self._before = is_open, before
         self._messages: dict[int, str] = {}
         self._claims: dict[int, str] = {}
 
@@ -53,8 +58,9 @@ class Life:
         ids = self._sent()
         self._finished(ids)
         self._kept()
-        self._say("create_queue", queue_name=self._queue)
-        self._admin_says("drop_queue", force=True)
+        self._say("create_queue")
+        with contextlib.suppress(pymysql.Error):
+            call(self._admin, "drop_queue", queue_name=self._queue, force=True)
         after = _last_numbers(self._admin)
         self.seen += [("burnt", name, after[name] - before[name] > ENOUGH) for name in NUMBERED]
         self.seen.append(("left", _strays(self._admin)))
@@ -111,12 +117,10 @@ class Life:
         self._say("retry_later", claim_id=claim, message_ids=held[1:2], error="no")
         self._say("release", claim_id=claim, message_ids=held[2:3])
         self._say("complete", claim_id=claim)
-        if self._waits:
-            waited = self._say("dequeue_wait", batch_size=2, wait_seconds=0)
-        else:
-            waited = []
-        for message in [message for row in waited for message in row.messages or ()][:1]:
-            self._say("fail_now", claim_id=message["claim_id"], error="dead")
+        waits = "dequeue_fast" if self._is_open else "dequeue_wait"
+        waited = self._say(waits, batch_size=2, **({} if self._is_open else {"wait_seconds": 0}))
+        for claim in {_claim_of(row) for row in waited}:
+            self._say("fail_now", claim_id=claim, error="dead")
         self._say("list_dead")
         self._say("reset", max_messages=1)
         self._say("cancel", message_ids=ids or [1])
@@ -150,18 +154,39 @@ class Life:
         if "queue_name" in takes:
             arguments = {"queue_name": self._queue, **arguments}
         try:
-            rows = self._around(lambda: call(self._session, routine, **arguments))
+            rows = self._call(routine, arguments)
         except pymysql.Error as error:
             number, text = dialect_of(self._session).error(error)
-            self.seen.append((routine, number, text.replace(self._queue, "the queue")))
+            words = text.replace(self._queue, "the queue")
+            self.seen.append((routine, number, words, self._is_left_open()))
             return []
         if routine == "health":
             rows = [row for row in rows if row.queue_name == self._queue]
         self.seen.append((routine, *(self._plain(row) for row in rows)))
         return rows
 
-    def _admin_says(self, routine: str, **arguments: Any) -> None:
-        call(self._admin, routine, queue_name=self._queue, **arguments)
+    def _call(self, routine: str, arguments: dict[str, Any]) -> list[Row]:
+        if self._before:
+            self._session.execute(self._before)
+        if not self._is_open:
+            return call(self._session, routine, **arguments)
+        self._session.execute("start transaction")
+        try:
+            rows = call(self._session, routine, **arguments)
+        except pymysql.Error:
+            self._session.execute("rollback and no chain no release")
+            raise
+        self._session.execute("commit and no chain no release")
+        return rows
+
+    def _is_left_open(self) -> bool:
+        """Return whether the session is in a transaction, as no call may leave it."""
+        if "mariadb" not in self._session.server_version.lower():
+            return False
+        try:
+            return self._session.execute("select @@in_transaction").fetchone() == (1,)
+        except pymysql.Error:
+            return False
 
     def _plain(self, row: Row) -> tuple[Any, ...]:
         """Return a row without what differs from one life to the next."""
@@ -185,6 +210,12 @@ class Life:
             case ("queue_name", str()):
                 return "the queue"
         return value
+
+
+def _claim_of(row: Row) -> int:
+    """Return the claim of a row of dequeue_fast, or of the one that dequeue_wait returns."""
+    messages = getattr(row, "messages", None)
+    return int(messages[0]["claim_id"] if messages else row.claim_id)
 
 
 def _about(seconds: float) -> float:

@@ -31,6 +31,7 @@ begin
        or @@sort_buffer_size < 262144
        or @@max_error_count < 64
        /*M!100600 or @@group_concat_max_len < 1048576 */
+       /*M!100600 or @@tmp_disk_table_size < 1073741824 */
        /*M!100600 or @@default_regex_flags <> '' */
        /*M!100600 or @@skip_replication */
        /*M!110602 or (@@innodb_snapshot_isolation and not p_is_own) */
