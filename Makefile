@@ -33,6 +33,8 @@ generate: .venv/.stamp-dev ## Write all generated files anew
 	@$(BIN)/python python_client/generate_sync.py
 	@$(BIN)/python python_client/generate_package.py
 	@$(BIN)/python python_client/generate_frozen.py
+	@$(BIN)/python -m tests.engines.babelfish_list
+	@$(BIN)/python -m tests.engines.ograc_list
 
 verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)

@@ -1,12 +1,25 @@
 -- Runs first in every install, upgrade and rollback: refuses here, before anything is changed, what
--- would go wrong later.
+-- would go wrong later, and before anything can run that others have made.
+-- RQ803: in somebody else's schema. Names are looked up there then, and an object that its owner
+--        has put in the place of DUAL, or of a table of rowq's, would run as whoever migrates; so
+--        nothing here is asked for without the schema SYS.
+begin
+    if sys_context('userenv', 'current_schema') <> sys_context('userenv', 'session_user') then
+        sys.dbms_standard.raise_application_error(
+            -20803, 'RQ803 missing_privilege: this is ' || sys_context('userenv', 'session_user')
+            || ' in the schema of ' || sys_context('userenv', 'current_schema')
+        );
+    end if;
+end;
+/
 -- RQ801: older than 19c.
--- RQ802: tables with rowq's names that rowq did not make; with nothing but bookkeeping, it is a
---        beginning of ours.
+-- RQ802: tables with rowq's names that rowq did not make, with nothing but bookkeeping it is a
+--        beginning of ours; what stands in the place of a table; what runs when a table is used.
 declare
     v_tables     pls_integer;
     v_known      pls_integer;
     v_bookkeeper pls_integer;
+    v_why        varchar2(1000 char);
 begin
     if dbms_db_version.version < 19 then
         raise_application_error(-20801, 'RQ801 server_too_old: rowq needs Oracle 19c or newer');
@@ -19,9 +32,42 @@ begin
     from user_tables t
     where t.table_name like 'ROWQ\_%' escape '\';
     if v_tables > 0 and v_known < 3 and v_bookkeeper = 0 then
-        raise_application_error(
-            -20802, 'RQ802 foreign_schema: the schema has tables ROWQ_ that rowq did not make'
-        );
+        v_why := 'the schema has tables ROWQ_ that rowq did not make';
+    end if;
+
+    select coalesce(v_why, min(f.why))
+    into v_why
+    from (
+        select o.object_name || ' is a ' || lower(o.object_type) as why
+        from user_objects o
+        where (o.object_name = 'ROWQ' or o.object_name like 'ROWQ\_%' escape '\')
+          and o.object_type in ('VIEW', 'MATERIALIZED VIEW', 'SYNONYM')
+        union all
+        select t.table_name || ' is a temporary table'
+        from user_tables t
+        where t.table_name like 'ROWQ\_%' escape '\'
+          and t.temporary = 'Y'
+        union all
+        select t.table_name || ' has trigger ' || t.owner || '.' || t.trigger_name
+               || ', which must be disabled meanwhile'
+        from all_triggers t
+        where t.table_owner = sys_context('userenv', 'session_user')
+          and t.table_name like 'ROWQ\_%' escape '\'
+          and t.status = 'ENABLED'
+        union all
+        select c.table_name || ' has virtual column ' || c.column_name
+        from user_tab_cols c
+        where c.table_name like 'ROWQ\_%' escape '\'
+          and c.virtual_column = 'YES'
+          and c.hidden_column = 'NO'
+        union all
+        select p.object_name || ' has policy ' || p.policy_name
+        from user_policies p
+        where p.object_name like 'ROWQ\_%' escape '\'
+          and p.enable = 'YES'
+    ) f;
+    if v_why is not null then
+        raise_application_error(-20802, 'RQ802 foreign_schema: ' || v_why);
     end if;
 end;
 /

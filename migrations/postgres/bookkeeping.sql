@@ -1,8 +1,11 @@
 -- Which migrations are installed, in the columns that yoyo knows. Times are UTC.
--- Not "if not exists": that asks for the right to create schemas even where there is nothing to do.
+-- Of two migrations that begin where there is nothing yet, one waits here for the other, and then
+-- fails: a schema that has come meanwhile must pass preflight.sql first.
+set local lock_timeout = '60s';
+
 do $$
 begin
-    if to_regnamespace('rowq') is null then
+    if pg_catalog.current_setting('rowq.has_schema') = 'no' then
         create schema rowq;
         comment on schema rowq is 'rowq message queue';
     end if;
@@ -16,6 +19,8 @@ create table if not exists rowq.migration (
     constraint migration_pk primary key (migration_hash)
 );
 
+lock table rowq.migration in share row exclusive mode;
+
 create table if not exists rowq.migration_log (
     id             text not null,
     migration_hash text not null,
@@ -26,3 +31,5 @@ create table if not exists rowq.migration_log (
     created_at_utc timestamp without time zone not null,
     constraint migration_log_pk primary key (id)
 );
+
+set local lock_timeout = '10s';

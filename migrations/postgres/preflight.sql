@@ -9,26 +9,19 @@ set local search_path = '';
 set local client_min_messages = warning;
 
 do $$
-begin
-    perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('rowq migrate', 0));
-exception
-    when lock_not_available then
-        raise exception 'RQ806 migration_busy: another migration has not ended for 60 seconds'
-            using errcode = 'RQ806', hint = 'Try again.';
-end;
-$$;
-
--- What follows waits for tables in use; while it waits, everybody else waits behind it.
-set local lock_timeout = '10s';
-
-do $$
 declare
-    v_database   constant text := pg_catalog.current_database();
-    v_user       constant text := current_user;
-    v_schema     pg_catalog.oid;
-    v_owner      pg_catalog.oid;
-    v_owner_name text;
-    v_comment    text;
+    v_database     constant text := pg_catalog.current_database();
+    v_user         constant text := current_user;
+    v_is_superuser constant boolean := (
+        select r.rolsuper from pg_catalog.pg_roles r where r.rolname = current_user
+    );
+    v_schema             pg_catalog.oid;
+    v_owner              pg_catalog.oid;
+    v_owner_name         text;
+    v_owner_is_superuser boolean;
+    v_comment            text;
+    v_why                text;
+    v_other              text;
 begin
     if pg_catalog.current_setting('server_version_num')::integer < 150000 then
         raise exception 'RQ801 server_too_old: rowq needs PostgreSQL 15 or newer; this is %',
@@ -36,18 +29,39 @@ begin
             using errcode = 'RQ801';
     end if;
 
-    select n.oid, n.nspowner, pg_catalog.pg_get_userbyid(n.nspowner)
-    into v_schema, v_owner, v_owner_name
+    select n.oid, n.nspowner, r.rolname, r.rolsuper
+    into v_schema, v_owner, v_owner_name, v_owner_is_superuser
     from pg_catalog.pg_namespace n
+    join pg_catalog.pg_roles r on r.oid = n.nspowner
     where n.nspname = 'rowq';
 
-    if v_schema is null then
-        if not pg_catalog.has_database_privilege(v_database, 'create') then
-            raise exception 'RQ803 missing_privilege: % may not create a schema in database %',
-                v_user, v_database
-                using errcode = 'RQ803', hint = pg_catalog.format(
-                    'A DBA must run: grant create on database %I to %I;', v_database, v_user);
+    if v_schema is null and not pg_catalog.has_database_privilege(v_database, 'create') then
+        raise exception 'RQ803 missing_privilege: % may not create a schema in database %',
+            v_user, v_database
+            using errcode = 'RQ803', hint = pg_catalog.format(
+                'A DBA must run: grant create on database %I to %I;', v_database, v_user);
+    end if;
+
+    -- What a superuser installs will belong to rowq_owner and run with its rights.
+    if v_is_superuser and coalesce(v_owner_is_superuser, true) then
+        select case when o.rolsuper then 'is a superuser' else r.rolname || ' can act as it' end
+        into v_why
+        from pg_catalog.pg_roles o
+        join pg_catalog.pg_roles r
+            on o.rolsuper
+            or r.rolcanlogin and not r.rolsuper and pg_catalog.pg_has_role(r.oid, o.oid, 'member')
+        where o.rolname = 'rowq_owner'
+        limit 1;
+        if found then
+            raise exception
+                'RQ803 missing_privilege: role rowq_owner is there already, and %', v_why
+                using errcode = 'RQ803', hint = 'A DBA must run: alter role rowq_owner nologin '
+                    'nosuperuser; and revoke it from its members. Or drop it.';
         end if;
+    end if;
+    perform pg_catalog.set_config(
+        'rowq.has_schema', case when v_schema is null then 'no' else 'yes' end, true);
+    if v_schema is null then
         return;
     end if;
 
@@ -74,11 +88,64 @@ begin
                 'Connect as %1$I, or a DBA must run: grant %1$I to %2$I;', v_owner_name, v_user);
     end if;
 
+    -- A trigger or a default that the owner has added to a table runs with the rights of whoever
+    -- migrates, and "set role" is no wall: what runs can reset it. So nobody else may be the owner.
+    select r.rolname
+    into v_other
+    from pg_catalog.pg_roles r
+    where not v_owner_is_superuser
+      and r.rolcanlogin
+      and not r.rolsuper
+      and r.rolname <> session_user
+      and pg_catalog.pg_has_role(r.oid, v_owner, 'member')
+    order by r.rolname = v_owner_name desc, r.rolname
+    limit 1;
+    if found then
+        raise exception
+            'RQ803 missing_privilege: schema rowq belongs to %, as whom % acts: what that role has '
+            'put there would run with the rights of %', v_owner_name, v_other, session_user
+            using errcode = 'RQ803', hint = case
+                when v_other = v_owner_name then pg_catalog.format('Connect as %I.', v_other)
+                else pg_catalog.format('Connect as %1$I, or a DBA must run: revoke %2$I from %1$I;',
+                    v_other, v_owner_name)
+            end;
+    end if;
+
+    select pg_catalog.format('%I.%I belongs to %I', 'rowq', c.relname, r.rolname)
+    into v_why
+    from pg_catalog.pg_class c
+    join pg_catalog.pg_roles r on r.oid = c.relowner
+    where c.relnamespace = v_schema
+      and c.relowner <> v_owner
+      and not r.rolsuper
+      and r.rolname <> session_user
+    limit 1;
+    if found then
+        raise exception 'RQ802 foreign_schema: %, and not to %, whom schema rowq belongs to',
+            v_why, v_owner_name
+            using errcode = 'RQ802', hint = 'Move it to another schema.';
+    end if;
+
     -- What a member of the owner makes shall belong to the owner.
-    if v_owner_name <> v_user and not (
-        select r.rolsuper from pg_catalog.pg_roles r where r.rolname = v_user
-    ) then
+    if v_owner_name <> v_user and not v_is_superuser then
         perform pg_catalog.set_config('role', v_owner_name, true);
     end if;
+
+    if exists (
+        select 1
+        from pg_catalog.pg_class c
+        where c.relnamespace = v_schema
+          and c.relname = 'migration'
+          and c.relkind = 'r'
+    ) then
+        lock table rowq.migration in share row exclusive mode;
+    end if;
+exception
+    when lock_not_available then
+        raise exception 'RQ806 migration_busy: another migration has not ended for 60 seconds'
+            using errcode = 'RQ806', hint = 'Try again.';
 end;
 $$;
+
+-- What follows waits for tables in use; while it waits, everybody else waits behind it.
+set local lock_timeout = '10s';

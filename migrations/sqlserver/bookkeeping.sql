@@ -1,7 +1,11 @@
--- Which migrations are installed, in the columns that yoyo knows. Times are UTC.
+-- Which migrations are installed, in the columns that yoyo knows. Times are UTC. The schema has an
+-- owner of its own, as whom nobody can log in: see tables/schema.sql.
+if user_id(N'rowq_owner') is null
+    create user rowq_owner without login;
+go
 if schema_id(N'rowq') is null
 begin
-    exec (N'create schema rowq authorization dbo;');
+    exec (N'create schema rowq authorization rowq_owner;');
 end;
 go
 if object_id(N'rowq.migration') is null

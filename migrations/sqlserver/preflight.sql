@@ -1,5 +1,6 @@
 -- Runs first in every install, upgrade and rollback: lets one in at a time, for as long as its
--- session lasts, and refuses here, before anything is changed, what would go wrong later.
+-- session lasts, and refuses here, before anything is changed and before anything that others have
+-- put into the database can run, what would go wrong later.
 -- Read committed: who waited for the lock must see what the one before has installed.
 set ansi_nulls, ansi_padding, ansi_warnings, arithabort, concat_null_yields_null,
     nocount, quoted_identifier, xact_abort on;
@@ -9,7 +10,7 @@ set transaction isolation level read committed;
 set lock_timeout 10000;
 go
 -- In what is thrown %% stands for %.
-declare @message nvarchar(2000), @result int;
+declare @message nvarchar(2000), @result int, @why nvarchar(600);
 
 -- RQ801: string_agg and trim need SQL Server 2017, that is compatibility level 140. Azure
 -- calls itself version 12 for ever.
@@ -37,11 +38,46 @@ begin
     throw 52801, @message, 1;
 end;
 
-exec @result = sp_getapplock
+-- RQ803: a schema, tables, procedures, partitions, roles and their rights take the whole database.
+if has_perms_by_name(quotename(db_name()), N'DATABASE', N'CONTROL') = 0
+begin
+    set @message = concat(
+        N'RQ803 missing_privilege: ', user_name(), N' is no owner of database ', db_name(),
+        nchar(10), N'A DBA must run: alter role db_owner add member ', quotename(user_name()), N';'
+    );
+    set @message = replace(@message, N'%', N'%%');
+    throw 52803, @message, 1;
+end;
+
+-- From here on as dbo, which has no right on the server: what the database's owner has put into it,
+-- a trigger on DDL say, must not run with the rights of a DBA who migrates. Code that runs in
+-- between cannot take this back: a "revert" in a module ends only what began in the module.
+begin try
+    execute as user = N'dbo';
+end try
+begin catch
+    -- After a restore, dbo may be a login that this server does not know. Who has no right on the
+    -- server goes on as before, with no more than there is to lose.
+    if has_perms_by_name(null, null, N'ALTER ANY LOGIN') = 1
+    begin
+        set @message = concat(
+            N'RQ803 missing_privilege: the owner of database ', db_name(),
+            N' is no login of this server, so nobody can act as its dbo', nchar(10),
+            N'A DBA must run: alter authorization on database::', quotename(db_name()),
+            N' to a login of this server;'
+        );
+        set @message = replace(@message, N'%', N'%%');
+        throw 52803, @message, 1;
+    end;
+end catch;
+
+-- For dbo only: a lock of public, which is the default, could be held by every user.
+exec @result = sys.sp_getapplock
     @Resource = N'rowq.migrate', @LockMode = N'Exclusive', @LockOwner = N'Session',
-    @LockTimeout = 60000;
+    @LockTimeout = 60000, @DbPrincipal = N'dbo';
 if @result < 0
 begin
+    revert;
     set @message = concat(
         N'RQ806 migration_busy: another migration has not ended for 60 seconds', nchar(10),
         N'Try again.'
@@ -49,9 +85,85 @@ begin
     throw 52806, @message, 1;
 end;
 
--- RQ802: a schema rowq that rowq did not make; an empty one, or one with nothing but bookkeeping,
--- is a beginning of ours.
-if exists (select 1 from sys.objects o where o.schema_id = schema_id(N'rowq'))
+-- RQ802: who could have put something there (a schema, an object in it, a role or a user of rowq's
+-- names that somebody else owns or can act as), what of it would run, and what stands in the place
+-- of a table.
+select top (1) @why = f.why
+from (
+    select 1 as place, concat(N'schema rowq belongs to ', u.name) as why
+    from sys.schemas s
+    join sys.database_principals u on u.principal_id = s.principal_id
+    where s.name = N'rowq'
+      and u.name <> N'rowq_owner'
+    union all
+    select 2, concat(N'rowq.', o.name, N' belongs to ', user_name(o.principal_id))
+    from sys.objects o
+    where o.schema_id = schema_id(N'rowq')
+      and o.parent_object_id = 0
+      and o.principal_id <> user_id(N'rowq_owner')
+    union all
+    select 3, concat(u.name, N' is no role of dbo''s')
+    from sys.database_principals u
+    where u.name in (N'rowq_producer', N'rowq_consumer', N'rowq_admin', N'rowq_monitor')
+      and (u.type <> 'R' or u.owning_principal_id <> user_id(N'dbo'))
+    union all
+    select 4, N'rowq_owner is no user without a login, or others may act as it'
+    from sys.database_principals u
+    where u.name = N'rowq_owner'
+      and (
+          u.type <> 'S'
+          or u.authentication_type <> 0
+          or exists (
+              select 1
+              from sys.database_permissions p
+              where p.class_desc = N'DATABASE_PRINCIPAL'
+                and p.major_id = u.principal_id
+          )
+      )
+    union all
+    select 5, concat(N'rowq.', o.name, N' is no table')
+    from sys.objects o
+    where o.schema_id = schema_id(N'rowq')
+      and o.type <> 'U'
+      and o.name in (
+          N'archived', N'claim', N'dead', N'dedup', N'delayed', N'finished', N'lane', N'leased',
+          N'message', N'meta', N'migration', N'migration_log', N'part', N'queue', N'ready'
+      )
+    union all
+    select 6, concat(
+        N'rowq.', object_name(g.parent_id), N' has trigger ', g.name,
+        N', which must be disabled meanwhile'
+    )
+    from sys.triggers g
+    join sys.tables t on t.object_id = g.parent_id
+    where t.schema_id = schema_id(N'rowq')
+      and g.is_disabled = 0
+    union all
+    select 7, concat(N'rowq.', t.name, N' has computed column ', c.name)
+    from sys.computed_columns c
+    join sys.tables t on t.object_id = c.object_id
+    where t.schema_id = schema_id(N'rowq')
+    union all
+    select 8, concat(N'rowq.', t.name, N' has a function in constraint ', k.name)
+    from sys.tables t
+    join sys.objects k on k.parent_object_id = t.object_id
+    join sys.sql_expression_dependencies d on d.referencing_id = k.object_id
+    left join sys.objects r on r.object_id = d.referenced_id
+    where t.schema_id = schema_id(N'rowq')
+      and k.type in ('C', 'D')
+      and (r.type in ('FN', 'FS') or d.referenced_database_name is not null)
+    union all
+    select 9, concat(N'rowq.', t.name, N' has a security policy')
+    from sys.security_predicates p
+    join sys.tables t on t.object_id = p.target_object_id
+    where t.schema_id = schema_id(N'rowq')
+) f
+order by f.place;
+
+-- And a schema with others' tables; an empty one, or one with nothing but bookkeeping, is a
+-- beginning of ours.
+if @why is null
+    and exists (select 1 from sys.objects o where o.schema_id = schema_id(N'rowq'))
     and (
         select count(*)
         from sys.tables t
@@ -66,24 +178,18 @@ if exists (select 1 from sys.objects o where o.schema_id = schema_id(N'rowq'))
           and t.name in (N'migration', N'migration_log')
           and c.name = N'migration_hash'
     ) < 2
+    set @why = N'its tables are not rowq''s';
+
+if @why is not null
 begin
-    exec sp_releaseapplock @Resource = N'rowq.migrate', @LockOwner = N'Session';
+    exec sys.sp_releaseapplock
+        @Resource = N'rowq.migrate', @LockOwner = N'Session', @DbPrincipal = N'dbo';
+    revert;
     set @message = concat(
         N'RQ802 foreign_schema: database ', db_name(), N' has a schema rowq that rowq did not make',
-        nchar(10), N'It was left alone. Use another database.'
+        N', or not alone: ', @why, nchar(10),
+        N'It was left alone. Look who made it, or use another database.'
     );
     set @message = replace(@message, N'%', N'%%');
     throw 52802, @message, 1;
-end;
-
--- RQ803: a schema, tables, procedures, partitions, roles and their rights take the whole database.
-if has_perms_by_name(quotename(db_name()), N'DATABASE', N'CONTROL') = 0
-begin
-    exec sp_releaseapplock @Resource = N'rowq.migrate', @LockOwner = N'Session';
-    set @message = concat(
-        N'RQ803 missing_privilege: ', user_name(), N' is no owner of database ', db_name(),
-        nchar(10), N'A DBA must run: alter role db_owner add member ', quotename(user_name()), N';'
-    );
-    set @message = replace(@message, N'%', N'%%');
-    throw 52803, @message, 1;
 end;

@@ -1,5 +1,5 @@
--- The end of a rollback to nothing. What others put into the schema stops it. The roles stay: who
--- has them need not be given them again.
+-- The end of a rollback to nothing. What others put into the schema, or made its owner own, stops
+-- it. The roles stay: who has them need not be given them again.
 drop table if exists rowq.migration_log;
 drop table if exists rowq.migration;
 go
@@ -7,13 +7,15 @@ declare @text nvarchar(max);
 
 select @text = string_agg(concat(N'drop partition scheme ', quotename(s.name), N';'), N' ')
 from sys.partition_schemes s
-where s.name like N'rowq[_]%';
+where s.name = N'rowq_day';
 exec (@text);
 
 select @text = string_agg(concat(N'drop partition function ', quotename(f.name), N';'), N' ')
 from sys.partition_functions f
-where f.name like N'rowq[_]%';
+where f.name = N'rowq_day';
 exec (@text);
 go
 drop schema if exists rowq;
+go
+drop user if exists rowq_owner;
 go

@@ -10,6 +10,7 @@ RowqError
 │   └── StaleClaim               RQ721
 ├── CannotConnect                no connection at the first try
 ├── ConnectionLost               the connection broke and the call could not be repeated
+├── QueueClosed                  the queue object was closed; nothing was sent
 ├── EngineUnknown                no engine for this URL or connection
 ├── DriverMissing                the engine's driver is not installed
 └── WorkerFailed                 a worker stopped because going on made no sense
@@ -87,6 +88,10 @@ class CannotConnect(RowqError):
 
 class ConnectionLost(RowqError):
     """The connection broke; the text says whether the call's effect is known."""
+
+
+class QueueClosed(RowqError):
+    """A call on a queue that was closed: nothing was sent. A call under way ends with it, too."""
 
 
 class EngineUnknown(RowqError):

@@ -194,6 +194,7 @@ class QueueStats:
     backoff_cap_seconds: float
     backoff_jitter: float
     archive_days: int
+    max_body_length: int
 
 
 @dataclass(frozen=True, slots=True)

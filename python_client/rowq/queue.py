@@ -2,10 +2,11 @@
 
 Made by generate_sync.py from async_queue.py.
 
-Every method does one call and nothing else. What parameters and columns mean stands in
-sql/CONTRACT.md; in short: seconds are seconds, priority 0 goes first, and None means the queue's
-setting, or nothing. Every method raises InvalidArgument for what is out of range and QueueNotFound
-for a queue that does not exist; further errors are named where they can happen.
+Every method does one call and nothing else; dequeue_wait does one for every 5 seconds. What
+parameters and columns mean stands in sql/CONTRACT.md; in short: seconds are seconds, priority 0
+goes first, and None means the queue's setting, or nothing. Every method raises InvalidArgument for
+what is out of range and QueueNotFound for a queue that does not exist; further errors are named
+where they can happen.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,6 @@ from typing import Any, Self
 
 from rowq.bodies import batch_entry, bodies, message_from_json
 from rowq.engines.base import Row
-from rowq.errors import WrongTransactionState
 from rowq.messages import (
     Archived,
     BatchEnqueued,
@@ -44,9 +44,10 @@ from rowq.session import BorrowedSession, OwnedSession, Session
 def connect(url: str, *, reconnect_seconds: float = 60.0) -> "Queue":
     """Return a Queue with a connection of its own, in autocommit.
 
-    When the connection breaks, it is made again with back-off for up to `reconnect_seconds`, and
-    the call repeated if that can do no harm; else ConnectionLost says that its effect is unknown.
-    One thread at a time may use it. Raises CannotConnect when the first connection fails.
+    When the connection breaks, or its server does not write any more, it is made again with
+    back-off for up to `reconnect_seconds` from the first failure, and the call repeated if that can
+    do no harm; else ConnectionLost says that its effect is unknown. Raises CannotConnect when the
+    first connection fails. Threads that share it take turns.
     """
     session = OwnedSession(url, reconnect_seconds=reconnect_seconds)
     session.open()
@@ -77,8 +78,11 @@ class Queue:
         self.close()
 
     def close(self) -> None:
-        """Close the connection if it is this queue's own; the caller's stays open."""
-        self._session.close()
+        """Close the connection if it is this queue's own; the caller's stays open.
+
+        Every later call raises QueueClosed. A call under way in another thread ends first.
+        """
+        self._session.end()
 
     # admin
 
@@ -93,6 +97,7 @@ class Queue:
         backoff_cap_seconds: float | None = None,
         backoff_jitter: float | None = None,
         archive_days: int | None = None,
+        max_body_length: int | None = None,
     ) -> QueueOutcome:
         """Create a queue; an existing queue of that name is left as it is ("exists")."""
         row = self._row(
@@ -105,6 +110,7 @@ class Queue:
             backoff_cap_seconds=backoff_cap_seconds,
             backoff_jitter=backoff_jitter,
             archive_days=archive_days,
+            max_body_length=max_body_length,
         )
         return QueueOutcome(*row)
 
@@ -119,6 +125,7 @@ class Queue:
         backoff_cap_seconds: float | None = None,
         backoff_jitter: float | None = None,
         archive_days: int | None = None,
+        max_body_length: int | None = None,
     ) -> QueueOutcome:
         """Change settings of a queue; None leaves a setting as it is."""
         row = self._row(
@@ -131,6 +138,7 @@ class Queue:
             backoff_cap_seconds=backoff_cap_seconds,
             backoff_jitter=backoff_jitter,
             archive_days=archive_days,
+            max_body_length=max_body_length,
         )
         return QueueOutcome(*row)
 
@@ -235,22 +243,18 @@ class Queue:
     ) -> list[Message]:
         """As dequeue_fast, but wait until something is ready; an empty list when the time is up.
 
+        The server is asked to wait for 5 seconds at a time, as it would not notice that the client
+        is gone. Whoever shares the queue gets in between.
+
         Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
-        connection = self._session.connection()
-        if self._session.engine.in_transaction(connection):
-            raise WrongTransactionState(
-                "dequeue_wait commits while it waits: set the connection to autocommit and call it"
-                " outside a transaction, or use dequeue_fast"
-            )
-        row = self._row(
-            "dequeue_wait",
-            queue_name=queue_name,
-            batch_size=batch_size,
-            worker_name=worker_name,
-            lease_seconds=lease_seconds,
-            wait_seconds=wait_seconds,
-        )
+        arguments = {
+            "queue_name": queue_name,
+            "batch_size": batch_size,
+            "worker_name": worker_name,
+            "lease_seconds": lease_seconds,
+        }
+        row, *_ = self._session.wait(arguments, wait_seconds)
         return [message_from_json(entry) for entry in row[0] or ()]
 
     def peek(self, queue_name: str, batch_size: int = 1) -> list[PeekedMessage]:

@@ -1,20 +1,50 @@
 """What a queue object talks through: the caller's own connection, or one that rowq keeps up.
 
 Made by generate_sync.py from async_session.py.
+
+What an owned session does about what goes wrong, by what the engine says of it (engines/base.py):
+
+is_connection_lost  The connection broke or could not be made; what was sent may have been done. It
+                    connects again. The call is made again if it is in REPEATABLE or was not sent;
+                    else it raises ConnectionLost, because nobody can know.
+is_wrong_server     The server writes nothing, as a replica: nothing was done. It connects again,
+                    to another server perhaps; every call is made again.
+is_undone           The server undid the call because of what others did at the time. Every call is
+                    made again, on the same connection.
+a refusal           The routine changed nothing and would refuse again: raised.
+is_passing besides  A timeout, a full disk: raised, as the driver's error. Worker repeats it, in
+                    worker/context.py, for the calls in REPEATABLE.
+any other error     No right, no such routine: raised, as the driver's error.
+an exception that   It came out of a signal's handler or cancelled a task: the call may have taken
+is no driver's      effect. The connection, perhaps in the middle of an answer, is closed.
+
+It pauses between two tries, longer each time, for `reconnect_seconds` from the first failure; then
+ConnectionLost is raised, or the driver's error of a call that was undone. On the caller's own
+connection nothing is repeated.
 """
 
 # ruff: noqa: D102 - the sessions' methods are described where Session declares them
 
 import logging
+import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rowq.arguments import check_argument
 from rowq.backoff import Backoff
-from rowq.engines import engine_for_connection, engine_for_url, without_password
+from rowq.engines import engine_for_connection, engine_for_url, is_driver_error, without_password
 from rowq.engines.base import Engine, Row
-from rowq.errors import ConnectionLost, EngineUnknown
+from rowq.errors import (
+    ConnectionLost,
+    EngineUnknown,
+    QueueClosed,
+    RowqError,
+    WrongTransactionState,
+)
+from rowq.forks import after_fork, keep_for_ever
 
 _log = logging.getLogger("rowq")
 
@@ -32,6 +62,17 @@ REPEATABLE = frozenset(
     }
 )
 
+SLICE_SECONDS = 5.0
+"""How long a server is asked to wait at a time: so long it waits on for a client that is gone."""
+
+# The longest wait that the contract allows; any other is left to the routine to refuse.
+_LONGEST_WAIT_SECONDS = 3600.0
+# Whoever waits leaves the connection alone for so long after each slice, so that another gets it:
+# a lock of Python's threads is not given to whoever has waited for it longest.
+_TURN_SECONDS = 0.001
+
+_LOST, _WRONG_SERVER, _UNDONE = "connection lost", "the server does not write", "undone"
+
 
 class Session(ABC):
     """One connection to call routines on."""
@@ -43,12 +84,39 @@ class Session(ABC):
         """Return the driver's connection, up as far as we know."""
 
     @abstractmethod
-    def call(self, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
-        """Call a routine and return its rows."""
+    def call(
+        self, routine: str, arguments: Mapping[str, Any], until: float | None = None
+    ) -> list[Row]:
+        """Call a routine and return its rows.
+
+        until: by time.monotonic(), the moment at which a dequeue_wait ends; it then waits for what
+            is left of that, and for SLICE_SECONDS at most.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Close what this session opened."""
+        """Close what this session opened; the next call opens it again."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Close for good: every later call raises QueueClosed; one under way ends first."""
+
+    def wait(self, arguments: Mapping[str, Any], wait_seconds: float) -> list[Row]:
+        """Call dequeue_wait until there is a message or the time is up, in slices.
+
+        The server never waits for long, as it does not notice a client that is gone.
+        """
+        seconds = check_argument("wait_seconds", "float", wait_seconds)
+        if seconds is None or not 0 < seconds <= _LONGEST_WAIT_SECONDS:
+            return self.call("dequeue_wait", {**arguments, "wait_seconds": seconds})
+        until = time.monotonic() + seconds
+        while True:
+            rows = self.call("dequeue_wait", arguments, until)
+            if rows[0][0]:
+                return rows
+            time.sleep(_TURN_SECONDS)
+            if time.monotonic() >= until:
+                return rows
 
 
 class BorrowedSession(Session):
@@ -58,24 +126,37 @@ class BorrowedSession(Session):
         """Find the engine of `connection`; raises EngineUnknown."""
         self.engine = engine_for_connection(connection)
         self._connection = connection
+        self._ended = False
         if self.engine.is_async(connection):
             raise EngineUnknown("Queue needs a synchronous connection; AsyncQueue takes this one")
 
     def connection(self) -> Any:
         return self._connection
 
-    def call(self, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
-        return self.engine.call(self._connection, routine, arguments)
+    def call(
+        self, routine: str, arguments: Mapping[str, Any], until: float | None = None
+    ) -> list[Row]:
+        if self._ended:
+            raise QueueClosed("the queue was closed; make another one for the connection")
+        if routine == "dequeue_wait" and self.engine.in_transaction(self._connection):
+            raise WrongTransactionState(
+                "dequeue_wait commits while it waits: set the connection to autocommit and call it"
+                " outside a transaction, or use dequeue_fast"
+            )
+        return self.engine.call(self._connection, routine, _left(arguments, until))
 
     def close(self) -> None:
         """Leave the connection to its owner."""
+
+    def end(self) -> None:
+        self._ended = True
 
 
 class OwnedSession(Session):
     """A connection of our own in autocommit; when it breaks, a new one is made with back-off.
 
-    A call in REPEATABLE is then made again. Any other call raises ConnectionLost once it was sent,
-    because nobody can know whether it took effect.
+    Threads or tasks that share it take turns. A process that is forked makes one of its own.
+    What is repeated stands at the top of this module.
     """
 
     def __init__(
@@ -85,59 +166,154 @@ class OwnedSession(Session):
         reconnect_seconds: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Keep the URL; `reconnect_seconds` is how long one call goes on trying."""
+        """Keep the URL; `reconnect_seconds` is how long one call goes on trying after a loss."""
         self.engine = engine_for_url(url)
         self._url = url
         self._reconnect_seconds = reconnect_seconds
         self._sleep = sleep
         self._connection: Any = None
+        self._ended = False
+        # Held for the length of a call, its repetitions and the pauses between them.
+        self._lock = threading.Lock()
+        _sessions.add(self)
 
     def open(self) -> None:
         """Connect for the first time; raises CannotConnect at once when that fails."""
         self._connection = self.engine.connect(self._url)
 
     def connection(self) -> Any:
-        if self._connection is not None and not self.engine.is_usable(self._connection):
-            self.close()
-        if self._connection is None:
-            self.open()
-        return self._connection
+        with self._lock:
+            return self._idle_connection()
 
-    def call(self, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
-        backoff = Backoff(first=0.1, cap=5.0)
-        give_up_at = time.monotonic() + self._reconnect_seconds
-        while True:
-            sent = False
-            try:
-                connection = self.connection()
-                sent = True
-                return self.engine.call(connection, routine, arguments)
-            except Exception as error:
-                if not self.engine.is_connection_lost(error):
-                    raise
-                sent = sent and self.engine.was_sent(error)
-                self.close()
-                self._give_up(routine, error, sent, time.monotonic() >= give_up_at)
-                delay = backoff.next()
-                _log.warning(
-                    "%s: connection lost, trying again in %.1f s: %s",
-                    without_password(self._url),
-                    delay,
-                    error,
-                )
-            self._sleep(delay)
+    def call(
+        self, routine: str, arguments: Mapping[str, Any], until: float | None = None
+    ) -> list[Row]:
+        try:
+            with self._lock:
+                return self._persist(routine, arguments, until)
+        finally:
+            if self._ended:
+                self._close_unless_in_use()
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             self.engine.close(connection)
 
-    def _give_up(self, routine: str, error: Exception, sent: bool, too_late: bool) -> None:
-        if sent and routine not in REPEATABLE:
+    def end(self) -> None:
+        self._ended = True
+        self._close_unless_in_use()
+
+    def forget(self) -> None:
+        """In a forked process: leave the connection, and the call under way, to the parent."""
+        if self._connection is not None:
+            keep_for_ever(self._connection)
+            self._connection = None
+        self._lock = threading.Lock()
+
+    def _close_unless_in_use(self) -> None:
+        """Close now; or leave it to the call that is under way, when it is over."""
+        if not self._lock.locked():
+            self.close()
+
+    def _break_off(self) -> None:
+        """Close the connection, in the middle of a call or a transaction perhaps."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self.engine.break_off(connection)
+
+    def _idle_connection(self) -> Any:
+        """Return the connection, ready for a call: a new one where the last cannot be used."""
+        if self._ended:
+            raise QueueClosed("the queue was closed; rowq.connect opens another one")
+        if self._connection is not None:
+            try:
+                is_idle = self.engine.is_idle(self._connection)
+            except BaseException:
+                self._break_off()
+                raise
+            if not is_idle:
+                self._break_off()
+        if self._connection is None:
+            self.open()
+        return self._connection
+
+    def _persist(
+        self, routine: str, arguments: Mapping[str, Any], until: float | None
+    ) -> list[Row]:
+        """Make a call until it succeeds, must not be repeated, or has failed for too long."""
+        backoff = Backoff(first=0.1, cap=5.0)
+        give_up_at = float("inf")
+        while True:
+            sent = False
+            try:
+                connection = self._idle_connection()
+                sent = True
+                return self._call(connection, routine, _left(arguments, until))
+            except Exception as error:
+                trouble = self._trouble(error)
+                give_up_at = min(give_up_at, time.monotonic() + self._reconnect_seconds)
+                is_too_late = time.monotonic() >= give_up_at
+                if not trouble or (trouble == _UNDONE and is_too_late):
+                    raise
+                if trouble != _UNDONE:
+                    self.close()
+                    is_unknown = trouble == _LOST and sent and self.engine.was_sent(error)
+                    self._give_up(routine, error, is_unknown, is_too_late)
+                delay = backoff.next()
+                _log.warning(
+                    "%s: %s: %s, trying again in %.1f s: %s",
+                    without_password(self._url),
+                    routine,
+                    trouble,
+                    delay,
+                    error,
+                )
+            self._sleep(delay)
+
+    def _call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
+        """Make a call; an exception that is not of the database leaves no connection behind."""
+        try:
+            return self.engine.call(connection, routine, arguments)
+        except BaseException as error:
+            if not isinstance(error, RowqError) and not is_driver_error(error):
+                self._break_off()
+            raise
+
+    def _trouble(self, error: Exception) -> str:
+        """Return what a call may be made again after, as the log names it, or an empty text."""
+        if self.engine.is_connection_lost(error):
+            return _LOST
+        if self.engine.is_wrong_server(error):
+            return _WRONG_SERVER
+        return _UNDONE if self.engine.is_undone(error) else ""
+
+    def _give_up(self, routine: str, error: Exception, is_unknown: bool, is_too_late: bool) -> None:
+        """Raise ConnectionLost where the call must not be made again, or no longer."""
+        if is_unknown and routine not in REPEATABLE:
             raise ConnectionLost(
                 f"the connection broke during {routine}: whether it took effect is unknown"
             ) from error
-        if too_late:
+        if is_too_late:
             raise ConnectionLost(
                 f"no connection for {routine} within {self._reconnect_seconds:g} s: {error}"
             ) from error
+
+
+def _left(arguments: Mapping[str, Any], until: float | None) -> Mapping[str, Any]:
+    """Return the arguments of a call made now; of one that waits, with what is left of the time."""
+    if until is None:
+        return arguments
+    left = max(until - time.monotonic(), 0.0)
+    return {**arguments, "wait_seconds": min(left, SLICE_SECONDS)}
+
+
+_sessions: weakref.WeakSet[OwnedSession] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for session in list(_sessions):
+        session.forget()
+
+
+after_fork(_forget_all)

@@ -93,7 +93,7 @@ $$;
 
 -- Rights: execute on the routines of the role, and nothing else; for PUBLIC nothing at all.
 -- dequeue_wait is the one routine that runs with its caller's rights (it commits), so its callers
--- need the helper that it calls.
+-- need the helpers that it calls.
 do $$
 declare
     v_change text;
@@ -107,7 +107,9 @@ begin
                 ('rowq_producer', 'version'),
                 ('rowq_consumer', 'dequeue_fast'),
                 ('rowq_consumer', 'dequeue_wait'),
+                ('rowq_consumer', 'internal_look'),
                 ('rowq_consumer', 'internal_require_autocommit'),
+                ('rowq_consumer', 'internal_wait_until'),
                 ('rowq_consumer', 'listen'),
                 ('rowq_consumer', 'unlisten'),
                 ('rowq_consumer', 'peek'),
@@ -132,7 +134,9 @@ begin
                 ('rowq_admin', 'enqueue_batch'),
                 ('rowq_admin', 'dequeue_fast'),
                 ('rowq_admin', 'dequeue_wait'),
+                ('rowq_admin', 'internal_look'),
                 ('rowq_admin', 'internal_require_autocommit'),
+                ('rowq_admin', 'internal_wait_until'),
                 ('rowq_admin', 'listen'),
                 ('rowq_admin', 'unlisten'),
                 ('rowq_admin', 'peek'),
@@ -183,6 +187,16 @@ begin
             from pg_catalog.pg_class c
             where c.relnamespace = 'rowq'::pg_catalog.regnamespace
               and c.relkind in ('r', 'p', 'v', 'm', 'S')
+            union all
+            -- Of a table's rows: who may use it can stop the table from being changed or dropped.
+            select
+                'type',
+                t.oid::pg_catalog.regtype::text,
+                null,
+                coalesce(t.typacl, pg_catalog.acldefault('T', t.typowner))
+            from pg_catalog.pg_type t
+            where t.typnamespace = 'rowq'::pg_catalog.regnamespace
+              and t.typtype = 'c'
             union all
             select
                 'routine',

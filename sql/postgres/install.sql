@@ -31,6 +31,7 @@ begin;
 \ir internal/check_batch_size.sql
 \ir internal/check_settings.sql
 \ir internal/message_fault.sql
+\ir internal/body_fault.sql
 \ir internal/are_ids.sql
 \ir internal/name_bad_value.sql
 \ir internal/parse_messages.sql
@@ -52,6 +53,7 @@ begin;
 \ir internal/open_partition.sql
 \ir internal/archive.sql
 \ir internal/purge_archive.sql
+\ir internal/is_maintained.sql
 \ir internal/maintain.sql
 \ir internal/withdraw.sql
 \ir internal/count_ready.sql
@@ -59,6 +61,8 @@ begin;
 \ir internal/health_server.sql
 \ir internal/health_queues.sql
 \ir internal/require_autocommit.sql
+\ir internal/wait_until.sql
+\ir internal/look.sql
 \ir routines/create_queue.sql
 \ir routines/alter_queue.sql
 \ir routines/drop_queue.sql

@@ -4,7 +4,8 @@
 --
 -- A job that is started every few seconds would push all others out of the Agent's history. This
 -- one goes on for an hour, and its schedule starts it again within a minute. On a secondary replica
--- it does nothing.
+-- it does nothing. A job of a member of sysadmin has all rights on the server; so it calls rowq as
+-- rowq_owner, and what the database's owner may have put into rowq runs with no more than that.
 set quoted_identifier on;
 set ansi_nulls on;
 go
@@ -15,16 +16,19 @@ declare @house nvarchar(200) = concat(N'rowq maintain: ', db_name());
 declare @indexes nvarchar(200) = concat(N'rowq care for indexes: ', db_name());
 declare @house_step nvarchar(max) = replace(replace(N'
 declare @until datetime2(0) = dateadd(hour, 1, sysutcdatetime());
+declare @call nvarchar(200) = N''execute as user = N''''rowq_owner''''; exec rowq.Maintain;'';
 while sysutcdatetime() < @until
 begin
     if coalesce(sys.fn_hadr_is_primary_replica({name}), 1) = 1
-        exec {database}.rowq.Maintain;
+        exec {database}.sys.sp_executesql @call;
     waitfor delay ''00:00:01'';
 end;
 ', N'{name}', concat(N'N', quotename(@database, N''''))), N'{database}', quotename(@database));
 declare @indexes_step nvarchar(max) = replace(replace(N'
+declare @call nvarchar(200) = N''execute as user = N''''rowq_owner'''';''
+    + N'' exec rowq.CareForIndexes @min_pages = 1000, @max_seconds = 3600;'';
 if coalesce(sys.fn_hadr_is_primary_replica({name}), 1) = 1
-    exec {database}.rowq.CareForIndexes @min_pages = 1000, @max_seconds = 3600;
+    exec {database}.sys.sp_executesql @call;
 ', N'{name}', concat(N'N', quotename(@database, N''''))), N'{database}', quotename(@database));
 
 begin try

@@ -23,6 +23,7 @@
 :r internal/add_part.sql
 :r internal/archive.sql
 :r internal/check_batch_size.sql
+:r internal/check_body.sql
 :r internal/check_given.sql
 :r internal/check_ids.sql
 :r internal/check_message.sql

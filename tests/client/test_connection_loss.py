@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit, urlunsplit
 
@@ -126,6 +127,34 @@ def test_a_dequeue_wait_that_is_killed_waits_on(
         other.enqueue(queue_name, "after")
         thread.join(30)
         assert [message.data for message in messages] == ["after"]
+
+
+def test_a_dequeue_wait_connects_again_as_every_other_call(lossy: Relay, queue_name: str) -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        lossy.refuse(connections=len(pauses) < 3)
+
+    session = OwnedSession(lossy.url, sleep=pause)
+    with rowq.Queue(session) as queue:
+        queue.create_queue(queue_name)
+        lossy.refuse(connections=True)
+        lossy.cut()
+        assert queue.dequeue_wait(queue_name, wait_seconds=0.1) == []
+    assert len(pauses) == 3
+
+
+@pytest.mark.usefixtures("queue")
+def test_a_wait_that_breaks_after_longer_than_reconnect_seconds_is_made_again_for_what_is_left(
+    lossy: Relay, queue_name: str
+) -> None:
+    with rowq.connect(lossy.url, reconnect_seconds=0.5) as waiter:
+        began = time.monotonic()
+        threading.Timer(1.5, lossy.cut).start()
+        assert waiter.dequeue_wait(queue_name, wait_seconds=3) == []
+        assert 3 <= time.monotonic() - began < 4.2
+    assert lossy.accepted == 3
 
 
 def test_reconnecting_goes_on_with_growing_pauses_until_the_server_is_back(

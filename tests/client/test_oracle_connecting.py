@@ -11,8 +11,9 @@ from contextlib import closing, suppress
 import pytest
 
 import rowq
-from rowq.engines.patience import within
+from rowq.engines.patience import TookTooLongError, within
 from tests.client.proxy import socket_option
+from tests.client.signals import interrupted
 
 
 @pytest.fixture
@@ -55,8 +56,19 @@ def test_the_system_asks_a_silent_server_whether_it_is_there(
 
 def test_what_comes_too_late_is_discarded() -> None:
     go_on, discarded = threading.Event(), threading.Event()
-    with pytest.raises(TimeoutError, match=r"^no answer within 0.01 seconds$"):
+    with pytest.raises(TookTooLongError, match=r"^no answer within 0.01 seconds$"):
         within(0.01, lambda: go_on.wait(30), lambda _: discarded.set())
+    go_on.set()
+    assert discarded.wait(30)
+
+
+def test_what_nobody_waits_for_after_an_interruption_is_discarded() -> None:
+    go_on, discarded = threading.Event(), threading.Event()
+    with (
+        pytest.raises(TimeoutError, match="soft limit"),
+        interrupted(0.1, TimeoutError("soft limit")),
+    ):
+        within(30, lambda: go_on.wait(30), lambda _: discarded.set())
     go_on.set()
     assert discarded.wait(30)
 

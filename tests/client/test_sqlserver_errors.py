@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -9,12 +12,14 @@ from typing import Any
 import pytest
 
 import rowq
+from rowq.engines import sqlserver
 from rowq.engines.sqlserver import ENGINE
 from rowq.engines.sqlserver_calls import call_of
 from rowq.engines.sqlserver_driver import value_of
 from rowq.engines.sqlserver_errors import fault_of, numbers_of, states_of, words_of
 from rowq.session import OwnedSession
 from tests.client import tds_listener as tds
+from tests.client.signals import SoftLimit
 from tests.client.tds_listener import DRIVERS, TdsListener
 
 pyodbc = pytest.importorskip(
@@ -326,3 +331,77 @@ def test_a_call_that_may_have_been_sent_is_not_made_again(
     with pytest.raises(rowq.ConnectionLost, match="purge_queue: whether it took effect is unknown"):
         _purge(session)
     assert len(listener.logins) == logins
+
+
+@pytest.fixture
+def _trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not ask whether a connection is up: the listener would have to answer."""
+    monkeypatch.setattr(ENGINE, "is_usable", lambda _connection: True)
+
+
+@pytest.mark.usefixtures("_trusted")
+def test_a_server_that_does_not_write_is_left_for_another(
+    session: OwnedSession, listener: TdsListener
+) -> None:
+    logins = len(listener.logins)
+    text = "Failed to update database 'shop' because the database is read-only."
+    listener.answers.append(tds.error(3906, text) + tds.FAILED)
+    assert _purge(session) == []
+    assert len(listener.logins) == logins + 1
+
+
+@pytest.mark.usefixtures("_trusted")
+def test_a_call_that_the_server_undid_is_made_again_on_the_same_connection(
+    session: OwnedSession, listener: TdsListener
+) -> None:
+    logins, requests = len(listener.logins), len(listener.requests)
+    listener.answers.append(tds.error(1205, "deadlock", severity=13) + tds.FAILED)
+    assert _purge(session) == []
+    assert len(listener.logins) == logins
+    assert len(listener.requests) > requests + 1
+
+
+@pytest.mark.usefixtures("_trusted")
+def test_a_connection_on_which_somebodys_exception_ended_a_call_is_not_used_again(
+    session: OwnedSession, listener: TdsListener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_cursor: object) -> list[Any]:
+        raise SoftLimit
+
+    logins = len(listener.logins)
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlserver, "drain", interrupted)
+        with pytest.raises(SoftLimit):
+            _purge(session)
+    assert session._connection is None
+    assert _purge(session) == []
+    assert len(listener.logins) == logins + 1
+
+
+FORKS = """
+import gc, os, sys
+from rowq.engines.sqlserver import ENGINE
+from rowq.session import OwnedSession
+from tests.client.test_sqlserver_errors import _purge
+
+ENGINE.is_usable = lambda _connection: True
+session, unused = OwnedSession(sys.argv[1]), OwnedSession(sys.argv[1])
+_purge(session)
+_purge(unused)
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+    _purge(unused)
+del unused
+gc.collect()
+_purge(session)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_child_leaves_the_parents_connections_alone(driver: str, listener: TdsListener) -> None:
+    command = [sys.executable, "-c", FORKS, listener.url(driver)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(listener.logins) == 3, "two of the parent, which it goes on with, and the child's"

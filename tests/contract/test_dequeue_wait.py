@@ -82,6 +82,7 @@ def test_an_empty_binary_body_is_not_a_missing_one(connection: Connection, queue
 @pytest.mark.promise("P20")
 def test_a_large_binary_body_comes_out_as_it_went_in(connection: Connection, queue: str) -> None:
     body = bytes(range(256)) * 5000
+    call(connection, "alter_queue", queue_name=queue, max_body_length=len(body))
     one(connection, "enqueue", queue_name=queue, body_binary=body)
     messages = wait(connection, queue)
     assert messages is not None

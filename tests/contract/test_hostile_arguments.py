@@ -118,6 +118,7 @@ class Stage:
     def prepare(self) -> dict[str, Any]:
         """Set the queue up; return what the names of the places stand for."""
         call(self.connection, "create_queue", queue_name=self.queue)
+        call(self.connection, "alter_queue", queue_name=self.queue, max_body_length=1_048_576)
         call(self.connection, "resume_queue", queue_name=self.queue)
         die(self.connection, self.queue, "dead")
         send(self.connection, self.queue, "delayed", delay_seconds=1000)

@@ -112,6 +112,7 @@ def test_bodies_of_16_megabytes_come_out_as_they_went_in(
 ) -> None:
     text = "0123456789abcdé🐘" * (1 << 20)
     binary = bytes(range(256)) * (1 << 16)
+    call(connection, "alter_queue", queue_name=queue, max_body_length=len(text))
     one(connection, "enqueue", queue_name=queue, body=text)
     one(connection, "enqueue", queue_name=queue, body_binary=binary)
     [first] = take(connection, queue)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from rowq.migrate.sqlserver import backend
+from rowq.doctor import sqlserver as doctor
+from rowq.migrate.sqlserver import backend, look
 from rowq.migrate.sqlserver.sql import batches
 from tests.engines.babelfish_rules import rewrite
 
@@ -35,7 +37,12 @@ def prepare_database(driver_connection: Any) -> None:
 
 
 def teach_migrations() -> None:
-    """From now on, migrations of this process rewrite what they send to a Babelfish."""
+    """From now on, migrations of this process rewrite what they send to a Babelfish.
+
+    It has no EXECUTE AS and no user without a login: everything belongs to dbo there.
+    """
+    look.OWNER, look.AS_DBO, look.AND_BACK = "dbo", "", ""
+    doctor.ENGINE = replace(doctor.ENGINE, before=None, after=None)
     if backend.Connection.execute is not _execute:
         backend.Connection.execute = _execute  # type: ignore[method-assign]
 

@@ -28,13 +28,15 @@ _DAYS = re.compile(
 )
 
 _REFUSED_LOCKS = "sp_getapplock, which ends the whole server when a session is refused five times"
-_LOCK_OF_TRANSACTION = re.compile(
-    r"exec @turn = sys\.sp_getapplock[^;]*@LockOwner = 'Transaction',\s+@LockTimeout = 0;"
+_TURN = re.compile(
+    r"select @turn = l\.lane\s+from rowq\.lane l with \([^)]*\)\s+where l\.part_id = @part_id\s+"
+    r"and l\.lane = -5;"
 )
 _LOCK_OF_SESSION = re.compile(
     r"exec @turn = sys\.sp_getapplock[^;]*@LockOwner = N'Session',\s+@LockTimeout = @left_ms;"
 )
-_TRY = "cast(pg_try_advisory{}_lock(hashtext(cast(@lock as text))) as int)"
+_TRY = "cast(pg_try_advisory_lock(hashtext(cast(@lock as text))) as int)"
+_TRY_TURN = "pg_try_advisory_xact_lock(hashtext(concat('rowq.maintain.', cast(@part_id as text))))"
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,15 @@ RULES = (
         r"select @\1 = @\1 from (select pg_sleep("
         r"cast(right(@\1, 6) as float)) as slept) s where s.slept is null;",
     ),
-    Rule(_REFUSED_LOCKS, _LOCK_OF_TRANSACTION, f"select @turn = {_TRY.format('_xact')} - 1;"),
+    Rule(
+        "a row that is locked and passed over",
+        _TURN,
+        f"select @turn = -5 where cast({_TRY_TURN} as int) = 1;",
+    ),
     Rule(
         _REFUSED_LOCKS,
         _LOCK_OF_SESSION,
-        f"select @turn = {_TRY.format('')} - 1;\nif @turn < 0\nselect @turn = @turn"
+        f"select @turn = {_TRY} - 1;\nif @turn < 0\nselect @turn = @turn"
         " from (select pg_sleep(0.02) as slept) s where s.slept is null;",
     ),
     Rule(
@@ -90,6 +96,50 @@ RULES = (
         _REFUSED_LOCKS,
         re.compile(r"exec sys\.sp_releaseapplock [^;]*;"),
         "select @left_ms = cast(pg_advisory_unlock(hashtext(cast(@lock as text))) as int);",
+    ),
+    Rule(
+        "EXECUTE AS USER and REVERT",
+        re.compile(r"begin try\s+execute as user = N'dbo';\s+end try.*?end catch;", re.DOTALL),
+        "",
+    ),
+    Rule("EXECUTE AS USER and REVERT", re.compile(r"\brevert;"), ""),
+    Rule(
+        "CREATE USER WITHOUT LOGIN: dbo is the owner",
+        re.compile(
+            r"if user_id\(N'rowq_owner'\) is null\s+create user rowq_owner without login;"
+            r"|grant alter any dataspace to rowq_owner;|drop user if exists rowq_owner;"
+        ),
+        "",
+    ),
+    Rule(
+        "CREATE USER WITHOUT LOGIN: dbo is the owner",
+        re.compile(r" authorization rowq_owner(?=;?')"),
+        " authorization dbo",
+    ),
+    Rule(
+        "CREATE USER WITHOUT LOGIN: dbo is the owner",
+        re.compile(r"N'rowq_owner'"),
+        "N'dbo'",
+    ),
+    Rule(
+        "owners of roles",
+        re.compile(r" or u\.owning_principal_id <> user_id\(N'dbo'\)"),
+        "",
+        is_left_out=True,
+    ),
+    Rule(
+        "what a user may do as another user",
+        re.compile(
+            r"\s+union all\s+select 4, N'rowq_owner is .*?(?=\s+union all\s+select 5)", re.DOTALL
+        ),
+        "",
+        is_left_out=True,
+    ),
+    Rule(
+        "security policies, and what constraints depend on",
+        re.compile(r"\s+union all\s+select 8, concat.*?(?=\n\) f\norder by)", re.DOTALL),
+        "",
+        is_left_out=True,
     ),
     Rule("EXECUTE AS OWNER", re.compile(r"\nwith execute as owner(?=\nas\n)"), ""),
     Rule("AUTHORIZATION", re.compile(r"(?<=create role )(\w+) authorization dbo"), r"\1"),

@@ -1,24 +1,30 @@
 """Installs rowq in an oGRAC, calls every routine, and writes OGRAC.md, the list of what ran.
 
 Run it with python -m tests.engines.ograc_list --ogsql PATH --connect user/password@host:port; the
-account must be empty and may create everything. A test compares the list with the files of today.
+account must be empty and may create everything. What ran is noted in ograc_run.json. Without an
+oGRAC, and as a part of `make generate`, it only writes the list anew: a file that has changed since
+the run is named there as one, and nothing fails.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.engines.ograc import PACKAGES, SOURCE, TABLES, Client, install, public, routines
+from tests.engines.ograc import PACKAGES, SOURCE, TABLES, Client, install, public, routines, units
 from tests.engines.ograc_calls import Calls
 from tests.engines.ograc_life import live
 from tests.engines.ograc_rules import RULES, Rule, rewrite
+from tests.engines.ograc_source import PRIVATE
 from tests.engines.ograc_stand_ins import CAUSES, UNREACHED
 from tests.engines.ograc_waiters import wait_together
 
 PAGE = Path(__file__).with_name("OGRAC.md")
+RECORD = Path(__file__).with_name("ograc_run.json")
 _NOT_GIVEN = {
     "tables/statistics.sql": "DBMS_STATS",
     "grants.sql": "roles",
@@ -58,8 +64,8 @@ How a file reached it:
 - **not executed**: left out.
 
 "Began" is what a note at the start of each subprogram has recorded in the run; what a rule marks
-with * was left out of a file that otherwise ran. The last column is the beginning of the file's
-SHA-256 at the run.
+with * was left out of a file that otherwise ran. "Changed since" stands where the file is not the
+one that ran: how it would be rewritten is of today, and whether it runs is not known.
 """
 _BUILD = """## How the engine was had
 
@@ -83,9 +89,37 @@ class Line:
     began: bool | None
 
 
+@dataclass(frozen=True)
+class Run:
+    """What a run has shown.
+
+    Attributes:
+        engine: what it ran on.
+        files: the digest of each file of sql/oracle then.
+        began: the subprograms that began.
+        refused: the numbers of the errors that each routine has raised.
+    """
+
+    engine: str
+    files: dict[str, str]
+    began: list[str]
+    refused: dict[str, list[int]]
+
+
 def digest(file: str) -> str:
     """Return the beginning of the SHA-256 of a file of sql/oracle."""
     return hashlib.sha256((SOURCE / file).read_bytes()).hexdigest()[:12]
+
+
+def last_run() -> Run:
+    """Return what is noted of the last run."""
+    return Run(**json.loads(RECORD.read_text("utf-8")))
+
+
+def changed_since(run: Run) -> list[str]:
+    """Return the files of sql/oracle that are not those of a run."""
+    files = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.sql")}
+    return sorted(one for one in files - {"install.sql"} if run.files.get(one) != digest(one))
 
 
 def given(seen: set[str]) -> list[Line]:
@@ -124,29 +158,35 @@ def rules_for(file: str) -> list[Rule]:
     return rewrite((SOURCE / file).read_text("utf-8"))[1]
 
 
-def unused() -> list[str]:
-    """Return the rules that change nothing any more."""
+def faults() -> list[str]:
+    """Return what must be mended in the rewriting before it can run."""
     used = {rule.what for path in SOURCE.rglob("*.sql") for rule in rewrite(path.read_text())[1]}
-    return [rule.what for rule in RULES if rule.what not in used]
+    found = [f"a rule changes nothing: {one.what}" for one in RULES if one.what not in used]
+    private = {name for name, routine in routines().items() if routine.is_private}
+    for name, text in units().items():
+        called = set(re.findall(r"\b(internal_\w+)\s*\(", text)) & private
+        if called or PRIVATE.search(text.partition("\nis\n")[0]):
+            found.append(f"a type of the package stands between two units: {name}")
+    return found
 
 
-def page(engine: str, seen: set[str], refused: dict[str, set[int]]) -> str:
+def page(run: Run) -> str:
     """Return the text of the page."""
-    lines = given(seen)
+    lines = given(set(run.began))
     counts = {way: sum(line.way == way for line in lines) for way in _ways(lines)}
     summary = ", ".join(f"{count} {way}" for way, count in counts.items())
-    table = "| file | how | rules, or why not | began | file then |\n|---|---|---|---|---|\n"
+    changed = set(changed_since(run))
+    table = "| file | how | rules, or why not | began |\n|---|---|---|---|\n"
     for line in lines:
         began = "" if line.began is None else "yes" if line.began else "no"
-        table += (
-            f"| `{line.file}` | {line.way} | {line.rules} | {began} | `{digest(line.file)}` |\n"
-        )
+        began = "changed since" if line.file in changed else began
+        table += f"| `{line.file}` | {line.way} | {line.rules} | {began} |\n"
     errors = "".join(
         f"| `{name}` | {', '.join(f'ORA{code}' for code in sorted(codes, reverse=True))} |\n"
-        for name, codes in sorted(refused.items())
+        for name, codes in sorted(run.refused.items())
     )
     return (
-        _HEAD.format(engine=engine) + f"\n## Files\n\n{len(lines)} files: {summary}.\n\n{table}"
+        _HEAD.format(engine=run.engine) + f"\n## Files\n\n{len(lines)} files: {summary}.\n\n{table}"
         f"\n## Refusals\n\n| routine | raised |\n|---|---|\n{errors}\n{_BUILD}"
     )
 
@@ -156,22 +196,46 @@ def _ways(lines: list[Line]) -> list[str]:
 
 
 def main() -> None:
-    """Install, call and write."""
+    """Install, call and note what ran, where there is an oGRAC; write the page."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--ogsql", type=Path, required=True, help="path of the client program")
-    parser.add_argument("--connect", required=True, help="user/password@host:port")
+    parser.add_argument("--ogsql", type=Path, help="path of the client program")
+    parser.add_argument("--connect", help="user/password@host:port")
     options = parser.parse_args()
-    client = Client(options.ogsql, options.connect)
+    if options.ogsql and options.connect:
+        RECORD.write_text(_text(_ran(Client(options.ogsql, options.connect))), "utf-8")
+    elif options.ogsql or options.connect:
+        parser.error("--ogsql and --connect go together")
+    PAGE.write_text(page(last_run()), "utf-8")
+
+
+def _ran(client: Client) -> Run:
+    """Install and call everything, and return what was seen."""
+    if wrong := faults():
+        raise SystemExit("\n".join(wrong))
     install(client)
     calls = Calls(client)
     live(calls)
     wait_together(client, calls)
-    missing = set(public()) - calls.returned
-    if missing:
+    if missing := set(public()) - calls.returned:
         raise SystemExit(f"never called: {', '.join(sorted(missing))}")
-    rows = client.rows("select distinct name from rowq_seen;\n")
-    engine = calls.text("rowq_engine()").partition(" build")[0]
-    PAGE.write_text(page(engine, {row["name"] for row in rows}, calls.refused), "utf-8")
+    began = {row["name"] for row in client.rows("select distinct name from rowq_seen;\n")}
+    lines = given(began)
+    if silent := [line.file for line in lines if line.began is False]:
+        raise SystemExit(f"never began: {', '.join(silent)}")
+    return Run(
+        engine=calls.text("rowq_engine()").partition(" build")[0],
+        files={line.file: digest(line.file) for line in lines},
+        began=sorted(began & routines().keys()),
+        refused={name: sorted(codes) for name, codes in sorted(calls.refused.items())},
+    )
+
+
+def _text(run: Run) -> str:
+    """Return the note of a run, a line for each file, so that a change of one is one line."""
+    files = ",\n".join(f" {json.dumps(name)}: {json.dumps(run.files[name])}" for name in run.files)
+    rest = {name: value for name, value in vars(run).items() if name not in {"engine", "files"}}
+    others = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in rest.items())
+    return f'{{"engine": {json.dumps(run.engine)},\n"files": {{\n{files}}},\n{others}}}\n'
 
 
 if __name__ == "__main__":

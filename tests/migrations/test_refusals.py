@@ -88,16 +88,21 @@ def test_an_application_that_uses_yoyo_itself_is_not_disturbed(
     assert session.execute(theirs).fetchall() == [("0001-app",), ("0002-app",)]
 
 
-def with_preflight(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
-    """Change the checks that run first."""
+def with_text(monkeypatch: pytest.MonkeyPatch, changed: str, old: str, new: str) -> None:
+    """Change one of the scripts beside the migrations."""
     original = Release.text
 
     def text(release: Release, name: str) -> str:
         found = original(release, name)
-        assert name != "preflight.sql" or old in found
-        return found.replace(old, new)
+        assert name != changed or old in found
+        return found.replace(old, new) if name == changed else found
 
     monkeypatch.setattr(Release, "text", text)
+
+
+def with_preflight(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    """Change the checks that run first."""
+    with_text(monkeypatch, "preflight.sql", old, new)
 
 
 def test_a_server_that_is_too_old_is_refused(
@@ -113,12 +118,24 @@ def test_migrate_does_not_wait_for_another_one_without_end(
     server: Server, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_preflight(monkeypatch, "'60s'", "'50ms'")
-    lock = "select pg_advisory_xact_lock(hashtextextended('rowq migrate', 0))"
+    migrate.migrate(empty_database)
     with server.connect(empty_database, autocommit=False) as other:
-        other.execute(lock)
+        other.execute("lock table rowq.migration in share row exclusive mode")
         with pytest.raises(migrate.MigrationBusy, match="RQ806") as refusal:
             migrate.migrate(empty_database)
         assert refusal.value.retryable
+    assert migrate.migrate(empty_database).applied == ()
+
+
+def test_a_first_migration_does_not_wait_for_another_one_without_end(
+    server: Server, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_text(monkeypatch, "bookkeeping.sql", "'60s'", "'50ms'")
+    with server.connect(empty_database, autocommit=False) as other:
+        other.execute("create schema rowq")
+        with pytest.raises(migrate.MigrationBusy, match="RQ806"):
+            migrate.migrate(empty_database)
+        other.rollback()
     assert migrate.migrate(empty_database).applied == (1,)
 
 

@@ -182,7 +182,9 @@ def test_a_superuser_does_not_take_an_ordinary_user_s_installation_away(
     app = user("app")
     admin.execute(f"grant create on database {admin.info.dbname} to app")
     migrate.migrate(app)
-    migrate.migrate(url)
+    with pytest.raises(migrate.MissingPrivilege, match="schema rowq belongs to app") as refusal:
+        migrate.migrate(url)
+    assert refusal.value.remedy == "Connect as app."
     assert migrate.status(url).owner == "app"
     assert {row[2] for row in snapshot(admin)["routines"]} == {"app"}
     assert migrate.rollback(app).rolled_back == (1,)

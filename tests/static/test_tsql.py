@@ -94,5 +94,6 @@ def test_what_migrations_run_besides_passes() -> None:
 
 def test_what_the_doctor_asks_passes() -> None:
     asked = [ENGINE.now, ENGINE.version, *(setting.query for setting in ENGINE.settings)]
+    asked += [one for one in (ENGINE.before, ENGINE.after) if one is not None]
     problems = gate.check([gate.Script(text[:40], text) for text in asked])
     assert not problems, "\n".join(map(str, problems))

@@ -6,6 +6,9 @@
 set quoted_identifier on;
 set ansi_nulls on;
 go
+-- For the days of the archive, which are partitions; they are no objects of a schema.
+grant alter any dataspace to rowq_owner;
+go
 if database_principal_id(N'rowq_producer') is null
     create role rowq_producer authorization dbo;
 go

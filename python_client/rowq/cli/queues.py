@@ -24,6 +24,9 @@ BackoffJitter = Annotated[
 ArchiveDays = Annotated[
     int | None, typer.Option(help="Days to keep finished messages; 0 deletes them.")
 ]
+MaxBodyLength = Annotated[
+    int | None, typer.Option(help="Longest body, in characters or, binary, in bytes.")
+]
 
 
 @app.command()
@@ -37,6 +40,7 @@ def create(
     backoff_cap_seconds: BackoffCap = None,
     backoff_jitter: BackoffJitter = None,
     archive_days: ArchiveDays = None,
+    max_body_length: MaxBodyLength = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a queue; one that exists is left as it is."""
@@ -50,6 +54,7 @@ def create(
             backoff_cap_seconds=backoff_cap_seconds,
             backoff_jitter=backoff_jitter,
             archive_days=archive_days,
+            max_body_length=max_body_length,
         )
     _tell(done, as_json)
 
@@ -65,6 +70,7 @@ def alter(
     backoff_cap_seconds: BackoffCap = None,
     backoff_jitter: BackoffJitter = None,
     archive_days: ArchiveDays = None,
+    max_body_length: MaxBodyLength = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of a queue; what is left out stays as it is."""
@@ -78,6 +84,7 @@ def alter(
             backoff_cap_seconds=backoff_cap_seconds,
             backoff_jitter=backoff_jitter,
             archive_days=archive_days,
+            max_body_length=max_body_length,
         )
     _tell(done, as_json)
 

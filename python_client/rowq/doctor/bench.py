@@ -3,9 +3,10 @@
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Self
 
+from rowq.doctor.check import session
 from rowq.engines import engine_for_url
 from rowq.errors import QueueBusy
 from rowq.messages import Message
@@ -32,24 +33,19 @@ class Bench:
         """Connect, and make the queue; raises CannotConnect, and what create_queue raises."""
         self.engine = engine_for_url(url)
         self.name = f"rowq doctor {uuid.uuid4().hex[:12]}"
-        self._connections: list[Any] = []
-        try:
-            self._connections += [self.engine.connect(url), self.engine.connect(url)]
+        with ExitStack() as sessions:
+            self._connections = [sessions.enter_context(session(url)) for _ in range(2)]
             self.first, self.second = (Queue(one) for one in self._connections)
             self.make()
-        except BaseException:
-            self._disconnect()
-            raise
+            self._sessions = sessions.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
         """Drop the queue with everything in it, and disconnect."""
-        try:
+        with self._sessions:
             self.drop()
-        finally:
-            self._disconnect()
 
     def make(self) -> None:
         """Make the queue."""
@@ -97,10 +93,6 @@ class Bench:
 
     def _connection_of(self, session: Queue) -> Any:
         return self._connections[0 if session is self.first else 1]
-
-    def _disconnect(self) -> None:
-        for connection in self._connections:
-            self.engine.close(connection)
 
 
 def expect(what: str, found: Any, wanted: Any) -> None:

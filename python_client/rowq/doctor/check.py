@@ -1,10 +1,14 @@
 """What an examination finds, and how it asks a database."""
 
-from collections.abc import Callable
-from contextlib import closing
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from rowq.engines import engine_for_url, is_driver_error
+from rowq.migrate.errors import MissingPrivilege
 
 
 class Status(StrEnum):
@@ -60,6 +64,9 @@ class Engine:
         is_supported: whether rowq runs on that version.
         supported: which versions those are, for people to read.
         settings: what else to look at.
+        before: what a session does first, so that a DBA who examines runs the code of the
+            database's owner with no more rights than the owner has; None: nothing.
+        after: what takes that back before the session ends.
     """
 
     now: str
@@ -67,6 +74,47 @@ class Engine:
     is_supported: Callable[[Any], bool]
     supported: str
     settings: tuple[Setting, ...]
+    before: str | None = None
+    after: str | None = None
+
+
+def known_of(url: str) -> Engine:
+    """Return what there is to know of the engine of a URL."""
+    module = importlib.import_module(f"rowq.doctor.{engine_for_url(url).name}")
+    known: Engine = module.ENGINE
+    return known
+
+
+@contextmanager
+def session(url: str) -> Iterator[Any]:
+    """Connect, and be no more than the owner of the database until leaving.
+
+    Raises:
+        CannotConnect: the database could not be reached.
+        MissingPrivilege: a DBA cannot act as the database's owner.
+    """
+    engine, known = engine_for_url(url), known_of(url)
+    connection = engine.connect(url)
+    try:
+        try:
+            _execute(connection, known.before)
+        except Exception as error:
+            if not is_driver_error(error):
+                raise
+            raise MissingPrivilege(
+                f"{MissingPrivilege.number} missing_privilege: this account cannot act as the owner"
+                f" of the database, and must not run its code as a DBA: {error}"
+            ) from error
+        yield connection
+        _execute(connection, known.after)
+    finally:
+        engine.close(connection)
+
+
+def _execute(connection: Any, statement: str | None) -> None:
+    if statement is not None:
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(statement)
 
 
 def value_of(connection: Any, query: str) -> Any:

@@ -1,18 +1,19 @@
 """The examination: what it looks at, in which order."""
 
-import importlib
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import rowq
+from rowq import migrate
 from rowq.doctor.acceptance import accept
-from rowq.doctor.check import Check, Engine, Setting, Status, value_of
+from rowq.doctor.check import Check, Engine, Setting, Status, known_of, session, value_of
 from rowq.doctor.rights import rights
-from rowq.engines import engine_for_url, is_driver_error
-from rowq.migrate import MissingPrivilege, status
+from rowq.engines import is_driver_error
+from rowq.migrate import MigrationError, MissingPrivilege
 from rowq.queue import Queue
 
+_INSTALLED = "installed"
 _SKEW_SECONDS = 1.0
 _OF_HEALTH = {"critical": Status.FAILED, "warning": Status.WARNING}
 
@@ -26,24 +27,21 @@ def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
 
     Raises:
         CannotConnect: the database could not be reached.
+        MissingPrivilege: a DBA cannot act as the database's owner.
     """
-    engine = engine_for_url(url)
-    known: Engine = importlib.import_module(f"rowq.doctor.{engine.name}").ENGINE
-    connection = engine.connect(url)
-    try:
+    known = known_of(url)
+    with session(url) as connection:
         yield _connection(connection, known)
         supported = _version(connection, known)
         yield supported
         yield from (_setting(connection, one) for one in known.settings)
         yield _clock(connection, known)
-        installed = _installed(url, connection)
+        installed = list(_installed(url, connection))
         yield from installed
         if Status.FAILED in {supported.status, installed[0].status}:
             return
         yield from rights(connection)
         yield from _health(connection)
-    finally:
-        engine.close(connection)
     if deep:
         yield from accept(url)
 
@@ -87,44 +85,57 @@ def _clock(connection: Any, known: Engine) -> Check:
     return Check("clock", found, words)
 
 
-def _installed(url: str, connection: Any) -> list[Check]:
-    """Say whether rowq is there, up to date and as shipped; the first check is whether at all."""
+def _look(url: str) -> migrate.Status | str:
+    """Return what is installed, or why this account may not see it.
+
+    Raises:
+        MigrationError: what is there is not ours.
+    """
+    try:
+        return migrate.status(url)
+    except MissingPrivilege as error:
+        return _line(error)
+
+
+def _installed(url: str, connection: Any) -> Iterator[Check]:
+    """Yield whether rowq is there, up to date and as shipped; the first check is whether at all."""
+    try:
+        found = _look(url)
+    except MigrationError as error:
+        yield Check(_INSTALLED, Status.FAILED, _line(error))
+        return
     try:
         row = Queue(connection).version()
     except Exception as error:
         if not is_driver_error(error):
             raise
-        if _is_there(url):
-            return [Check("installed", Status.UNKNOWN, f"yes, and no more to see: {_line(error)}")]
-        return [Check("installed", Status.FAILED, f"run rowq migrate; {_line(error)}")]
+        if isinstance(found, str) or found.installed:
+            detail = f"yes, and no more to see: {_line(error)}"
+            yield Check(_INSTALLED, Status.UNKNOWN, detail)
+        else:
+            yield Check(_INSTALLED, Status.FAILED, f"run rowq migrate; {_line(error)}")
+        return
     newer = f"; this client is {rowq.__version__}" if row.rowq_version != rowq.__version__ else ""
     words = f"migration {row.schema_version} of rowq {row.rowq_version}{newer}"
-    checks = [Check("installed", Status.WARNING if newer else Status.OK, words)]
-    try:
-        found = status(url)
-    except MissingPrivilege as error:
-        return [*checks, Check("as shipped", Status.UNKNOWN, _line(error))]
+    yield Check(_INSTALLED, Status.WARNING if newer else Status.OK, words)
+    yield from _as_shipped(found)
+
+
+def _as_shipped(found: migrate.Status | str) -> Iterator[Check]:
+    if isinstance(found, str):
+        yield Check("as shipped", Status.UNKNOWN, found)
+        return
     if not found.installed:
         word = "only the owner can see whether every routine is the shipped one"
-        return [*checks, Check("as shipped", Status.UNKNOWN, word)]
+        yield Check("as shipped", Status.UNKNOWN, word)
+        return
     pending = ", ".join(map(str, found.pending))
     drift = ", ".join(f"{one.routine} is {one.problem}" for one in found.drift)
     unknown = ", ".join(found.newer)
-    return [
-        *checks,
-        _unless(pending, "up to date", f"run rowq migrate; pending: {pending}"),
-        _unless(unknown, "known migrations", f"a newer rowq installed {unknown}: use that"),
-        _unless(drift, "as shipped", f"run rowq migrate, or find out who changed it: {drift}"),
-        _unless("; ".join(found.notices), "roles", "; ".join(found.notices), Status.WARNING),
-    ]
-
-
-def _is_there(url: str) -> bool:
-    """Whether rowq is in a database although this account may not ask for its version."""
-    try:
-        return status(url).installed > 0
-    except MissingPrivilege:
-        return True
+    yield _unless(pending, "up to date", f"run rowq migrate; pending: {pending}")
+    yield _unless(unknown, "known migrations", f"a newer rowq installed {unknown}: use that")
+    yield _unless(drift, "as shipped", f"run rowq migrate, or find out who changed it: {drift}")
+    yield _unless("; ".join(found.notices), "roles", "; ".join(found.notices), Status.WARNING)
 
 
 def _unless(fault: str, name: str, detail: str, otherwise: Status = Status.FAILED) -> Check:

@@ -16,6 +16,37 @@ _UNLOCKED = """
     where s.table_name in ('ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_CLAIM', 'ROWQ_MESSAGE')
       and s.stattype_locked is null
 """
+_BEYOND = """
+    select max(p.privilege)
+    from user_sys_privs p
+    where p.privilege like '% ANY %'
+      and exists (
+          select null
+          from user_objects o
+          where o.object_name = 'ROWQ'
+            and o.object_type = 'PACKAGE BODY'
+      )
+"""
+# A package of the owner's may run with the rights of whoever calls it. Only names of SYS: others
+# are looked up in the owner's schema.
+_BEFORE = """
+    declare
+        v_rights pls_integer;
+    begin
+        if sys_context('userenv', 'current_schema') <> sys_context('userenv', 'session_user') then
+            select count(*) into v_rights
+            from sys.session_privs p
+            where p.privilege like '% ANY %';
+            if v_rights > 0 then
+                sys.dbms_standard.raise_application_error(
+                    -20803, 'RQ803 missing_privilege: a DBA is in the schema of '
+                    || sys_context('userenv', 'current_schema')
+                    || ', whose code may run with all rights: ask as the owner'
+                );
+            end if;
+        end if;
+    end;
+"""
 _SPACE = """
     select max(t.segment_space_management)
     from user_users u
@@ -35,6 +66,7 @@ ENGINE = Engine(
     """,
     is_supported=lambda number: number is not None and number >= 19,
     supported="Oracle Database 19c or newer",
+    before=_BEFORE,
     settings=(
         Setting(
             "database_role",
@@ -56,6 +88,13 @@ ENGINE = Engine(
             is_one_of("AUTO", None),
             Status.FAILED,
             "SecureFile LOBs need an ASSM tablespace: give the owner another default tablespace",
+        ),
+        Setting(
+            "rights of the owner",
+            _BEYOND,
+            is_one_of(None),
+            Status.WARNING,
+            "all of rowq runs with them, and needs none: give rowq an account of its own",
         ),
         Setting(
             "invalid objects",

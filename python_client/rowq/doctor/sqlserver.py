@@ -13,6 +13,11 @@ ENGINE = Engine(
     ),
     is_supported=lambda number: number is not None and number >= 14,
     supported="SQL Server 2017 or newer, Azure SQL",
+    before="""
+        if has_perms_by_name(null, null, N'ALTER ANY LOGIN') = 1
+            execute as user = N'dbo';
+    """,
+    after="revert;",
     settings=(
         Setting(
             "updateability",

@@ -62,6 +62,21 @@ class Engine(ABC):
     def is_usable(self, connection: Any) -> bool:
         """Whether the idle connection is still up, as far as this side can see without asking."""
 
+    def is_idle(self, connection: Any) -> bool:
+        """Whether a connection of rowq's own is up, in no call and in no transaction.
+
+        As far as this side can see without asking; `is_usable` allows a transaction.
+        """
+        return self.is_usable(connection)
+
+    def break_off(self, connection: Any) -> None:
+        """Close a connection in the middle of a call, and end the call where that is cheap."""
+        self.close(connection)
+
+    async def break_off_async(self, connection: Any) -> None:
+        """As break_off, on an asynchronous connection."""
+        await self.close_async(connection)
+
     @abstractmethod
     def in_transaction(self, connection: Any) -> bool:
         """Whether a call made now would be inside a transaction that the caller must end."""
@@ -86,8 +101,19 @@ class Engine(ABC):
         return True
 
     @abstractmethod
+    def is_wrong_server(self, error: Exception) -> bool:
+        """Whether the server does not write, as a replica or a former primary: nothing was done."""
+
+    @abstractmethod
+    def is_undone(self, error: Exception) -> bool:
+        """Whether the server undid a call because of what others did at the time, as a deadlock.
+
+        True only of a call that was a transaction of its own; made again, it may succeed.
+        """
+
+    @abstractmethod
     def is_passing(self, error: Exception) -> bool:
-        """Whether the same call may succeed in a moment: lost connection, deadlock, full disk..."""
+        """Whether the same call may succeed in a moment: all of the above, full disk, timeout..."""
 
 
 class Ear(ABC):

@@ -8,6 +8,8 @@ refusal is known by the number that its text begins with.
 # ruff: noqa: D102 - the methods are described in base.py
 
 import json
+import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ from rowq.engines.calls import (
     readers_of,
 )
 from rowq.engines.mysql_url import connection_parameters
-from rowq.engines.sockets import end_when_silent, has_input
+from rowq.engines.sockets import end_when_silent, has_input, is_of_the_network
 from rowq.errors import (
     CannotConnect,
     DriverMissing,
@@ -47,13 +49,20 @@ _CONNECTION_GONE = {
     *(1053, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031),
     *(2002, 2003, 2006, 2013, 2055),
 }
-# Deadlock, lock wait timeout, snapshot isolation; too many connections, out of memory or disk;
-# interrupted; read-only, as a server is while its role changes; a table that is being altered.
+# A read-only transaction or server, InnoDB read-only; a node that is out of its cluster; what a
+# proxy says that found no server.
+_WRONG_SERVER = {1792, 1836, 1874, 1047, 9001}
+# An option keeps the server from it: the text names the option.
+_PREVENTED_BY_OPTION, _READ_ONLY = 1290, re.compile("read.only", re.IGNORECASE)
+# Deadlock; snapshot isolation; a cluster that refused the commit.
+_UNDONE = {1213, 1020, 3101}
+# Lock wait timeout, nowait; too many connections or transactions, out of memory, locks or disk;
+# interrupted; a table that is being altered.
 _PASSING = {
-    *(1213, 1205, 1020, 3572),
-    *(1040, 1203, 1226, 1021, 1037, 1038, 1041, 1114, 1135),
+    *(1205, 3572),
+    *(1040, 1203, 1226, 1637, 1021, 1037, 1038, 1041, 1114, 1135, 1206),
     *(1317, 1969, 3024),
-    *(1290, 1836, 1412, 1615),
+    *(1412, 1615),
 }
 # Characters of a statement that every server takes, whatever its max_allowed_packet.
 _SURELY_FITS = 200_000
@@ -91,6 +100,7 @@ class MysqlEngine(SynchronousEngine):
     def connect(self, url: str) -> Any:
         pymysql = _driver()
         parameters = connection_parameters(url)
+        handled = sys.exception()
         try:
             connection = pymysql.connect(
                 **parameters,
@@ -102,6 +112,8 @@ class MysqlEngine(SynchronousEngine):
                 program_name="rowq",
             )
         except (pymysql.Error, OSError, RuntimeError, UnicodeError) as error:
+            if interruption := _interruption(error, handled):
+                raise interruption from None
             raise CannotConnect(f"MySQL: {_text_of(error)}") from error
         connection._read_timeout = None
         end_when_silent(connection._sock.fileno())
@@ -112,6 +124,7 @@ class MysqlEngine(SynchronousEngine):
         call = _call_of(routine)
         values = call.values(arguments)
         _check_character_set(connection)
+        handled = sys.exception()
         has_transaction = self.in_transaction(connection)
         try:
             with pymysql.cursors.Cursor(connection) as cursor:
@@ -123,6 +136,8 @@ class MysqlEngine(SynchronousEngine):
         except pymysql.Error as error:
             if refusal := self.refusal(error):
                 raise refusal from error
+            if interruption := _interruption(error, handled):
+                raise interruption from None
             if not (has_transaction or self.is_connection_lost(error)):
                 # No handler of a routine sees that memory or temporary space has run out: its
                 # own transaction is still open then, and not the caller's to commit.
@@ -150,6 +165,9 @@ class MysqlEngine(SynchronousEngine):
             return False
         return True
 
+    def is_idle(self, connection: Any) -> bool:
+        return self.is_usable(connection) and not self.in_transaction(connection)
+
     def in_transaction(self, connection: Any) -> bool:
         if not connection.open:
             return False
@@ -174,8 +192,17 @@ class MysqlEngine(SynchronousEngine):
         out_of_step = isinstance(error, pymysql.InternalError) and number is None
         return number in _CONNECTION_GONE or out_of_step
 
+    def is_wrong_server(self, error: Exception) -> bool:
+        number = _number_of(error)
+        is_option = number == _PREVENTED_BY_OPTION and _READ_ONLY.search(_text_of(error))
+        return number in _WRONG_SERVER or bool(is_option)
+
+    def is_undone(self, error: Exception) -> bool:
+        return _number_of(error) in _UNDONE
+
     def is_passing(self, error: Exception) -> bool:
-        return self.is_connection_lost(error) or _number_of(error) in _PASSING
+        refused = self.is_connection_lost(error) or self.is_wrong_server(error)
+        return refused or _number_of(error) in _UNDONE | _PASSING
 
 
 def _driver() -> ModuleType:
@@ -275,6 +302,18 @@ def _back_to(connection: Any, savepoint: str) -> None:
 def _execute(connection: Any, statement: str) -> None:
     with _driver().cursors.Cursor(connection) as cursor:
         cursor.execute(statement)
+
+
+def _interruption(error: BaseException, handled: BaseException | None) -> OSError | None:
+    """Return what a signal's handler raised, where the driver took it for an error of the network.
+
+    The driver raises its own error while it handles that one; `handled` is what the caller was
+    handling before.
+    """
+    cause = error if isinstance(error, OSError) else error.__context__
+    if cause is handled or not isinstance(cause, OSError) or is_of_the_network(cause):
+        return None
+    return cause
 
 
 def _number_of(error: Exception) -> int | None:

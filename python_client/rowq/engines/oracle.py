@@ -18,27 +18,37 @@ from weakref import WeakKeyDictionary
 from rowq.engines.base import Row, SynchronousEngine
 from rowq.engines.oracle_calls import ROWS, Call, Lob, call_of
 from rowq.engines.oracle_url import connection_parameters, owner_of
-from rowq.engines.patience import within
+from rowq.engines.patience import TookTooLongError, within
+from rowq.engines.sockets import is_of_the_network
 from rowq.errors import CannotConnect, DriverMissing, Refused, refusal_from_text
 
-# The server's numbers: killed, shutdown, not logged on, end of file; and network errors.
+# The server's numbers: killed, a fatal error, shutdown, not logged on, end of file; and network
+# errors.
 _CONNECTION_GONE = {
-    *(28, 1012, 1033, 1034, 1089, 1090, 1092, 2396, 3113, 3114, 3135, 12153),
-    *(12514, 12528, 12537, 12541, 12547, 12570, 12571, 12757),
+    *(22, 28, 31, 45, 602, 603, 609, 1012, 1033, 1034, 1041, 1043, 1089, 1090, 1092, 2396),
+    *(3113, 3114, 3122, 3135, 12153, 12514, 12528, 12537, 12541, 12547, 12570, 12571, 12583, 12757),
+    *(27146, 28511, 56600),
 }
-# Deadlock, busy, not serializable, a lock that was not granted in time, an old snapshot; too many
+# Open for reading only, not open, or between the roles of a standby.
+_WRONG_SERVER = {16000, 1109, 1219, 16456}
+# Deadlock, not serializable: a call that is a transaction of its own is undone whole.
+_UNDONE = {60, 8177}
+# Busy, a lock that was not granted in time, an old snapshot; a file that cannot be read; too many
 # sessions or processes; out of space, memory or archive room; a package that is being replaced.
 _PASSING = {
-    *(60, 54, 8177, 30006, 4020, 4021, 1555, 22924),
+    *(54, 30006, 4020, 4021, 1555, 22924, 376, 1115),
     *(18, 20, 12516, 12519, 12520),
     *(1536, 1652, 1653, 1654, 1658, 1683, 1688, 1691, 30036, 4030, 4031, 257, 19809),
     *(4061, 4065, 4068, 1013),
 }
-# The driver's own numbers: not connected, cannot connect, connection closed.
-_DRIVER_GONE = re.compile(r"DPY-(?:1001|4011|6000|6001|6003|6005)")
+# The driver's own numbers: not connected, connection closed, idle for too long, cannot connect; and
+# an answer that makes no sense, after which nobody knows whose answer the next one is.
+_DRIVER_GONE = re.compile(r"DPY-(?:1001|4011|4033|500[0-9]|600[0-6])")
 _REFUSAL = re.compile(r"\AORA-20\d{3}: (RQ\d{3} .*?)(?:\nORA-\d{5}: |\nHelp: |\Z)", re.DOTALL)
 # Rows of a result that are asked for at a time: more than a usual batch has.
 _ROWS_AT_A_TIME = 1000
+# How long the server may take to answer before a connection in the middle of a call is closed.
+_BREAK_MILLISECONDS = 1000
 # After so long without a question the driver is made to ask the server, a round trip.
 _IDLE_SECONDS = 1.0
 _savepoints = count(1)
@@ -68,7 +78,9 @@ class OracleEngine(SynchronousEngine):
             connection.autocommit = True
             if owner:
                 connection.current_schema = owner
-        except (oracledb.Error, OSError, UnicodeError) as error:
+        except (oracledb.Error, OSError, UnicodeError, TookTooLongError) as error:
+            if isinstance(error, OSError) and not is_of_the_network(error):
+                raise
             raise CannotConnect(f"Oracle: {error}") from error
         return connection
 
@@ -110,6 +122,12 @@ class OracleEngine(SynchronousEngine):
         self._asked_at[connection] = now
         return True
 
+    def break_off(self, connection: Any) -> None:
+        # The driver logs off, and would wait for the answer of the call before.
+        with suppress(_driver().Error, OSError):
+            connection.call_timeout = _BREAK_MILLISECONDS
+        self.close(connection)
+
     def in_transaction(self, connection: Any) -> bool:
         if not connection.is_healthy():
             return False
@@ -128,11 +146,20 @@ class OracleEngine(SynchronousEngine):
         if isinstance(error, CannotConnect):
             return True
         if not isinstance(error, _driver().Error):
-            return False
+            # The driver passes most of the network's errors on as the system numbers them.
+            return is_of_the_network(error)
         return _number_of(error) in _CONNECTION_GONE or bool(_DRIVER_GONE.search(str(error)))
 
+    def is_wrong_server(self, error: Exception) -> bool:
+        return _number_of(error) in _WRONG_SERVER
+
+    def is_undone(self, error: Exception) -> bool:
+        return _number_of(error) in _UNDONE
+
     def is_passing(self, error: Exception) -> bool:
-        return self.is_connection_lost(error) or _number_of(error) in _PASSING
+        if self.is_connection_lost(error):
+            return True
+        return _number_of(error) in _WRONG_SERVER | _UNDONE | _PASSING
 
 
 def _driver() -> ModuleType:

@@ -2,16 +2,21 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import TypeVar
 
 _Made = TypeVar("_Made")
 
 
+class TookTooLongError(Exception):
+    """Something was not made within its time."""
+
+
 def within(seconds: float, make: Callable[[], _Made], discard: Callable[[_Made], None]) -> _Made:
     """Return what `make` returns, or raise what it raises, unless that takes too long.
 
-    A thread that nobody waits for any more goes on until `make` ends, and discards what it made.
+    A thread that nobody waits for any more goes on until `make` ends, and discards what it made. So
+    it does when an exception out of a signal's handler ends the waiting.
 
     Args:
         seconds: how long it may take.
@@ -19,7 +24,7 @@ def within(seconds: float, make: Callable[[], _Made], discard: Callable[[_Made],
         discard: what to do with what came too late.
 
     Raises:
-        TimeoutError: it took longer.
+        TookTooLongError: it took longer.
     """
     made: Future[_Made] = Future()
 
@@ -37,8 +42,9 @@ def within(seconds: float, make: Callable[[], _Made], discard: Callable[[_Made],
 
     threading.Thread(target=run, name="rowq connects", daemon=True).start()
     try:
-        return made.result(seconds)
-    except TimeoutError:
-        if not made.cancel():
-            return made.result()
-        raise TimeoutError(f"no answer within {seconds:g} seconds") from None
+        wait([made], timeout=seconds)
+    finally:
+        is_late = made.cancel()
+    if is_late:
+        raise TookTooLongError(f"no answer within {seconds:g} seconds")
+    return made.result()

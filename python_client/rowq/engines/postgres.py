@@ -27,6 +27,7 @@ from rowq.engines.sockets import (
     PROBES,
     SILENT_SECONDS,
     has_input,
+    is_of_the_network,
 )
 from rowq.errors import (
     REFUSALS,
@@ -46,8 +47,16 @@ _DEFAULTS = {
     "tcp_user_timeout": str(SILENT_SECONDS * 1000),
 }
 _COMMITS_INSIDE_TRANSACTION = "2D000"
-_CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"}
-_PASSING_CLASSES = {"08", "40", "53", "55", "57", "58"}
+_CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"}
+_READ_ONLY = "25006"
+_UNDONE = {"40001", "40P01"}
+_PASSING_CLASSES = {"08", "40", "53", "55", "57", "58", "72"}
+# What libpq says of a call that it has not begun to send.
+_NOT_SENT = "another command is already in progress"
+# Names that a session's search path decides about; the other types are words of the grammar.
+_NAMED_TYPES = {"text", "bytea", "jsonb"}
+# How long telling the server that nobody waits for a call any more may take.
+_CANCEL_SECONDS = 1.0
 _PREPARE_THRESHOLD = re.compile(r"(?P<mark>[?&])prepare_threshold=(?P<value>[^&#]*)")
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
@@ -94,7 +103,7 @@ class PostgresEar(Ear):
     def is_deaf(self, other: Any, seconds: float) -> bool:
         token = uuid.uuid4().hex
         self._connection.execute("listen rowq")
-        other.execute("select pg_notify('rowq', %s)", [token])
+        other.execute("select pg_catalog.pg_notify('rowq', %s)", [token])
         until = time.monotonic() + seconds
         while token not in self.hear(max(until - time.monotonic(), 0)):
             if time.monotonic() >= until:
@@ -118,17 +127,26 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         psycopg = _driver()
         parameters = _connection_parameters(url)
         try:
-            return psycopg.connect(**parameters, autocommit=True)
-        except psycopg.Error as error:
+            connection = psycopg.connect(**parameters, autocommit=True)
+        except (psycopg.Error, OSError, UnicodeError) as error:
+            if isinstance(error, OSError) and not is_of_the_network(error):
+                raise
             raise CannotConnect(f"PostgreSQL: {error}") from error
+        # Said with every `begin` of the driver's, so that no pooler has to keep it.
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        return connection
 
     async def connect_async(self, url: str) -> Any:
         psycopg = _driver()
         parameters = _connection_parameters(url)
         try:
-            return await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
-        except psycopg.Error as error:
+            connection = await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
+        except (psycopg.Error, OSError, UnicodeError) as error:
+            if isinstance(error, OSError) and not is_of_the_network(error):
+                raise
             raise CannotConnect(f"PostgreSQL: {error}") from error
+        await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
+        return connection
 
     def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
         psycopg = _driver()
@@ -195,13 +213,22 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         return isinstance(connection, _driver().AsyncConnection)
 
     def is_usable(self, connection: Any) -> bool:
-        if connection.closed:
-            return False
-        if has_input(connection.fileno()):
-            # An idle server speaks for a notice or a farewell; which one, an empty query tells.
-            with suppress(_driver().OperationalError):
-                connection.pgconn.exec_(b"")
-        return bool(connection.pgconn.status == _driver().pq.ConnStatus.OK)
+        states = _driver().pq.TransactionStatus
+        status = connection.pgconn.transaction_status
+        return status not in (states.ACTIVE, states.UNKNOWN) and _is_up(connection)
+
+    def is_idle(self, connection: Any) -> bool:
+        idle = _driver().pq.TransactionStatus.IDLE
+        return connection.pgconn.transaction_status == idle and _is_up(connection)
+
+    def break_off(self, connection: Any) -> None:
+        psycopg = _driver()
+        is_active = connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE
+        # An older libpq cancels without a limit of time.
+        if is_active and psycopg.capabilities.has_cancel_safe():
+            with suppress(psycopg.Error, OSError):
+                connection.cancel_safe(timeout=_CANCEL_SECONDS)
+        self.close(connection)
 
     def in_transaction(self, connection: Any) -> bool:
         if connection.closed:
@@ -229,10 +256,21 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         sqlstate = _sqlstate(error)
         if not sqlstate:
             return isinstance(error, _driver().OperationalError)
-        return sqlstate in _CONNECTION_GONE or sqlstate.startswith("08")
+        gone = sqlstate in _CONNECTION_GONE or sqlstate.startswith("08")
+        return gone or _ends_session(error)
+
+    def was_sent(self, error: Exception) -> bool:
+        return _NOT_SENT not in str(error)
+
+    def is_wrong_server(self, error: Exception) -> bool:
+        return _sqlstate(error) == _READ_ONLY
+
+    def is_undone(self, error: Exception) -> bool:
+        return _sqlstate(error) in _UNDONE and not _ends_session(error)
 
     def is_passing(self, error: Exception) -> bool:
-        return self.is_connection_lost(error) or _sqlstate(error)[:2] in _PASSING_CLASSES
+        refused = self.is_connection_lost(error) or self.is_wrong_server(error)
+        return refused or _sqlstate(error)[:2] in _PASSING_CLASSES
 
 
 def _driver() -> ModuleType:
@@ -279,7 +317,8 @@ def _call_of(routine: str) -> _Call:
     entry = contract.routine(routine)
     parameters = inputs_of(routine)
     given = ", ".join(
-        f"p_{name} => %s::{contract.types[kind]['postgres']}" for name, kind in parameters
+        f"p_{name} => %s::{_type_name(contract.types[kind]['postgres'])}"
+        for name, kind in parameters
     )
     columns = ", ".join(column.name for column in entry.columns)
     text = (
@@ -289,6 +328,19 @@ def _call_of(routine: str) -> _Call:
     )
     times = (place for place, one in enumerate(entry.columns) if one.type == "timestamp")
     return _Call(text, parameters, tuple(times))
+
+
+def _is_up(connection: Any) -> bool:
+    """Whether a connection in no call has not ended, as far as this side can see."""
+    if has_input(connection.fileno()):
+        # An idle server speaks for a notice or a farewell; which one, an empty query tells.
+        with suppress(_driver().OperationalError):
+            connection.pgconn.exec_(b"")
+    return bool(connection.pgconn.status == _driver().pq.ConnStatus.OK)
+
+
+def _type_name(name: str) -> str:
+    return f"pg_catalog.{name}" if name in _NAMED_TYPES else name
 
 
 def _spell(name: str, kind: str, value: Any) -> str | bytes | None:
@@ -323,6 +375,11 @@ def _primary(error: Any) -> str:
 
 def _sqlstate(error: Exception) -> str:
     return getattr(error, "sqlstate", None) or ""
+
+
+def _ends_session(error: Any) -> bool:
+    """Whether the server said that it ends the session, whatever the reason."""
+    return error.diag.severity_nonlocalized in {"FATAL", "PANIC"}
 
 
 ENGINE = PostgresEngine()

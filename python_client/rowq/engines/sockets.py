@@ -23,6 +23,16 @@ def has_input(descriptor: int, seconds: float = 0.0) -> bool:
     return bool(poll.poll(seconds * 1000))
 
 
+def is_of_the_network(error: BaseException | None) -> bool:
+    """Whether the system or a socket raised an OSError, and no handler of a signal.
+
+    The system's errors have numbers; a socket's time limit has none, but always the same end.
+    """
+    if not isinstance(error, OSError):
+        return False
+    return error.errno is not None or str(error).endswith("timed out")
+
+
 def end_when_silent(descriptor: int) -> None:
     """Let the system end a TCP connection whose other side is gone without a farewell.
 

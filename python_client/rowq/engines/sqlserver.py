@@ -25,6 +25,8 @@ from rowq.engines.sqlserver_driver import (
 from rowq.engines.sqlserver_errors import (
     CONNECTION_GONE,
     PASSING,
+    UNDONE,
+    WRONG_SERVER,
     numbers_of,
     refusal_of,
     states_of,
@@ -125,12 +127,20 @@ class SqlserverEngine(SynchronousEngine):
             return True
         return not states_of(error) & _STATES_NOT_MENDED
 
+    def is_wrong_server(self, error: Exception) -> bool:
+        return _is_one_of(error, WRONG_SERVER)
+
+    def is_undone(self, error: Exception) -> bool:
+        return _is_one_of(error, UNDONE)
+
     def is_passing(self, error: Exception) -> bool:
-        if self.is_connection_lost(error):
+        if self.is_connection_lost(error) or _is_one_of(error, WRONG_SERVER | UNDONE | PASSING):
             return True
-        if not isinstance(error, load_driver().Error):
-            return False
-        return bool(states_of(error) & _STATES_PASSING or numbers_of(error) & PASSING)
+        return isinstance(error, load_driver().Error) and bool(states_of(error) & _STATES_PASSING)
+
+
+def _is_one_of(error: Exception, numbers: frozenset[int]) -> bool:
+    return isinstance(error, load_driver().Error) and bool(numbers_of(error) & numbers)
 
 
 def _was_closed(error: Exception) -> bool:

@@ -31,6 +31,8 @@ class Listener:
         self._name = context.settings.queue_name
         self._rate = Rate(_MOST_A_SECOND)
         self._has_listened = False
+        self._is_listening = False
+        self._again_at = 0.0
 
     def run(self) -> None:
         """Listen, on a new connection when the last one broke.
@@ -74,7 +76,7 @@ class Listener:
                     "no notification comes through; it needs a connection of its own, not one of a"
                     " pooler in transaction mode"
                 )
-        if self._call(connection, "listen") == "unavailable":
+        if self._switch(connection, to=True) == "unavailable":
             return (
                 "a server that allows prepared transactions does not notify; set"
                 " max_prepared_transactions to 0, or work without listen"
@@ -90,7 +92,6 @@ class Listener:
 
     def _go_on(self, connection: Any, ear: Ear) -> None:
         """Pass on what is heard; listen while some thread was idle within the last tick."""
-        is_listening = True
         idle_at = time.monotonic()
         while not self._context.stopping.is_set():
             self._pass_on(ear.hear(_TICK_SECONDS))
@@ -98,9 +99,17 @@ class Listener:
                 idle_at = time.monotonic()
             is_idle = time.monotonic() - idle_at < _TICK_SECONDS
             is_wanted = is_idle and not self._rate.is_over
-            if is_wanted != is_listening:
-                self._call(connection, "listen" if is_wanted else "unlisten")
-                is_listening = is_wanted
+            if is_wanted != self._is_listening and time.monotonic() >= self._again_at:
+                self._switch(connection, to=is_wanted)
+
+    def _switch(self, connection: Any, *, to: bool) -> str:
+        """Listen or no longer; return the outcome. A stranger's lock leaves it to polling."""
+        outcome = self._call(connection, "listen" if to else "unlisten")
+        self._is_listening = outcome == "listening"
+        if outcome == "busy":
+            self._again_at = time.monotonic() + _AGAIN_SECONDS
+            log.warning("listen, trying again in %g s: a stranger holds its lock", _AGAIN_SECONDS)
+        return outcome
 
     def _pass_on(self, heard: list[str]) -> None:
         for _ in range(heard.count(self._name)):

@@ -6,7 +6,8 @@ procedure internal_check_settings(
     p_backoff_factor       in number,
     p_backoff_cap_seconds  in number,
     p_backoff_jitter       in number,
-    p_archive_days         in number
+    p_archive_days         in number,
+    p_max_body_length      in number
 )
 is
 -- routine   internal_check_settings
@@ -30,4 +31,5 @@ begin
     internal_check_range('backoff_cap_seconds', p_backoff_cap_seconds, 0, 31536000);
     internal_check_range('backoff_jitter', p_backoff_jitter, 0, 1);
     internal_check_whole('archive_days', p_archive_days, 0, 36500);
+    internal_check_whole('max_body_length', p_max_body_length, 1, 33554432);
 end internal_check_settings;

@@ -13,6 +13,9 @@ begin
     if p_headers is null then
         return null;
     end if;
+    if dbms_lob.getlength(p_headers) > 65536 then
+        return 'headers are longer than 65536 characters';
+    end if;
     if internal_is_json(p_headers) then
         if json_element_t.parse(p_headers).is_object() then
             return null;

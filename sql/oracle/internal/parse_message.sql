@@ -1,8 +1,9 @@
 function internal_parse_message(
-    p_message in json_element_t,
-    p_now     in timestamp,
-    p_place   in number,
-    p_fault   out varchar2
+    p_message    in json_element_t,
+    p_now        in timestamp,
+    p_place      in number,
+    p_max_length in number,
+    p_fault      out varchar2
 )
 return t_new_message
 is
@@ -126,7 +127,8 @@ begin
         internal_message_fault(
             v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2), v_run_at, v_key,
             v_numbers(3)
-        )
+        ),
+        internal_body_fault(v_body, v_bytes, p_max_length)
     );
     if p_fault is null then
         v_new := internal_new_message(

@@ -1,4 +1,4 @@
-function internal_parse_messages(p_messages in clob)
+function internal_parse_messages(p_messages in clob, p_max_length in number)
 return t_new_messages
 is
 -- routine   internal_parse_messages
@@ -30,7 +30,9 @@ begin
     end if;
 
     for i in 1 .. v_array.get_size() loop
-        v_new(i) := internal_parse_message(v_array.get(i - 1), v_now, i, v_fault);
+        v_new(i) := internal_parse_message(
+            v_array.get(i - 1), v_now, i, p_max_length, v_fault
+        );
         if v_fault is not null then
             internal_refuse(v_fault || ' (message ' || internal_number_text(i) || ')');
         end if;

@@ -14,7 +14,7 @@ is
     cursor named is
         select q.part_id, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
                q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
-               q.paused_at, q.listened_until
+               q.max_body_length, q.paused_at, q.listened_until
         from rowq_queue q
         where q.queue_key = v_key;
 begin

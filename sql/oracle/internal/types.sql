@@ -8,6 +8,7 @@ type t_queue is record (
     backoff_cap_seconds  rowq_queue.backoff_cap_seconds%type,
     backoff_jitter       rowq_queue.backoff_jitter%type,
     archive_days         rowq_queue.archive_days%type,
+    max_body_length      rowq_queue.max_body_length%type,
     paused_at            rowq_queue.paused_at%type,
     listened_until       rowq_queue.listened_until%type
 );

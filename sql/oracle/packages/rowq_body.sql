@@ -11,6 +11,7 @@ type t_queue is record (
     backoff_cap_seconds  rowq_queue.backoff_cap_seconds%type,
     backoff_jitter       rowq_queue.backoff_jitter%type,
     archive_days         rowq_queue.archive_days%type,
+    max_body_length      rowq_queue.max_body_length%type,
     paused_at            rowq_queue.paused_at%type,
     listened_until       rowq_queue.listened_until%type
 );
@@ -66,6 +67,12 @@ procedure internal_back_off(
     p_delay_seconds in number,
     p_due_at        out nocopy t_moments
 );
+function internal_body_fault(
+    p_body        in clob,
+    p_body_binary in blob,
+    p_max_length  in number
+)
+return varchar2;
 procedure internal_check_batch_size(p_batch_size in number);
 procedure internal_check_claim(p_claim_id in number);
 procedure internal_check_range(
@@ -82,7 +89,8 @@ procedure internal_check_settings(
     p_backoff_factor       in number,
     p_backoff_cap_seconds  in number,
     p_backoff_jitter       in number,
-    p_archive_days         in number
+    p_archive_days         in number,
+    p_max_body_length      in number
 );
 procedure internal_check_whole(
     p_name        in varchar2,
@@ -251,13 +259,14 @@ function internal_outcomes(
 )
 return rowq_lines;
 function internal_parse_message(
-    p_message in json_element_t,
-    p_now     in timestamp,
-    p_place   in number,
-    p_fault   out varchar2
+    p_message    in json_element_t,
+    p_now        in timestamp,
+    p_place      in number,
+    p_max_length in number,
+    p_fault      out varchar2
 )
 return t_new_message;
-function internal_parse_messages(p_messages in clob)
+function internal_parse_messages(p_messages in clob, p_max_length in number)
 return t_new_messages;
 function internal_parse_moment(p_text in varchar2)
 return timestamp;
@@ -456,6 +465,32 @@ begin
     end loop;
 end internal_back_off;
 
+function internal_body_fault(
+    p_body        in clob,
+    p_body_binary in blob,
+    p_max_length  in number
+)
+return varchar2
+is
+-- routine   internal_body_fault
+-- version   1
+-- purpose   What is wrong with the length of a body, or null.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   an emoji counts as two characters, as everywhere in a clob
+    v_length constant number := coalesce(
+        dbms_lob.getlength(p_body), dbms_lob.getlength(p_body_binary), 0
+    );
+begin
+    if v_length > p_max_length then
+        return 'body is ' || internal_number_text(v_length) || ' long, and the queue takes '
+            || internal_number_text(p_max_length) || ': max_body_length';
+    end if;
+    return null;
+end internal_body_fault;
+
 procedure internal_check_batch_size(p_batch_size in number)
 is
 -- routine   internal_check_batch_size
@@ -518,7 +553,8 @@ procedure internal_check_settings(
     p_backoff_factor       in number,
     p_backoff_cap_seconds  in number,
     p_backoff_jitter       in number,
-    p_archive_days         in number
+    p_archive_days         in number,
+    p_max_body_length      in number
 )
 is
 -- routine   internal_check_settings
@@ -542,6 +578,7 @@ begin
     internal_check_range('backoff_cap_seconds', p_backoff_cap_seconds, 0, 31536000);
     internal_check_range('backoff_jitter', p_backoff_jitter, 0, 1);
     internal_check_whole('archive_days', p_archive_days, 0, 36500);
+    internal_check_whole('max_body_length', p_max_body_length, 1, 33554432);
 end internal_check_settings;
 
 procedure internal_check_whole(
@@ -1204,6 +1241,9 @@ is
 begin
     if p_headers is null then
         return null;
+    end if;
+    if dbms_lob.getlength(p_headers) > 65536 then
+        return 'headers are longer than 65536 characters';
     end if;
     if internal_is_json(p_headers) then
         if json_element_t.parse(p_headers).is_object() then
@@ -2331,10 +2371,11 @@ begin
 end internal_outcomes;
 
 function internal_parse_message(
-    p_message in json_element_t,
-    p_now     in timestamp,
-    p_place   in number,
-    p_fault   out varchar2
+    p_message    in json_element_t,
+    p_now        in timestamp,
+    p_place      in number,
+    p_max_length in number,
+    p_fault      out varchar2
 )
 return t_new_message
 is
@@ -2458,7 +2499,8 @@ begin
         internal_message_fault(
             v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2), v_run_at, v_key,
             v_numbers(3)
-        )
+        ),
+        internal_body_fault(v_body, v_bytes, p_max_length)
     );
     if p_fault is null then
         v_new := internal_new_message(
@@ -2469,7 +2511,7 @@ begin
     return v_new;
 end internal_parse_message;
 
-function internal_parse_messages(p_messages in clob)
+function internal_parse_messages(p_messages in clob, p_max_length in number)
 return t_new_messages
 is
 -- routine   internal_parse_messages
@@ -2501,7 +2543,9 @@ begin
     end if;
 
     for i in 1 .. v_array.get_size() loop
-        v_new(i) := internal_parse_message(v_array.get(i - 1), v_now, i, v_fault);
+        v_new(i) := internal_parse_message(
+            v_array.get(i - 1), v_now, i, p_max_length, v_fault
+        );
         if v_fault is not null then
             internal_refuse(v_fault || ' (message ' || internal_number_text(i) || ')');
         end if;
@@ -2935,7 +2979,7 @@ is
     cursor named is
         select q.part_id, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
                q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
-               q.paused_at, q.listened_until
+               q.max_body_length, q.paused_at, q.listened_until
         from rowq_queue q
         where q.queue_key = v_key;
 begin
@@ -3720,6 +3764,7 @@ procedure alter_queue(
     p_backoff_cap_seconds  in number default null,
     p_backoff_jitter       in number default null,
     p_archive_days         in number default null,
+    p_max_body_length      in number default null,
     p_rows                 out sys_refcursor
 )
 is
@@ -3735,7 +3780,8 @@ is
 begin
     internal_check_settings(
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
-        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
+        p_max_body_length
     );
     v_queue := internal_require_queue(p_queue_name);
 
@@ -3746,7 +3792,8 @@ begin
         q.backoff_factor       = coalesce(p_backoff_factor, q.backoff_factor),
         q.backoff_cap_seconds  = coalesce(p_backoff_cap_seconds, q.backoff_cap_seconds),
         q.backoff_jitter       = coalesce(p_backoff_jitter, q.backoff_jitter),
-        q.archive_days         = coalesce(p_archive_days, q.archive_days)
+        q.archive_days         = coalesce(p_archive_days, q.archive_days),
+        q.max_body_length      = coalesce(p_max_body_length, q.max_body_length)
     where q.part_id = v_queue.part_id;
     if sql%rowcount = 0 then
         -- Dropped while this waited for it.
@@ -3878,6 +3925,7 @@ procedure create_queue(
     p_backoff_cap_seconds  in number default null,
     p_backoff_jitter       in number default null,
     p_archive_days         in number default null,
+    p_max_body_length      in number default null,
     p_rows                 out sys_refcursor
 )
 is
@@ -3896,7 +3944,8 @@ begin
     savepoint rowq_call;
     internal_check_settings(
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
-        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
+        p_max_body_length
     );
     v_key := utl_raw.cast_to_raw(p_queue_name);
 
@@ -3910,21 +3959,26 @@ begin
             insert into rowq_queue (
                 part_id, queue_name, queue_key, lease_seconds, max_attempts,
                 backoff_base_seconds, backoff_factor, backoff_cap_seconds, backoff_jitter,
-                archive_days, created_at
+                archive_days, max_body_length, created_at
             )
             values (
                 v_part_id, p_queue_name, v_key, coalesce(p_lease_seconds, 30),
                 coalesce(p_max_attempts, 10), coalesce(p_backoff_base_seconds, 5),
                 coalesce(p_backoff_factor, 2), coalesce(p_backoff_cap_seconds, 3600),
                 coalesce(p_backoff_jitter, 0.2), coalesce(p_archive_days, 0),
-                sys_extract_utc(systimestamp)
+                coalesce(p_max_body_length, 1048576), sys_extract_utc(systimestamp)
             );
             internal_add_lanes(v_part_id);
             v_outcome := 'created';
         exception
             when dup_val_on_index then
-                -- Another session was faster.
-                v_outcome := 'exists';
+                -- Another session was faster; or a number was given twice, and there is no queue.
+                select max(q.part_id) into v_part_id
+                from rowq_queue q
+                where q.queue_key = v_key;
+                if v_part_id is null then
+                    raise;
+                end if;
         end;
     end if;
 
@@ -3991,7 +4045,7 @@ procedure dequeue_wait(
 is
 -- routine   dequeue_wait
 -- version   1
--- purpose   As dequeue_fast, but wait until something is ready or the time is up.
+-- purpose   As dequeue_fast, but wait until something is ready or the time is up; fewer messages where they are long.
 -- promise   P03 P17
 -- locks     as dequeue_fast; while it waits, of dbms_lock where the owner may, the queue's one lock
 -- commits   after each look, so that nothing is held while it waits; refuses an open transaction
@@ -4139,6 +4193,10 @@ begin
         internal_refuse(v_fault);
     end if;
     v_queue := internal_require_queue(p_queue_name);
+    v_fault := internal_body_fault(p_body, p_body_binary, v_queue.max_body_length);
+    if v_fault is not null then
+        internal_refuse(v_fault);
+    end if;
 
     v_new(1) := internal_new_message(
         sys_extract_utc(systimestamp), 0, p_body, p_body_binary, p_message_type, p_headers,
@@ -4176,7 +4234,7 @@ is
 begin
     savepoint rowq_call;
     v_queue := internal_require_queue(p_queue_name);
-    v_new := internal_parse_messages(p_messages);
+    v_new := internal_parse_messages(p_messages, v_queue.max_body_length);
     internal_store(v_queue.part_id, p_queue_name, v_new);
     internal_ring(v_queue.part_id, v_queue.listened_until);
     v_lines.extend(v_new.count);
@@ -4710,7 +4768,8 @@ begin
                n.delayed_count as delayed, n.leased_count as leased, n.dead_count as dead,
                n.oldest_seconds as oldest_ready_seconds,
                q.lease_seconds, q.max_attempts, q.backoff_base_seconds, q.backoff_factor,
-               q.backoff_cap_seconds, q.backoff_jitter, q.archive_days
+               q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
+               q.max_body_length
         from table(v_counts) n
         join rowq_queue q on q.part_id = n.part_id
         order by q.queue_key;

@@ -7,6 +7,7 @@ procedure alter_queue(
     p_backoff_cap_seconds  in number default null,
     p_backoff_jitter       in number default null,
     p_archive_days         in number default null,
+    p_max_body_length      in number default null,
     p_rows                 out sys_refcursor
 )
 is
@@ -22,7 +23,8 @@ is
 begin
     internal_check_settings(
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
-        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
+        p_max_body_length
     );
     v_queue := internal_require_queue(p_queue_name);
 
@@ -33,7 +35,8 @@ begin
         q.backoff_factor       = coalesce(p_backoff_factor, q.backoff_factor),
         q.backoff_cap_seconds  = coalesce(p_backoff_cap_seconds, q.backoff_cap_seconds),
         q.backoff_jitter       = coalesce(p_backoff_jitter, q.backoff_jitter),
-        q.archive_days         = coalesce(p_archive_days, q.archive_days)
+        q.archive_days         = coalesce(p_archive_days, q.archive_days),
+        q.max_body_length      = coalesce(p_max_body_length, q.max_body_length)
     where q.part_id = v_queue.part_id;
     if sql%rowcount = 0 then
         -- Dropped while this waited for it.

@@ -7,6 +7,7 @@ procedure create_queue(
     p_backoff_cap_seconds  in number default null,
     p_backoff_jitter       in number default null,
     p_archive_days         in number default null,
+    p_max_body_length      in number default null,
     p_rows                 out sys_refcursor
 )
 is
@@ -25,7 +26,8 @@ begin
     savepoint rowq_call;
     internal_check_settings(
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
-        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
+        p_max_body_length
     );
     v_key := utl_raw.cast_to_raw(p_queue_name);
 
@@ -39,21 +41,26 @@ begin
             insert into rowq_queue (
                 part_id, queue_name, queue_key, lease_seconds, max_attempts,
                 backoff_base_seconds, backoff_factor, backoff_cap_seconds, backoff_jitter,
-                archive_days, created_at
+                archive_days, max_body_length, created_at
             )
             values (
                 v_part_id, p_queue_name, v_key, coalesce(p_lease_seconds, 30),
                 coalesce(p_max_attempts, 10), coalesce(p_backoff_base_seconds, 5),
                 coalesce(p_backoff_factor, 2), coalesce(p_backoff_cap_seconds, 3600),
                 coalesce(p_backoff_jitter, 0.2), coalesce(p_archive_days, 0),
-                sys_extract_utc(systimestamp)
+                coalesce(p_max_body_length, 1048576), sys_extract_utc(systimestamp)
             );
             internal_add_lanes(v_part_id);
             v_outcome := 'created';
         exception
             when dup_val_on_index then
-                -- Another session was faster.
-                v_outcome := 'exists';
+                -- Another session was faster; or a number was given twice, and there is no queue.
+                select max(q.part_id) into v_part_id
+                from rowq_queue q
+                where q.queue_key = v_key;
+                if v_part_id is null then
+                    raise;
+                end if;
         end;
     end if;
 

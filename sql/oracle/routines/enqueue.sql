@@ -33,6 +33,10 @@ begin
         internal_refuse(v_fault);
     end if;
     v_queue := internal_require_queue(p_queue_name);
+    v_fault := internal_body_fault(p_body, p_body_binary, v_queue.max_body_length);
+    if v_fault is not null then
+        internal_refuse(v_fault);
+    end if;
 
     v_new(1) := internal_new_message(
         sys_extract_utc(systimestamp), 0, p_body, p_body_binary, p_message_type, p_headers,

@@ -18,7 +18,7 @@ is
 begin
     savepoint rowq_call;
     v_queue := internal_require_queue(p_queue_name);
-    v_new := internal_parse_messages(p_messages);
+    v_new := internal_parse_messages(p_messages, v_queue.max_body_length);
     internal_store(v_queue.part_id, p_queue_name, v_new);
     internal_ring(v_queue.part_id, v_queue.listened_until);
     v_lines.extend(v_new.count);

@@ -34,7 +34,8 @@ begin
                n.delayed_count as delayed, n.leased_count as leased, n.dead_count as dead,
                n.oldest_seconds as oldest_ready_seconds,
                q.lease_seconds, q.max_attempts, q.backoff_base_seconds, q.backoff_factor,
-               q.backoff_cap_seconds, q.backoff_jitter, q.archive_days
+               q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
+               q.max_body_length
         from table(v_counts) n
         join rowq_queue q on q.part_id = n.part_id
         order by q.queue_key;

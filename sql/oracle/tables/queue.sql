@@ -14,6 +14,7 @@ create table rowq_queue (
     backoff_cap_seconds  number default 3600 not null,
     backoff_jitter       number default 0.2 not null,
     archive_days         number(5) default 0 not null,
+    max_body_length      number(8) default 1048576 not null,
     paused_at            timestamp(6),
     listened_until       timestamp(6),
     created_at           timestamp(6) not null,
@@ -25,7 +26,8 @@ create table rowq_queue (
     constraint rowq_queue_factor_ck check (backoff_factor between 1 and 10),
     constraint rowq_queue_cap_ck check (backoff_cap_seconds between 0 and 31536000),
     constraint rowq_queue_jitter_ck check (backoff_jitter between 0 and 1),
-    constraint rowq_queue_archive_ck check (archive_days between 0 and 36500)
+    constraint rowq_queue_archive_ck check (archive_days between 0 and 36500),
+    constraint rowq_queue_body_ck check (max_body_length between 1 and 33554432)
 )
 initrans 16 pctfree 40
 /

@@ -15,7 +15,7 @@ as $$
 -- routine   internal_maintain
 -- version   1
 -- purpose   Housekeeping of one queue by the one session that is elected for it.
--- promise   P09 P11 P13 P14 P19
+-- promise   P09 P11 P13 P14 P16 P19
 -- locks     advisory lock of the queue, tried
 -- commits   never; the caller owns the transaction
 -- errors    none
@@ -27,7 +27,9 @@ declare
     v_started     timestamp with time zone;
     v_writers     xid8;
 begin
-    o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id);
+    -- Anybody may take an advisory lock: one of a stranger's elects nobody.
+    o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id)
+        or not rowq.internal_is_maintained(p_queue.part_id);
     o_promoted := 0;
     o_reaped := 0;
     o_died := 0;

@@ -30,6 +30,8 @@ begin
             then 'message_type is longer than 200 characters'
         when jsonb_typeof(p_headers) <> 'object'
             then 'headers must be a JSON object'
+        when char_length(p_headers::text) > 65536
+            then 'headers are longer than 65536 characters'
         when p_delay_seconds is not null and p_run_at is not null
             then 'delay_seconds and run_at exclude each other'
         when p_delay_seconds not between 0 and 315360000

@@ -11,7 +11,7 @@ as $$
 -- differs   PostgreSQL gives no way to ask; where the open transaction has written nothing yet, the
 --           error is its own 2D000 "invalid transaction termination", with this procedure's name
 begin
-    if pg_current_xact_id_if_assigned() is not null then
+    if pg_catalog.pg_current_xact_id_if_assigned() is not null then
         raise exception
             'RQ713 wrong_transaction_state: dequeue_wait commits; call it in autocommit'
             using errcode = 'RQ713';

@@ -2,6 +2,7 @@ create or replace function rowq.internal_store_unkeyed(
     p_part_id    integer,
     p_queue_name text,
     p_messages   jsonb,
+    p_max_length integer,
     p_now        timestamp with time zone
 )
 returns bigint[]
@@ -23,7 +24,7 @@ begin
         select nextval('rowq.message_seq') as message_id, p.*,
                (p.priority * 2 + 1)::smallint as lane,
                coalesce(p.run_at, p_now + make_interval(secs => p.delay_seconds)) as due_at
-        from rowq.internal_parse_messages(p_messages) p
+        from rowq.internal_parse_messages(p_messages, p_max_length) p
     ),
     stored as (
         insert into rowq.message (

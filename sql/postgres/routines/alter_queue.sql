@@ -6,7 +6,8 @@ create or replace function rowq.alter_queue(
     p_backoff_factor       double precision default null,
     p_backoff_cap_seconds  double precision default null,
     p_backoff_jitter       double precision default null,
-    p_archive_days         integer default null
+    p_archive_days         integer default null,
+    p_max_body_length      integer default null
 )
 returns table (queue_name text, outcome text)
 language plpgsql
@@ -25,7 +26,8 @@ as $$
 begin
     perform rowq.internal_check_settings(
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
-        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
+        p_max_body_length
     );
     perform rowq.internal_require_queue(p_queue_name);
 
@@ -36,7 +38,8 @@ begin
         backoff_factor       = coalesce(p_backoff_factor, q.backoff_factor),
         backoff_cap_seconds  = coalesce(p_backoff_cap_seconds, q.backoff_cap_seconds),
         backoff_jitter       = coalesce(p_backoff_jitter, q.backoff_jitter),
-        archive_days         = coalesce(p_archive_days, q.archive_days)
+        archive_days         = coalesce(p_archive_days, q.archive_days),
+        max_body_length      = coalesce(p_max_body_length, q.max_body_length)
     where q.queue_name = p_queue_name;
     if not found then
         -- Dropped while this waited for it.

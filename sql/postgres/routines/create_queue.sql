@@ -6,7 +6,8 @@ create or replace function rowq.create_queue(
     p_backoff_factor       double precision default null,
     p_backoff_cap_seconds  double precision default null,
     p_backoff_jitter       double precision default null,
-    p_archive_days         integer default null
+    p_archive_days         integer default null,
+    p_max_body_length      integer default null
 )
 returns table (queue_name text, outcome text)
 language plpgsql
@@ -25,18 +26,19 @@ as $$
 begin
     perform rowq.internal_check_settings(
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
-        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
+        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
+        p_max_body_length
     );
 
     insert into rowq.queue (
         queue_name, lease_seconds, max_attempts, backoff_base_seconds,
-        backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days
+        backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days, max_body_length
     )
     select
         p_queue_name, coalesce(p_lease_seconds, 30), coalesce(p_max_attempts, 10),
         coalesce(p_backoff_base_seconds, 5), coalesce(p_backoff_factor, 2),
         coalesce(p_backoff_cap_seconds, 3600), coalesce(p_backoff_jitter, 0.2),
-        coalesce(p_archive_days, 0)
+        coalesce(p_archive_days, 0), coalesce(p_max_body_length, 1048576)
     -- Asked first: a conflict uses up a number each time.
     where not exists (select 1 from rowq.queue q where q.queue_name = p_queue_name)
     on conflict (queue_name) do nothing;

@@ -29,6 +29,8 @@ begin
         set @given = convert(nvarchar(40), @value);
     else if @value is not null
     begin
+        -- A caller may have it on: what is rounded here would then be an error, and no refusal.
+        set numeric_roundabort off;
         set @given = convert(nvarchar(40), cast(@value as decimal(38, 6)));
         set @given = replace(rtrim(replace(@given, N'0', N' ')), N' ', N'0');
         if right(@given, 1) = N'.'

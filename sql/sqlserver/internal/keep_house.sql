@@ -14,7 +14,7 @@ begin
 -- version   1
 -- purpose   The part of maintain that deliveries wait for, by the one session elected for it: floors, promoting, reaping.
 -- promise   P09 P11 P13 P14
--- locks     the part, shared; application lock rowq.maintain.<part_id>, tried; as promote, reap
+-- locks     the part, shared; a row of lane, passed over when locked; as promote, reap
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
 -- differs   nothing
@@ -27,8 +27,7 @@ begin
     declare @joined nvarchar(100);
     declare @queue_name nvarchar(200);
     declare @max_attempts int;
-    declare @lock nvarchar(255) = concat(N'rowq.maintain.', @part_id);
-    declare @turn int;
+    declare @turn smallint;
 
     -- A refusal must not doom the caller's transaction.
     if @is_own = 0
@@ -52,11 +51,13 @@ begin
             set @promoted = 0;
             set @reaped = 0;
             set @died = 0;
-            -- The transaction's own: a session's would stay with a call that is cancelled.
-            exec @turn = sys.sp_getapplock
-                @Resource = @lock, @LockMode = 'Exclusive', @LockOwner = 'Transaction',
-                @LockTimeout = 0;
-            set @elected = iif(@turn >= 0, 1, 0);
+            -- A row and not a lock by name, which every user of the database could hold.
+            set @turn = null;
+            select @turn = l.lane
+            from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            where l.part_id = @part_id
+              and l.lane = -5;
+            set @elected = iif(@turn is null, 0, 1);
             if @elected = 0
             begin
                 if @is_own = 1

@@ -9,7 +9,8 @@ create or alter procedure rowq.AlterQueue
     @backoff_factor float = null,
     @backoff_cap_seconds float = null,
     @backoff_jitter float = null,
-    @archive_days int = null
+    @archive_days int = null,
+    @max_body_length int = null
 as
 begin
 -- routine   AlterQueue
@@ -28,7 +29,7 @@ begin
     begin try
         exec rowq.InternalCheckSettings
             @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds, @backoff_factor,
-            @backoff_cap_seconds, @backoff_jitter, @archive_days;
+            @backoff_cap_seconds, @backoff_jitter, @archive_days, @max_body_length;
         -- Where this begins the caller's transaction, it does so at the caller's isolation level.
         select @joined = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
@@ -40,7 +41,8 @@ begin
             backoff_factor       = coalesce(@backoff_factor, q.backoff_factor),
             backoff_cap_seconds  = coalesce(@backoff_cap_seconds, q.backoff_cap_seconds),
             backoff_jitter       = coalesce(@backoff_jitter, q.backoff_jitter),
-            archive_days         = coalesce(@archive_days, q.archive_days)
+            archive_days         = coalesce(@archive_days, q.archive_days),
+            max_body_length      = coalesce(@max_body_length, q.max_body_length)
         from rowq.queue q with (rowlock)
         where q.queue_key = convert(varbinary(402), @queue_name + N'.');
         if @@rowcount = 0

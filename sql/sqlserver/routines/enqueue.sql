@@ -30,6 +30,7 @@ begin
     declare @tries_left int = 5;
     declare @joined nvarchar(100);
     declare @part_id int;
+    declare @max_body_length int;
     declare @now datetime2(6);
     declare @due_at datetime2(6);
     declare @lane smallint;
@@ -59,7 +60,11 @@ begin
 
             if @is_own = 1
                 begin transaction;
-            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            exec rowq.InternalRequireQueue
+                @queue_name, @part_id output, @max_body_length = @max_body_length output;
+            if datalength(@body) / 2 > @max_body_length
+                or datalength(@body_binary) > @max_body_length
+                exec rowq.InternalCheckBody @body, @body_binary, @max_body_length;
             exec rowq.InternalEnter @part_id, @queue_name;
 
             if @is_own = 0

@@ -22,6 +22,7 @@ begin
     declare @tries_left int = 5;
     declare @joined nvarchar(100);
     declare @part_id int;
+    declare @max_body_length int;
     declare @now datetime2(6);
     declare @lane smallint;
     declare @is_array bit = 0;
@@ -61,8 +62,8 @@ begin
             delete from @given;
             delete from @parsed;
             delete from @new;
-            if @queue_name is null
-                exec rowq.InternalRefuseQueue @queue_name;
+            exec rowq.InternalRequireQueue
+                @queue_name, @part_id output, @max_body_length = @max_body_length output;
             -- An array is type 4. openjson raises on what is no JSON: isjson comes first.
             if isjson(@messages) = 1
                 select @is_array = iif(max(j.[type]) = 4, 1, 0)
@@ -79,7 +80,14 @@ begin
                    left(p.value, 402),
                    case
                        when p.[key] in (N'message_type', N'dedup_key')
+                           or p.[key] = N'body' and datalength(p.value) / 2 > @max_body_length
                            then len((p.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
+                       when p.[key] in (N'body', N'headers')
+                           then datalength(p.value) / 2
+                       -- Four letters are three bytes, but for those that = stands for.
+                       when p.[key] = N'body_base64'
+                           then datalength(p.value) / 8 * 3 - datalength(right(p.value, 2)) / 2
+                               + len(replace(right(p.value, 2), N'=', N''))
                    end,
                    case
                        when p.[key] <> N'body_base64' then 0
@@ -122,7 +130,7 @@ begin
                 where t.minutes between -840 and 840
                   and t.moment > '19000101'
             ) m;
-            exec rowq.InternalCheckGiven @given;
+            exec rowq.InternalCheckGiven @given, @max_body_length;
 
             insert into @parsed (
                 position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
@@ -163,7 +171,6 @@ begin
 
             if @is_own = 1
                 begin transaction;
-            exec rowq.InternalRequireQueue @queue_name, @part_id output;
             exec rowq.InternalEnter @part_id, @queue_name;
 
             if @is_own = 0

@@ -1,6 +1,6 @@
 -- What internal procedures hand to each other; no table stores them, and callers never see them.
 -- In message_list, place is the order of delivery. given_list is what the objects of a batch say, a
--- row for each key; value is cut, size counts characters.
+-- row for each key; value is cut, size counts characters, of a binary body bytes.
 set quoted_identifier on;
 set ansi_nulls on;
 go

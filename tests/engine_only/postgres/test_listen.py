@@ -212,13 +212,37 @@ def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepar
     lone.execute("commit prepared 'rowq_listen'")
 
 
-def test_a_lock_of_somebody_else_does_not_hold_up_who_wants_to_listen(
+@pytest.mark.promise("P16")
+def test_a_lock_of_a_stranger_does_not_hold_up_who_wants_to_listen(
     producer: Connection, open_notifying: Open, queue_name: str
 ) -> None:
     held = "select pg_advisory_lock(1919907698, part_id) from rowq.queue where queue_name = %s"
-    open_notifying().execute(held, [queue_name])
-    with pytest.raises(psycopg.errors.LockNotAvailable):
-        call(producer, "listen", queue_name=queue_name)
+    stranger = open_notifying()
+    stranger.execute(held, [queue_name])
+    producer.execute("set lock_timeout = '1ms'")
+    assert one(producer, "listen", queue_name=queue_name).outcome == "busy"
+    stranger.close()
+    wait_until(
+        lambda: one(producer, "listen", queue_name=queue_name).outcome == "listening",
+        "the lock is free",
+    )
+
+
+def test_producers_that_try_the_lock_do_not_keep_anybody_from_listening(
+    producer: Connection, open_notifying: Open, queue_name: str
+) -> None:
+    tries = """
+        select count(*) filter (where rowq.internal_is_listened(q.part_id + 0 * g))
+        from rowq.queue q, generate_series(1, 500000) g
+        where q.queue_name = %s
+        """
+    listener = open_notifying()
+    with ThreadPoolExecutor(1) as at_work:
+        trying = at_work.submit(producer.execute, tries, [queue_name])
+        while not trying.done():
+            assert one(listener, "listen", queue_name=queue_name).outcome == "listening"
+            assert one(listener, "unlisten", queue_name=queue_name).outcome == "stopped"
+        trying.result()
 
 
 def test_a_try_that_is_cancelled_leaves_no_lock(

@@ -156,6 +156,33 @@ def test_one_that_has_listened_before_polls_while_it_hears_nothing(
         wait_until(lambda: bool(listeners(connection, queue_name) - cut), "it listens again")
 
 
+@pytest.mark.promise("P16")
+def test_it_polls_while_a_stranger_holds_the_lock_and_listens_afterwards(
+    notifying_url: str,
+    connection: Connection,
+    queue: rowq.Queue,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listener, "_AGAIN_SECONDS", 0.1)
+    seen: list[int] = []
+    worker = rowq.Worker(
+        notifying_url, queue_name, lambda message: seen.append(message.data), listen=True
+    )
+    with psycopg.connect(notifying_url, autocommit=True) as stranger:
+        stranger.execute(
+            "select pg_advisory_lock(1919907698, part_id) from rowq.queue where queue_name = %s",
+            [queue_name],
+        )
+        own = {stranger.info.backend_pid}
+        with running(worker):
+            queue.enqueue(queue_name, 1)
+            wait_until(lambda: seen == [1], "the message is handled")
+            assert listeners(connection, queue_name) == own
+            stranger.close()
+            wait_until(lambda: bool(listeners(connection, queue_name) - own), "it listens")
+
+
 def test_a_rate_is_over_only_once_there_were_too_many() -> None:
     rate = Rate(2)
     for expected in (False, False, True):

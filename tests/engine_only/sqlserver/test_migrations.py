@@ -27,6 +27,7 @@ pyodbc = pytest.importorskip(
     exc_type=ImportError,
 )
 backend = pytest.importorskip("rowq.migrate.sqlserver.backend")
+look = pytest.importorskip("rowq.migrate.sqlserver.look")
 
 Snapshot = dict[str, Any]
 
@@ -200,7 +201,7 @@ def test_status_says_what_is_installed_and_what_was_changed_by_hand(
     status = migrate.status(empty_database)
     assert re.match(r"(SQL Server \d+\.|Azure SQL )", status.server)
     assert (status.installed, status.pending, status.drift, status.notices) == (1, (), (), ())
-    assert (status.owner, set(status.roles.values())) == ("dbo", {True})
+    assert (status.owner, set(status.roles.values())) == (look.OWNER, {True})
     session.execute("drop procedure rowq.Peek")
     session.execute("drop procedure rowq.Reap")
     session.execute("create procedure rowq.Reap as select 1")
@@ -431,7 +432,7 @@ def test_a_user_without_rights_is_told_what_a_dba_must_run(
         assert not is_there(session)
         session.execute("alter role db_owner add member rowq_test_poor")
         assert migrate.migrate(poor).applied == (1,)
-        assert migrate.status(empty_database).owner == "dbo"
+        assert migrate.status(empty_database).owner == "rowq_owner"
     finally:
         session.execute("drop user if exists rowq_test_poor")
         session.execute("drop login rowq_test_poor")

@@ -214,7 +214,7 @@ def test_everything_has_one_owner_so_that_the_tables_are_reached_through_routine
     connection: Connection,
 ) -> None:
     owner = "select user_name(s.principal_id) from sys.schemas s where s.name = N'rowq'"
-    assert rows(connection, owner) == [("dbo",)]
+    assert rows(connection, owner) == [("rowq_owner",)]
     others = (
         "select o.name from sys.objects o"
         " where o.schema_id = schema_id(N'rowq') and o.principal_id is not null"

@@ -35,7 +35,7 @@ class Checker:
         self._model = Model()
         self._catalog = Catalog()
         self._statements: list[tuple[str, list[Any]]] = []
-        self._schemas: set[str] = set()
+        self._made: set[tuple[str, str]] = set()
         self._loose = 0
 
     def add(self, name: str, text: str) -> None:
@@ -88,12 +88,13 @@ class Checker:
     def _add_definition(self, name: str, text: str, statement: Any) -> None:
         """Model a definition, `create or alter` as the `create` that the model knows.
 
-        A schema may be made in several places, where it is not there yet.
+        A schema and its owner may be made in several places, where they are not there yet.
         """
-        if is_a(statement, DOM.CreateSchemaStatement):
-            if statement.Name.Value in self._schemas:
+        if is_a(statement, DOM.CreateSchemaStatement) or is_a(statement, DOM.CreateUserStatement):
+            made = (kind(statement), statement.Name.Value)
+            if made in self._made:
                 return
-            self._schemas.add(statement.Name.Value)
+            self._made.add(made)
         start = statement.StartOffset
         words = text[start : start + statement.FragmentLength]
         if kind(statement).startswith("CreateOrAlter"):

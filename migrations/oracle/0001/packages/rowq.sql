@@ -13,6 +13,7 @@ create or replace package rowq authid definer as
         p_backoff_cap_seconds  in number default null,
         p_backoff_jitter       in number default null,
         p_archive_days         in number default null,
+        p_max_body_length      in number default null,
         p_rows                 out sys_refcursor
     );
 
@@ -44,6 +45,7 @@ create or replace package rowq authid definer as
         p_backoff_cap_seconds  in number default null,
         p_backoff_jitter       in number default null,
         p_archive_days         in number default null,
+        p_max_body_length      in number default null,
         p_rows                 out sys_refcursor
     );
 

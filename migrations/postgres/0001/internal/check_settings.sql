@@ -6,7 +6,8 @@ create or replace function rowq.internal_check_settings(
     p_backoff_factor       double precision,
     p_backoff_cap_seconds  double precision,
     p_backoff_jitter       double precision,
-    p_archive_days         integer
+    p_archive_days         integer,
+    p_max_body_length      integer
 )
 returns void
 language plpgsql
@@ -34,5 +35,6 @@ begin
     perform rowq.internal_check_range('backoff_cap_seconds', p_backoff_cap_seconds, 0, 31536000);
     perform rowq.internal_check_range('backoff_jitter', p_backoff_jitter, 0, 1);
     perform rowq.internal_check_range('archive_days', p_archive_days, 0, 36500);
+    perform rowq.internal_check_range('max_body_length', p_max_body_length, 1, 33554432);
 end;
 $$;

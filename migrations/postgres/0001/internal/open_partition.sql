@@ -1,12 +1,15 @@
 create or replace function rowq.internal_open_partition(p_finished_at timestamp with time zone)
 returns void
 language plpgsql
+set lock_timeout = '1s'
+set default_tablespace = ''
+set default_table_access_method = 'heap'
 as $$
 -- routine   internal_open_partition
 -- version   1
 -- purpose   Make sure that the archive has a partition for the day of p_finished_at.
 -- promise   P19
--- locks     advisory lock of the archive's shape; share update exclusive on archive
+-- locks     share update exclusive on archive, waited for a second
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
@@ -17,7 +20,7 @@ begin
     if to_regclass(format('rowq.%I', v_name)) is not null then
         return;
     end if;
-    perform pg_advisory_xact_lock(1919907697, -1);
+    lock table rowq.archive in share update exclusive mode;
     -- In the table: the name cache may not have heard yet of what another session has just made.
     if exists (
         select 1
@@ -30,6 +33,7 @@ begin
 
     -- Attached, not created as a partition: that would lock out all users of the archive.
     execute format('create table rowq.%I (like rowq.archive including defaults)', v_name);
+    execute format('revoke usage on type rowq.%I from public', v_name);
     -- The bounds in full, as the caller's DateStyle and TimeZone must not matter.
     execute format(
         'alter table rowq.archive attach partition rowq.%I for values from (%L) to (%L)',

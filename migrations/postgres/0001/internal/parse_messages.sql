@@ -1,4 +1,7 @@
-create or replace function rowq.internal_parse_messages(p_messages jsonb)
+create or replace function rowq.internal_parse_messages(
+    p_messages   jsonb,
+    p_max_length integer
+)
 returns table (
     place         integer,
     body          text,
@@ -34,12 +37,13 @@ begin
             using errcode = 'RQ711';
     end if;
 
-    -- Bodies and priorities only, as nearly always: there is nothing else to read or to refuse.
+    -- Short bodies and priorities only, as nearly always: nothing else to read or to refuse.
     if not exists (
         select 1
         from jsonb_array_elements(p_messages) e (message)
         where case
                   when jsonb_typeof(e.message) <> 'object' then true
+                  when pg_column_size(e.message) > p_max_length then true
                   when e.message - '{body,priority}'::text[] <> '{}' then true
                   when jsonb_typeof(e.message -> 'priority') = 'number'
                       then (e.message ->> 'priority') not in (
@@ -117,9 +121,12 @@ begin
                 dedup_key, max_attempts, place
             )
         loop
-            v_fault := rowq.internal_message_fault(
-                body, body_binary, message_type, headers, priority, delay_seconds, run_at,
-                dedup_key, max_attempts
+            v_fault := coalesce(
+                rowq.internal_message_fault(
+                    body, body_binary, message_type, headers, priority, delay_seconds, run_at,
+                    dedup_key, max_attempts
+                ),
+                rowq.internal_body_fault(body, body_binary, p_max_length)
             );
             if v_fault is not null then
                 raise exception 'RQ711 invalid_argument: % (message %)', v_fault, place

@@ -15,7 +15,7 @@ declare
 begin
     select q.part_id, q.queue_name, q.lease_seconds, q.max_attempts, q.backoff_base_seconds,
            q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
-           q.paused_at, q.created_at
+           q.max_body_length, q.paused_at, q.created_at
     into v_queue
     from rowq.queue q
     where q.queue_name = p_queue_name;

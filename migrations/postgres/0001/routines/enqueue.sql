@@ -28,14 +28,15 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_fault      text;
-    v_lane       smallint;
-    v_part_id    integer;
-    v_is_open    boolean;
-    v_message_id bigint;
-    v_existing   bigint;
-    v_now        timestamp with time zone;
-    v_due_at     timestamp with time zone;
+    v_fault           text;
+    v_lane            smallint;
+    v_part_id         integer;
+    v_max_body_length integer;
+    v_is_open         boolean;
+    v_message_id      bigint;
+    v_existing        bigint;
+    v_now             timestamp with time zone;
+    v_due_at          timestamp with time zone;
 begin
     -- With a text body and a good priority only, there is nothing to look for.
     if p_priority not between 0 and 9 or p_priority is null or num_nonnulls(
@@ -52,17 +53,27 @@ begin
         end if;
     end if;
     v_lane := p_priority * 2 + 1;
-    select q.part_id, exists (
+    select q.part_id, q.max_body_length, exists (
         select 1
         from rowq.floor f
         where f.part_id = q.part_id
           and f.lane = v_lane
     )
-    into v_part_id, v_is_open
+    into v_part_id, v_max_body_length, v_is_open
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
         perform rowq.internal_refuse_queue(p_queue_name);
+    end if;
+
+    -- In bytes, which costs nothing: no text has more characters than bytes.
+    if octet_length(p_body) > v_max_body_length
+       or octet_length(p_body_binary) > v_max_body_length then
+        v_fault := rowq.internal_body_fault(p_body, p_body_binary, v_max_body_length);
+        if v_fault is not null then
+            raise exception 'RQ711 invalid_argument: %', v_fault
+                using errcode = 'RQ711';
+        end if;
     end if;
 
     -- First the transaction's id, then the number, then the clock: see internal_advance_floor.

@@ -18,14 +18,15 @@ as $$
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_part_id  integer;
+    v_part_id    integer;
+    v_max_length integer;
     v_now      timestamp with time zone;
     v_messages rowq.message[];
     v_lanes    smallint[];
     v_due_ats  timestamp with time zone[];
     v_kept_ids bigint[];
 begin
-    select q.part_id into v_part_id
+    select q.part_id, q.max_body_length into v_part_id, v_max_length
     from rowq.queue q
     where q.queue_name = p_queue_name;
     if not found then
@@ -40,7 +41,9 @@ begin
         return query
         select s.place::integer, s.message_id, 'enqueued'
         from unnest(
-            rowq.internal_store_unkeyed(v_part_id, p_queue_name, p_messages, v_now)
+            rowq.internal_store_unkeyed(
+                v_part_id, p_queue_name, p_messages, v_max_length, v_now
+            )
         ) with ordinality s (message_id, place);
         return;
     end if;
@@ -52,7 +55,7 @@ begin
            array_agg((p.priority * 2 + 1)::smallint),
            array_agg(coalesce(p.run_at, v_now + make_interval(secs => p.delay_seconds)))
     into v_messages, v_lanes, v_due_ats
-    from rowq.internal_parse_messages(p_messages) p;
+    from rowq.internal_parse_messages(p_messages, v_max_length) p;
     if v_messages is null then
         return;
     end if;

@@ -3,17 +3,17 @@ returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set lock_timeout = '1s'
 as $$
 -- routine   listen
 -- version   1
 -- purpose   Have this session notified on the channel rowq of a queue's new messages.
 -- promise   none
--- locks     a shared advisory lock until unlisten or the end of the session; tried for a second
+-- locks     a shared advisory lock until unlisten or the session's end; tried, never waited for
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   this engine's own
 declare
+    c_tries constant integer := 100;
     v_queue rowq.queue;
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
@@ -25,7 +25,14 @@ begin
     end if;
 
     listen rowq;
-    perform pg_advisory_lock_shared(1919907698, v_queue.part_id);
-    return query select p_queue_name, 'listening';
+    -- Producers hold it for a moment each; whoever holds it longer is a stranger.
+    for v_try in 1..c_tries loop
+        if pg_try_advisory_lock_shared(1919907698, v_queue.part_id) then
+            return query select p_queue_name, 'listening';
+            return;
+        end if;
+        perform pg_sleep(0.001);
+    end loop;
+    return query select p_queue_name, 'busy';
 end;
 $$;

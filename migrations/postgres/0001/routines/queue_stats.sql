@@ -16,7 +16,8 @@ returns table (
     backoff_factor       double precision,
     backoff_cap_seconds  double precision,
     backoff_jitter       double precision,
-    archive_days         integer
+    archive_days         integer,
+    max_body_length      integer
 )
 language plpgsql
 security definer
@@ -49,7 +50,7 @@ begin
            r.ready, w.delayed, c.leased, f.dead,
            extract(epoch from clock_timestamp() - r.oldest)::double precision,
            q.lease_seconds, q.max_attempts::integer, q.backoff_base_seconds, q.backoff_factor,
-           q.backoff_cap_seconds, q.backoff_jitter, q.archive_days
+           q.backoff_cap_seconds, q.backoff_jitter, q.archive_days, q.max_body_length
     from rowq.queue q
     cross join lateral rowq.internal_count_ready(q.part_id, p_max_count) r
     cross join lateral (

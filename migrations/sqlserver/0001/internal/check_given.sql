@@ -2,7 +2,8 @@ set quoted_identifier on;
 set ansi_nulls on;
 go
 create or alter procedure rowq.InternalCheckGiven
-    @given rowq.given_list readonly
+    @given rowq.given_list readonly,
+    @max_body_length int
 as
 begin
 -- routine   InternalCheckGiven
@@ -29,10 +30,19 @@ begin
                 )
                 or g.name like N'% '
                 then concat(N'unknown key ', g.name)
-            when g.kind = 0 or g.name = N'body'
+            when g.kind = 0
                 then null
+            when g.name in (N'body', N'body_base64') and g.size > @max_body_length
+                then concat(
+                    N'body is ', g.size, N' long, and the queue takes ', @max_body_length,
+                    N': max_body_length'
+                )
+            when g.name = N'body'
+                then null
+            when g.name = N'headers' and g.kind = 5
+                then iif(g.size > 65536, N'headers are longer than 65536 characters', null)
             when g.name = N'headers'
-                then iif(g.kind = 5, null, N'headers must be an object')
+                then N'headers must be an object'
             when g.name in (N'priority', N'max_attempts')
                 and (g.kind <> 2 or g.value like N'%[^0-9-]%' or try_cast(g.value as int) is null)
                 then concat(g.name, N' must be an integer, got ', left(g.value, 40))

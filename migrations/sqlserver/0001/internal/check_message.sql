@@ -39,6 +39,8 @@ begin
             then N'message_type is longer than 200 characters'
         when @headers is not null and @is_object = 0
             then N'headers must be a JSON object'
+        when datalength(@headers) / 2 > 65536
+            then N'headers are longer than 65536 characters'
         when @delay_seconds is not null and @run_at is not null
             then N'delay_seconds and run_at exclude each other'
         when @run_at > dateadd(day, 3650, sysutcdatetime())

@@ -9,7 +9,8 @@ create or alter procedure rowq.InternalCheckSettings
     @backoff_factor float,
     @backoff_cap_seconds float,
     @backoff_jitter float,
-    @archive_days int
+    @archive_days int,
+    @max_body_length int
 as
 begin
 -- routine   InternalCheckSettings
@@ -43,5 +44,6 @@ begin
     exec rowq.InternalCheckRange N'backoff_cap_seconds', @backoff_cap_seconds, 0, 31536000;
     exec rowq.InternalCheckRange N'backoff_jitter', @backoff_jitter, 0, 1;
     exec rowq.InternalCheckRange N'archive_days', @archive_days, 0, 36500;
+    exec rowq.InternalCheckRange N'max_body_length', @max_body_length, 1, 33554432;
 end
 go

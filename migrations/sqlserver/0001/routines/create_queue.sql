@@ -9,7 +9,8 @@ create or alter procedure rowq.CreateQueue
     @backoff_factor float = null,
     @backoff_cap_seconds float = null,
     @backoff_jitter float = null,
-    @archive_days int = null
+    @archive_days int = null,
+    @max_body_length int = null
 as
 begin
 -- routine   CreateQueue
@@ -43,7 +44,8 @@ begin
 
             exec rowq.InternalCheckSettings
                 @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds,
-                @backoff_factor, @backoff_cap_seconds, @backoff_jitter, @archive_days;
+                @backoff_factor, @backoff_cap_seconds, @backoff_jitter, @archive_days,
+                @max_body_length;
             set @queue_key = convert(varbinary(402), @queue_name + N'.');
 
             if @is_own = 1
@@ -57,12 +59,14 @@ begin
             -- Who comes second waits for the gap, and finds the row.
             insert into rowq.queue (
                 queue_key, queue_name, lease_seconds, max_attempts, backoff_base_seconds,
-                backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days, created_at
+                backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days,
+                max_body_length, created_at
             )
             select @queue_key, @queue_name, coalesce(@lease_seconds, 30),
                    coalesce(@max_attempts, 10), coalesce(@backoff_base_seconds, 5),
                    coalesce(@backoff_factor, 2), coalesce(@backoff_cap_seconds, 3600),
-                   coalesce(@backoff_jitter, 0.2), coalesce(@archive_days, 0), sysutcdatetime()
+                   coalesce(@backoff_jitter, 0.2), coalesce(@archive_days, 0),
+                   coalesce(@max_body_length, 1048576), sysutcdatetime()
             where not exists (
                 select 1
                 from rowq.queue q with (rowlock, updlock, holdlock)

@@ -65,7 +65,8 @@ begin
                datediff_big(microsecond, o.enqueued_at, sysutcdatetime()) / 1e6
                    as oldest_ready_seconds,
                q.lease_seconds, cast(q.max_attempts as int) as max_attempts, q.backoff_base_seconds,
-               q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days
+               q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
+               q.max_body_length
         from rowq.queue q
         outer apply (
             select min(m.enqueued_at) as enqueued_at

@@ -10,7 +10,8 @@
 -- Everything here is a hint, so it is read with "readuncommitted" and waits for nobody; it is
 -- changed with "xlock, readpast": who is second leaves it be. Lane -4 is for guests: a dequeue in
 -- its caller's transaction holds it shared to the end, and a floor only moves up while nobody does,
--- so that it never passes what may still be rolled back.
+-- so that it never passes what may still be rolled back. Whoever locks lane -5 is elected to keep
+-- house.
 set quoted_identifier on;
 set ansi_nulls on;
 go

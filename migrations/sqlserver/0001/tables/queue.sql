@@ -16,6 +16,7 @@ create table rowq.queue (
     backoff_cap_seconds  float not null constraint queue_backoff_cap_seconds_df default 3600,
     backoff_jitter       float not null constraint queue_backoff_jitter_df default 0.2,
     archive_days         int not null constraint queue_archive_days_df default 0,
+    max_body_length      int not null constraint queue_max_body_length_df default 1048576,
     paused_at            datetime2(6) null,
     created_at           datetime2(6) not null,
     constraint queue_pk primary key nonclustered (part_id),
@@ -26,6 +27,7 @@ create table rowq.queue (
     constraint queue_backoff_factor_ck check (backoff_factor between 1 and 10),
     constraint queue_backoff_cap_seconds_ck check (backoff_cap_seconds between 0 and 31536000),
     constraint queue_backoff_jitter_ck check (backoff_jitter between 0 and 1),
-    constraint queue_archive_days_ck check (archive_days between 0 and 36500)
+    constraint queue_archive_days_ck check (archive_days between 0 and 36500),
+    constraint queue_max_body_length_ck check (max_body_length between 1 and 33554432)
 );
 go

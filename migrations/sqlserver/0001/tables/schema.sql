@@ -1,5 +1,7 @@
 -- The schema and its two number generators. One owner for all: the routines reach the tables by
--- ownership chaining, and nobody else has a right on them. Numbers are unique, never the order of
+-- ownership chaining, and nobody else has a right on them. The owner is not dbo, whose procedures
+-- many may write: nobody asks the caller of such a procedure for rights on tables of its own owner.
+-- And what runs as the owner can do nothing outside of rowq. Numbers are unique, never the order of
 -- anything; a crash may lose up to a cache of them.
 set quoted_identifier on;
 set ansi_nulls on;
@@ -7,8 +9,11 @@ go
 if (select d.compatibility_level from sys.databases d where d.name = db_name()) < 140
     throw 50000, N'rowq needs SQL Server 2017 and a compatibility level of 140 or more', 1;
 go
+if user_id(N'rowq_owner') is null
+    create user rowq_owner without login;
+go
 if schema_id(N'rowq') is null
-    exec (N'create schema rowq authorization dbo');
+    exec (N'create schema rowq authorization rowq_owner');
 go
 if object_id(N'rowq.message_seq') is null
 create sequence rowq.message_seq as bigint start with 1 increment by 1 no cycle cache 1000;

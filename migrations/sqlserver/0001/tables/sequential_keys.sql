@@ -8,7 +8,8 @@ if cast(serverproperty('EngineEdition') as int) in (5, 8)
     or cast(serverproperty('ProductMajorVersion') as int) >= 15
     select @statement = string_agg(
         cast(concat(
-            N'alter index ', i.name, N' on rowq.', object_name(i.object_id),
+            N'alter index ', quotename(i.name), N' on rowq.',
+            quotename(object_name(i.object_id)),
             N' set (optimize_for_sequential_key = on);'
         ) as nvarchar(max)),
         N' '

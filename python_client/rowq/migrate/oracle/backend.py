@@ -28,7 +28,7 @@ from rowq.migrate.oracle.sql import HAS_MESSAGES, forgiven, units, version_text
 from rowq.migrate.release import Numbered, Release
 from rowq.migrate.shared import messages_unfinished, refusals, tables_in_use
 
-_FAULT = re.compile(r"RQ8\d\d \w+")
+_FAULT = re.compile(r"RQ8\d\d \w+[^\n]*")
 _LACKS_PRIVILEGE = {1031, 1950}
 _BUSY = {54, 60, 4021, 30006}
 _LOG = """
@@ -163,8 +163,11 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
 
     def _grant(self, number: int) -> None:
         self.connection.execute(self.release.copies(number).get(GRANTS, ""))
-        missing = missing_roles(Look(self.connection).roles()) if number else ()
-        self.notices += [notice for notice in missing if notice not in self.notices]
+        if not number:
+            return
+        look = Look(self.connection)
+        found = (*missing_roles(look.roles()), *look.rights_beyond())
+        self.notices += [notice for notice in found if notice not in self.notices]
 
     def _note(self, numbered: Numbered, operation: str) -> None:
         """Remember, or forget, a migration, and log it."""
@@ -213,5 +216,6 @@ def _refusal(error: oracledb.DatabaseError) -> MigrationError | None:
 
 _REMEDIES = {
     "RQ801": "rowq needs Oracle Database 19c or newer.",
-    "RQ802": "The schema has tables with rowq's names that rowq did not make; left alone.",
+    "RQ802": "It was left alone. Look who made it, or give rowq another account.",
+    "RQ803": "Connect as the account that owns rowq, without owner= in the URL.",
 }

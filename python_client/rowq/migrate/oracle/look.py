@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rowq.migrate.errors import ForeignSchema
+from rowq.migrate.errors import ForeignSchema, MissingPrivilege
 from rowq.migrate.oracle.sql import units
 from rowq.migrate.release import Release
 
@@ -12,6 +12,17 @@ ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
 _FIRST = {"ROWQ_META", "ROWQ_QUEUE", "ROWQ_READY"}
 _BOOKKEEPING = "ROWQ_MIGRATION"
 
+# In somebody else's schema, names without one are looked up there.
+_HOME = """
+    select sys_context('userenv', 'session_user'), sys_context('userenv', 'current_schema')
+    from sys.dual
+"""
+_BEYOND = """
+    select count(*), min(p.privilege)
+    from user_sys_privs p
+    where p.privilege like '% ANY %'
+       or p.privilege in ('ALTER DATABASE', 'ALTER SYSTEM', 'ALTER USER', 'BECOME USER')
+"""
 _SERVER = """
     select max(p.version_full)
     from product_component_version p
@@ -45,7 +56,15 @@ class Look:
 
         Raises:
             ForeignSchema: the schema has tables with rowq's names that are not ours.
+            MissingPrivilege: the session is in a schema that is not its own.
         """
+        ((user, schema),) = self._rows(_HOME)
+        if user != schema:
+            raise MissingPrivilege(
+                f"{MissingPrivilege.number} missing_privilege: this is {user} in the schema of"
+                f" {schema}, and only the account that owns rowq may look",
+                "Connect as that account, without owner= in the URL.",
+            )
         tables = self.tables()
         if not tables:
             return None
@@ -55,6 +74,16 @@ class Look:
                 " not make"
             )
         return str(self._rows("select user from dual")[0][0])
+
+    def rights_beyond(self) -> tuple[str, ...]:
+        """Say which rights the owner has that no routine should run with."""
+        ((count, example),) = self._rows(_BEYOND)
+        if not count:
+            return ()
+        return (
+            f"the owner has {count} rights on the whole database, such as {example}, with which all"
+            " of rowq runs and of which it needs none: give rowq an account of its own",
+        )
 
     def orphans(self) -> dict[str, str]:
         """Return no routine: none can lose the account that it runs as."""

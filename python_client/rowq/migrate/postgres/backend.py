@@ -4,20 +4,25 @@ What differs from yoyo's own, and why:
 - the bookkeeping tables are rowq.migration and rowq.migration_log: an application that uses yoyo
   itself has tables of yoyo's names in its own schema;
 - a migration and its bookkeeping are one transaction on one connection: it is there or it is not;
-- an advisory lock of that transaction instead of a row that outlives a crash;
+- a lock on that table, which only its owner can take and no crash leaves behind;
 - nothing is created to find out what the server can do.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.errors import (
     DeadlockDetected,
     DependentObjectsStillExist,
+    DuplicateSchema,
+    DuplicateTable,
     InsufficientPrivilege,
+    InvalidSchemaName,
     LockNotAvailable,
+    UndefinedTable,
+    UniqueViolation,
 )
 from yoyo.backends.core.postgresql import PostgresqlPsycopgBackend
 
@@ -32,6 +37,22 @@ from rowq.migrate.frozen import GRANTS
 from rowq.migrate.postgres.sql import HAS_MESSAGES, version_text
 from rowq.migrate.release import Numbered, Release
 from rowq.migrate.shared import log_row, messages_unfinished, refusals, tables_in_use
+
+_T = TypeVar("_T")
+
+# A migration overtakes another only where it has made or removed the whole installation.
+_TRIES = 10
+_OVERTAKEN = (
+    DuplicateSchema,
+    DuplicateTable,
+    InvalidSchemaName,
+    UndefinedTable,
+    UniqueViolation,
+)
+
+
+class _OvertakenError(Exception):
+    """Another migration has made or removed the tables of the bookkeeping meanwhile."""
 
 
 class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
@@ -78,7 +99,7 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
     @contextmanager
     def lock(self, timeout: float = 0) -> Iterator[None]:  # noqa: ARG002 - the time is in preflight
         """Hold migrations to one at a time until the transaction ends; refuse what would fail."""
-        self.connection.execute(self.release.text("preflight.sql"))
+        self._run_alone("preflight.sql")
         yield
 
     def get_log_data(self, migration: Any = None, operation: str = "apply") -> dict[str, Any]:
@@ -99,13 +120,16 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
 
         When `target` is reached already: see to roles and rights once more, and return None.
         """
+        return self._until_alone(lambda: self._step_up(target))
+
+    def _step_up(self, target: int) -> int | None:
         with refusals(psycopg.Error, _refusal), self.transaction(), self.lock():
+            self._run_alone("bookkeeping.sql")
             self.installed = self.release.installed(self.installed_ids())
             if self.installed >= target:
                 self._grant(self.installed)
                 return None
             numbered = self.release.get(self.installed + 1)
-            self.connection.execute(self.release.text("bookkeeping.sql"))
             numbered.migration.process_steps(self, "apply")
             self._settle(numbered)
             self.log_migration(numbered.migration, "apply")
@@ -123,6 +147,9 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
         Returns:
             The number removed (None: nothing was above the target), and the target.
         """
+        return self._until_alone(lambda: self._step_down(target, force=force))
+
+    def _step_down(self, target: int | None, *, force: bool) -> tuple[int | None, int | None]:
         with refusals(psycopg.Error, _refusal), self.transaction(), self.lock():
             self.installed = installed = self.release.installed(self.installed_ids())
             target = max(installed - 1, 0) if target is None else target
@@ -140,6 +167,21 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
                 self.log_migration(numbered.migration, "rollback")
         self.installed = installed - 1
         return installed, target
+
+    def _run_alone(self, name: str) -> None:
+        """Run a script that may meet another migration; raises _OvertakenError when it did."""
+        try:
+            self.connection.execute(self.release.text(name))
+        except _OVERTAKEN as error:
+            raise _OvertakenError from error
+
+    @staticmethod
+    def _until_alone(step: Callable[[], _T]) -> _T:
+        """Take a step from its beginning as often as another migration has come before it."""
+        for _ in range(_TRIES):
+            with suppress(_OvertakenError):
+                return step()
+        raise tables_in_use()
 
     def _settle(self, numbered: Numbered) -> None:
         """Note what is installed now, and see to the rights of everything that is new."""

@@ -24,6 +24,19 @@ _SCHEMA = """
     where n.nspname = 'rowq'
 """
 
+# The path is the database's and belongs to its owner, who can put functions and operators into it
+# that run as whoever looks. Nothing is committed: the transaction ends with the connection.
+_BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_temp"
+
+# A table, that nobody may make anything else of until the end of the transaction: a view, or a
+# policy, would run its owner's functions as whoever reads it.
+_LOCK = "lock table rowq.migration in access share mode"
+_IS_PLAIN = """
+    select c.relkind = 'r' and not c.relrowsecurity and not c.relhasrules
+    from pg_class c
+    where c.oid = 'rowq.migration'::regclass
+"""
+
 _ROUTINES = """
     select p.proname, p.prosrc
     from pg_proc p
@@ -41,6 +54,7 @@ class Look:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        connection.execute(_BEGIN)
 
     def server(self) -> str:
         """Return the server's name and version."""
@@ -74,9 +88,18 @@ class Look:
         return {}
 
     def installed_ids(self) -> list[str]:
-        """Return the ids of the installed migrations."""
+        """Return the ids of the installed migrations.
+
+        Raises:
+            ForeignSchema: reading them would run what is not ours.
+        """
         if self._value("select to_regclass('rowq.migration')") is None:
             return []
+        self._connection.execute(_LOCK)
+        if not self._value(_IS_PLAIN):
+            raise ForeignSchema(
+                f"{ForeignSchema.number} foreign_schema: rowq.migration is not a plain table"
+            )
         rows = self._connection.execute("select migration_id from rowq.migration").fetchall()
         return [row[0] for row in rows]
 

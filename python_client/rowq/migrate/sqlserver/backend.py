@@ -29,8 +29,14 @@ from rowq.migrate.sqlserver.sql import HAS_MESSAGES, HOLD_MESSAGES, batches, ver
 
 _LACKS_PRIVILEGE = {229, 230, 262, 297, 300, 916, 2760, 3701, 15151, 15247}
 _BUSY = {1205, 1222}
-_IN_USE = {3726, 3729}
-_UNLOCK = "exec sp_releaseapplock @Resource = N'rowq.migrate', @LockOwner = N'Session';"
+_IN_USE = {3726, 3729, 3732, 15136, 15138}
+# Where preflight.sql has refused, there is neither a lock nor another account any more.
+_LEAVE = """
+if applock_mode(N'dbo', N'rowq.migrate', N'Session') <> N'NoLock'
+    exec sys.sp_releaseapplock
+        @Resource = N'rowq.migrate', @LockOwner = N'Session', @DbPrincipal = N'dbo';
+revert;
+"""
 
 
 class Connection:
@@ -104,12 +110,12 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
     @contextmanager
     def lock(self, timeout: float = 0) -> Iterator[None]:  # noqa: ARG002 - the time is in preflight
         """Hold migrations to one at a time; refuse what would fail."""
-        self.connection.execute(self.release.text("preflight.sql"))
         try:
+            self.connection.execute(self.release.text("preflight.sql"))
             yield
         finally:
             with suppress(pyodbc.Error):
-                self.connection.execute(_UNLOCK)
+                self.connection.execute(_LEAVE)
 
     def get_log_data(self, migration: Any = None, operation: str = "apply") -> dict[str, Any]:
         """Return the log's row."""

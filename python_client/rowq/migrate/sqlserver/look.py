@@ -4,10 +4,13 @@ import re
 from contextlib import closing
 from typing import Any
 
+from rowq.engines import is_driver_error
+from rowq.engines.sqlserver_errors import numbers_of
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
 from rowq.migrate.release import Release
 from rowq.migrate.sqlserver.sql import batches
 
+OWNER = "rowq_owner"
 ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
 BOOKKEEPING = {"migration", "migration_log"}
 _FIRST = {"meta", "queue", "part"}
@@ -34,6 +37,25 @@ _BOOKKEEPING = """
       and t.name in (N'migration', N'migration_log')
       and c.name = N'migration_hash'
 """
+_COMPUTED = """
+    select c.name
+    from sys.computed_columns c
+    where c.object_id = object_id(N'rowq.migration')
+"""
+# What the database's owner has put into a table runs as whoever reads it: as dbo, who has no right
+# on the server, and never as a DBA who looks.
+AS_DBO = """
+    declare @was_more bit = iif(has_perms_by_name(null, null, N'ALTER ANY LOGIN') = 1, 1, 0);
+    if @was_more = 1
+        execute as user = N'dbo';
+"""
+AND_BACK = """
+    if @was_more = 1
+        revert;
+"""
+# Restored from another server, say.
+_CANNOT_BE_DBO = 15517
+_IDS = "select m.migration_id from rowq.migration m;"
 _ROUTINES = """
     select o.name, m.definition
     from sys.objects o
@@ -78,22 +100,38 @@ class Look:
             return None
         bookkeeping = {name for (name,) in self._rows(_BOOKKEEPING)}
         is_ours = bookkeeping == BOOKKEEPING or tables >= _FIRST or tables == bookkeeping
+        owner = str(owners[0][0]) if owners else "nobody"
         if not is_ours:
-            raise ForeignSchema(
-                f"{ForeignSchema.number} foreign_schema: the database has a schema rowq that rowq"
-                " did not make"
-            )
-        return str(owners[0][0]) if owners else "nobody"
+            raise _foreign("the database has a schema rowq that rowq did not make")
+        if owners and owner != OWNER:
+            raise _foreign(f"schema rowq belongs to {owner}")
+        return owner
 
     def orphans(self) -> dict[str, str]:
         """Return no routine: none can lose the account that it runs as."""
         return {}
 
     def installed_ids(self) -> list[str]:
-        """Return the ids of the installed migrations."""
+        """Return the ids of the installed migrations.
+
+        Raises:
+            ForeignSchema: reading them would run what is not ours.
+            MissingPrivilege: a DBA looks, and cannot do so as dbo.
+        """
         if "migration" not in self.tables():
             return []
-        return [one for (one,) in self._rows("select migration_id from rowq.migration")]
+        for (name,) in self._rows(_COMPUTED):
+            raise _foreign(f"rowq.migration has computed column {name}")
+        try:
+            return [one for (one,) in self._rows(AS_DBO + _IDS + AND_BACK)]
+        except Exception as error:
+            if is_driver_error(error) and _CANNOT_BE_DBO in numbers_of(error):
+                raise MissingPrivilege(
+                    f"{MissingPrivilege.number} missing_privilege: the database's owner is no login"
+                    " of this server",
+                    "A DBA can run: alter authorization on database::name to a login;",
+                ) from error
+            raise
 
     def roles(self) -> dict[str, bool]:
         """Return for each of rowq's roles whether the database has it."""
@@ -110,7 +148,14 @@ class Look:
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         with closing(self._connection.cursor()) as cursor:
-            return [tuple(row) for row in cursor.execute(query).fetchall()]
+            rows = [tuple(row) for row in cursor.execute(query).fetchall()]
+            while cursor.nextset():
+                pass
+            return rows
+
+
+def _foreign(why: str) -> ForeignSchema:
+    return ForeignSchema(f"{ForeignSchema.number} foreign_schema: {why}")
 
 
 def shipped_routines(release: Release, number: int, server: str = "") -> dict[str, str]:
@@ -134,7 +179,8 @@ def _code(text: str) -> str:
 def missing_roles(roles: dict[str, bool]) -> tuple[str, ...]:
     """Say what to do about missing roles."""
     return tuple(
-        f'role {role} is missing: a DBA can run "create role {role};", then migrate again'
+        f'role {role} is missing: a DBA can run "create role {role} authorization dbo;",'
+        " then migrate again"
         for role, present in roles.items()
         if not present
     )

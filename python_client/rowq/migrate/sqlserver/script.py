@@ -57,7 +57,9 @@ end;
 """
 _TAIL = """
 commit transaction;
-exec sp_releaseapplock @Resource = N'rowq.migrate', @LockOwner = N'Session';
+exec sys.sp_releaseapplock
+    @Resource = N'rowq.migrate', @LockOwner = N'Session', @DbPrincipal = N'dbo';
+revert;
 go
 set noexec off;
 """

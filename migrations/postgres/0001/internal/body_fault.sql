@@ -1,0 +1,27 @@
+create or replace function rowq.internal_body_fault(
+    p_body        text,
+    p_body_binary bytea,
+    p_max_length  integer
+)
+returns text
+language plpgsql
+as $$
+-- routine   internal_body_fault
+-- version   1
+-- purpose   What is wrong with the length of a body, or null.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+declare
+    v_length constant integer := greatest(char_length(p_body), octet_length(p_body_binary));
+begin
+    if v_length > p_max_length then
+        return format(
+            'body is %s long, and the queue takes %s: max_body_length', v_length, p_max_length
+        );
+    end if;
+    return null;
+end;
+$$;

@@ -1,0 +1,33 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalCheckBody
+    @body nvarchar(max),
+    @body_binary varbinary(max),
+    @max_length int
+as
+begin
+-- routine   InternalCheckBody
+-- version   1
+-- purpose   Refuse a body that is longer than its queue takes.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   nothing
+    set nocount on;
+    declare @length bigint = datalength(@body_binary);
+    declare @fault nvarchar(200);
+
+    -- The collation takes an emoji for one character. It counts slowly, so only where it matters.
+    if datalength(@body) / 2 > @max_length
+        set @length = len((@body + N'.') collate Latin1_General_100_CI_AS_SC) - 1;
+    if @length > @max_length
+    begin
+        set @fault = concat(
+            N'body is ', @length, N' long, and the queue takes ', @max_length, N': max_body_length'
+        );
+        exec rowq.InternalRefuse @fault;
+    end;
+end
+go

@@ -1,0 +1,57 @@
+"""python -m tests.client.fork_program URL QUEUE: a queue of before a fork, in parent and child.
+
+Each prints as JSON how often it has connected since the beginning. The child ends as programs
+do, so that everything it has is finalized.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import warnings
+
+import rowq
+from rowq.session import OwnedSession
+
+CALLS = 20
+
+
+def main() -> None:
+    """Fork, let the child use the queue and end, and use it on."""
+    warnings.simplefilter("error")
+    url, queue_name = sys.argv[1:]
+    session, unused = OwnedSession(url), OwnedSession(url)
+    connections = _counted(session)
+    session.open()
+    unused.open()
+    queue = rowq.Queue(session)
+    queue.version()
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        unused.close()
+    del unused
+    gc.collect()
+    for number in range(CALLS):
+        queue.enqueue(queue_name, number)
+    print(json.dumps({"connections": len(connections)}), flush=True)
+    queue.close()
+
+
+def _counted(session: OwnedSession) -> list[object]:
+    """Return a list that grows by one with each connection of the engine."""
+    made: list[object] = []
+    connect = session.engine.connect
+
+    def counting(url: str) -> object:
+        made.append(url)
+        return connect(url)
+
+    session.engine.connect = counting  # type: ignore[method-assign]
+    return made
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""An exception out of a signal's handler, as time limits and decorators raise it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class SoftLimit(Exception):  # noqa: N818 - as Celery calls its own
+    """An ordinary exception of somebody's."""
+
+
+class HardLimit(BaseException):
+    """One that no handler of ordinary exceptions sees."""
+
+
+@contextmanager
+def interrupted(after: float, error: BaseException) -> Iterator[None]:
+    """Raise `error` in the main thread after so many seconds, unless the block is over by then."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise error
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGUSR1))
+    try:
+        timer.start()
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGUSR1, before)

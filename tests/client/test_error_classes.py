@@ -1,0 +1,150 @@
+"""The client's page says what an error of each engine is taken for: so it is.
+
+The errors are made here, as the drivers make them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pymysql
+import pytest
+from oracledb.errors import _Error
+
+import rowq
+from rowq.contract import load_contract
+from rowq.engines import engines, is_driver_error
+from rowq.engines.base import Engine
+from rowq.session import REPEATABLE
+from tests.static.sources import ROOT
+
+PAGE = (ROOT / "python_client/README.md").read_text(encoding="utf-8")
+CLASSES = ("lost", "wrong server", "undone", "passing", "anything else")
+ENGINES = {"PostgreSQL": "postgres", "MariaDB, MySQL": "mysql", "SQL Server": "sqlserver"}
+ENGINES["Oracle"] = "oracle"
+
+
+def postgres_error(code: str) -> Exception:
+    return psycopg.errors.lookup(code)("said by the server")
+
+
+def mysql_error(code: str) -> Exception:
+    number, _, option = code.partition(" ")
+    words = f"The server is running with the --{option.strip('()')} option" if option else "said"
+    return pymysql.err.OperationalError(int(number), words)
+
+
+def sqlserver_error(code: str) -> Exception:
+    pyodbc = pytest.importorskip("pyodbc", reason="apt-get install unixodbc", exc_type=ImportError)
+    text = f"[HY000] [Microsoft][ODBC Driver 18 for SQL Server][SQL Server]said ({code}) (SQLExec)"
+    error: Exception = pyodbc.Error("HY000", text)
+    return error
+
+
+def oracle_error(code: str) -> Exception:
+    error = _Error(f"ORA-{int(code):05}: said", code=int(code))
+    made: Exception = error.exc_type(error)
+    return made
+
+
+def oracle_error_of_the_driver(number: int) -> Exception:
+    error = _Error(f"DPY-{number}: said by the driver")
+    made: Exception = error.exc_type(error)
+    return made
+
+
+MADE: dict[str, Callable[[str], Exception]] = {
+    "postgres": postgres_error,
+    "mysql": mysql_error,
+    "sqlserver": sqlserver_error,
+    "oracle": oracle_error,
+}
+
+
+def table() -> Iterator[tuple[str, str, str]]:
+    """Yield what happened, the engine and a code, for every code of the page's table."""
+    text = PAGE.partition("<!-- errors -->\n")[2].partition("<!-- end of errors -->")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    heads, _, *body = rows
+    for happened, _, *cells in body:
+        for engine, codes in zip(heads[2:], cells, strict=True):
+            for code in codes.split(", "):
+                yield re.split(r"[:,]", happened)[0], ENGINES[engine], code
+
+
+def classes_of(engine: Engine, error: Exception) -> set[str]:
+    """Return what an error is taken for."""
+    answers = {
+        "lost": engine.is_connection_lost(error),
+        "wrong server": engine.is_wrong_server(error),
+        "undone": engine.is_undone(error),
+        "passing": engine.is_passing(error),
+    }
+    return {name for name, answer in answers.items() if answer}
+
+
+def engine_named(name: str) -> Engine:
+    return next(engine for engine in engines() if engine.name == name)
+
+
+def test_the_table_has_every_class_for_every_engine() -> None:
+    assert {row[:2] for row in table()} == {(c, e) for c in CLASSES for e in ENGINES.values()}
+
+
+@pytest.mark.parametrize(("happened", "engine", "code"), [pytest.param(*row) for row in table()])
+def test_an_error_is_taken_for_what_the_page_says(happened: str, engine: str, code: str) -> None:
+    error = MADE[engine](code)
+    found = classes_of(engine_named(engine), error)
+    # A worker tries again whatever the session does, and nothing is two of the first three.
+    assert found == ({"passing"} | {happened} if happened != "anything else" else set())
+    assert is_driver_error(error)
+    assert engine_named(engine).was_sent(error)
+
+
+def test_the_page_names_the_calls_that_are_not_made_again() -> None:
+    sentence = re.search(r"^(`enqueue`.*?) would do something twice", PAGE, re.MULTILINE)
+    assert sentence is not None
+    assert set(re.findall(r"`(\w+)`", sentence[1])) == set(load_contract().routines) - REPEATABLE
+
+
+def test_whatever_ends_the_session_is_a_lost_connection_on_postgres() -> None:
+    """As `terminating connection due to conflict with recovery`, which has 40001."""
+
+    class Fatal(psycopg.errors.SerializationFailure):
+        class diag:  # noqa: N801 - psycopg's name
+            severity_nonlocalized = "FATAL"
+
+    assert classes_of(engine_named("postgres"), Fatal()) == {"lost", "passing"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        psycopg.OperationalError("the connection is closed"),
+        psycopg.OperationalError("consuming input failed: server closed the connection"),
+        pymysql.err.InterfaceError(0, ""),
+        pymysql.err.InternalError("Packet sequence number wrong - got 3 expected 1"),
+        *(oracle_error_of_the_driver(number) for number in (1001, 4011, 4033, 5004, 5006, 6005)),
+    ],
+    ids=str,
+)
+def test_what_a_driver_says_by_itself_of_a_broken_connection_is_known(error: Exception) -> None:
+    package = type(error).__module__.partition(".")[0]
+    engine = next(engine for engine in engines() if engine.driver_package == package)
+    assert classes_of(engine, error) == {"lost", "passing"}
+    assert engine.was_sent(error)
+
+
+def test_an_error_of_the_system_that_oracles_driver_passes_on_is_a_lost_connection() -> None:
+    """python-oracledb wraps few of them; one without a number was raised by a program."""
+    oracle = engine_named("oracle")
+    assert oracle.is_connection_lost(TimeoutError(110, "Connection timed out"))
+    assert not oracle.is_connection_lost(TimeoutError("a time limit of the caller's"))
+
+
+@pytest.mark.parametrize("engine", engines(), ids=lambda engine: engine.name)
+def test_what_is_of_no_driver_is_nothing_to_an_engine(engine: Engine) -> None:
+    for error in (ValueError("40001"), KeyError(1213), TimeoutError("1205"), rowq.ConnectionLost()):
+        assert classes_of(engine, error) == set()

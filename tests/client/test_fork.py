@@ -1,0 +1,68 @@
+"""A queue of before a fork: each process speaks on a connection of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import rowq
+from tests.client.fork_program import CALLS
+from tests.engines.base import Connection
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+@pytest.mark.promise("P01")
+def test_a_child_leaves_the_parents_connection_alone(
+    database_url: str, connection: Connection, queue_name: str
+) -> None:
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name)
+    command = [sys.executable, "-m", "tests.client.fork_program", database_url, queue_name]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = sorted(json.loads(line)["connections"] for line in done.stdout.splitlines())
+    assert told == [2, 3], "the parent kept its connections, and the child made one"
+    assert queue.queue_stats(queue_name)[0].ready == 2 * CALLS
+
+
+@pytest.mark.requires("async")
+def test_an_async_queue_of_before_a_fork_works_in_both(
+    database_url: str, connection: Connection, queue_name: str
+) -> None:
+    rowq.Queue(connection).create_queue(queue_name)
+    queue = asyncio.run(rowq.connect_async(database_url))
+
+    async def enqueue() -> None:
+        for number in range(CALLS):
+            await queue.enqueue(queue_name, number)
+
+    asyncio.run(enqueue())
+    child = os.fork()
+    if not child:
+        try:
+            asyncio.run(enqueue())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    asyncio.run(enqueue())
+    asyncio.run(queue.close())
+    assert rowq.Queue(connection).queue_stats(queue_name)[0].ready == 3 * CALLS
+
+
+def test_what_is_kept_for_ever_is_not_finalized_at_the_end_of_the_program_either() -> None:
+    program = """
+from rowq.forks import keep_for_ever
+class Connection:
+    def __del__(self): print("logs off")
+keep_for_ever(Connection())
+kept = Connection()
+keep_for_ever(kept)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b""

@@ -1,0 +1,97 @@
+"""A call that an exception out of a signal's handler breaks off: the queue goes on to be right."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+import rowq
+from tests.client.proxy import relay
+from tests.client.signals import HardLimit, SoftLimit, interrupted
+from tests.dice import AGAIN, dice, times
+from tests.engines.base import Connection, Server, wait_until
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(signal, "SIGUSR1") or sys.platform == "win32", reason="needs signals of Unix"
+)
+
+ERRORS = [SoftLimit(), HardLimit(), TimeoutError("too long"), KeyboardInterrupt()]
+
+
+@pytest.fixture
+def queue(database_url: str, queue_name: str) -> Iterator[rowq.Queue]:
+    with rowq.connect(database_url) as queue:
+        queue.create_queue(queue_name)
+        yield queue
+
+
+@pytest.mark.promise("P01")
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_after_a_broken_off_call_the_next_one_works(
+    queue: rowq.Queue, queue_name: str, error: BaseException
+) -> None:
+    began = time.monotonic()
+    with pytest.raises(type(error)) as raised, interrupted(0.3, error):
+        queue.dequeue_wait(queue_name, wait_seconds=20)
+    assert raised.value is error
+    assert time.monotonic() - began < 5
+    assert queue.enqueue(queue_name, 1).outcome == "enqueued"
+    assert queue.version().schema_version >= 1
+
+
+@pytest.mark.parametrize("kind", [SoftLimit, TimeoutError, OSError])
+def test_an_exception_while_it_connects_is_not_taken_for_one_of_the_network(
+    database_url: str, kind: type[Exception]
+) -> None:
+    with relay(database_url) as stalled:
+        stalled.stall()
+        with (
+            pytest.raises(kind, match="soft limit") as raised,
+            interrupted(0.3, kind("soft limit")),
+        ):
+            rowq.connect(stalled.url)
+        assert type(raised.value) is kind
+
+
+def test_a_broken_off_wait_takes_no_message_where_the_server_can_be_told(
+    server: Server, queue: rowq.Queue, queue_name: str, connection: Connection
+) -> None:
+    if server.engine != "postgres":
+        pytest.skip("only PostgreSQL's driver can cancel without a second login")
+    with suppress(SoftLimit), interrupted(0.3, SoftLimit()):
+        queue.dequeue_wait(queue_name, wait_seconds=20)
+    asleep = "select from pg_stat_activity where query like %s and wait_event = 'PgSleep'"
+    mine = f"%{queue_name}%"
+    wait_until(lambda: connection.execute(asleep, [mine]).fetchone() is None, "it sleeps no more")
+    queue.enqueue(queue_name, 1)
+    time.sleep(0.5)
+    assert len(queue.peek(queue_name)) == 1
+
+
+@pytest.mark.promise("P01")
+def test_no_call_gets_the_answer_of_one_that_was_broken_off(
+    queue: rowq.Queue, queue_name: str, connect: Callable[..., Connection]
+) -> None:
+    """At many moments of a call; what is told of each message is what was sent."""
+    drawn = dice("moment of an interruption")
+    told: dict[int, Any] = {}
+    kinds = [SoftLimit, HardLimit, TimeoutError, OSError]
+    for number in range(times(150)):
+        # A new one each time: what is kept keeps the connection that it ended.
+        error = kinds[number % len(kinds)]("over")
+        with suppress(type(error)), interrupted(drawn.uniform(0, 0.004), error):
+            for repeat in range(3):
+                data = {"number": number, "repeat": repeat}
+                told[queue.enqueue(queue_name, data).message_id] = data
+                queue.peek(queue_name, 3)
+    watching = rowq.Queue(connect())
+    there: dict[int, Any] = {}
+    while messages := watching.dequeue_fast(queue_name, 100):
+        there |= {message.message_id: message.data for message in messages}
+    assert {one: there[one] for one in told} == told, AGAIN

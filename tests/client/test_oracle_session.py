@@ -1,0 +1,117 @@
+"""What a session of rowq's own does with connections of python-oracledb, which are made here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from oracledb.errors import _Error
+
+import rowq
+from rowq.engines.oracle import ENGINE
+from rowq.session import OwnedSession
+from tests.client.signals import SoftLimit
+
+URL = "oracle://me@host/service"
+
+
+class Made:
+    """A connection with what rowq asks of one."""
+
+    autocommit = True
+
+    def __init__(self) -> None:
+        self.call_timeout = 0
+        self.closed_with: int | None = None
+
+    def is_healthy(self) -> bool:
+        return self.closed_with is None
+
+    def ping(self) -> None:
+        """Answer."""
+
+    def close(self) -> None:
+        self.closed_with = self.call_timeout
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Made]:
+    """Return the connections that were made so far."""
+    connections: list[Made] = []
+
+    def connect(_url: str) -> Made:
+        connections.append(Made())
+        return connections[-1]
+
+    monkeypatch.setattr(ENGINE, "connect", connect)
+    return connections
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that says how the next calls end: in these errors, then in rows."""
+
+    def answer_with(*errors: BaseException) -> None:
+        left = list(errors)
+
+        def call(*_: Any) -> list[tuple[int]]:
+            if left:
+                raise left.pop(0)
+            return [(7,)]
+
+        monkeypatch.setattr(ENGINE, "call", call)
+
+    return answer_with
+
+
+def said(number: int) -> Exception:
+    error = _Error(f"ORA-{number:05}: said", code=number)
+    made: Exception = error.exc_type(error)
+    return made
+
+
+def session() -> OwnedSession:
+    return OwnedSession(URL, reconnect_seconds=60, sleep=lambda _seconds: None)
+
+
+@pytest.mark.parametrize(
+    ("error", "connections"),
+    [
+        (said(16000), 2),
+        (said(8177), 1),
+        (said(60), 1),
+    ],
+    ids=["read-only", "not serializable", "deadlock"],
+)
+def test_a_call_that_did_nothing_is_made_again(
+    made: list[Made], answer: Callable[..., None], error: Exception, connections: int
+) -> None:
+    answer(error)
+    assert session().call("enqueue", {}) == [(7,)]
+    assert len(made) == connections
+
+
+@pytest.mark.parametrize("error", [said(3113), TimeoutError(110, "Connection timed out")], ids=str)
+def test_a_call_on_a_connection_that_broke_is_made_again_if_that_can_do_no_harm(
+    made: list[Made], answer: Callable[..., None], error: Exception
+) -> None:
+    answer(error)
+    assert session().call("complete", {}) == [(7,)]
+    answer(error)
+    with pytest.raises(rowq.ConnectionLost, match="unknown"):
+        session().call("enqueue", {})
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize("error", [SoftLimit(), KeyboardInterrupt(), TimeoutError("too long")])
+def test_a_broken_off_connection_is_closed_without_waiting_for_the_answer(
+    made: list[Made], answer: Callable[..., None], error: BaseException
+) -> None:
+    one = session()
+    answer(error)
+    with pytest.raises(type(error)):
+        one.call("complete", {})
+    assert made[0].closed_with == 1000, "milliseconds"
+    assert one.call("complete", {}) == [(7,)]
+    assert len(made) == 2

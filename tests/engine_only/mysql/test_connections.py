@@ -1,0 +1,101 @@
+"""Connections of rowq's own to MariaDB and MySQL, whatever the server makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+
+import rowq
+from rowq.engines.mysql import ENGINE
+from rowq.session import OwnedSession
+from tests.engines.base import Connection, Server
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name)
+    return queue
+
+
+@pytest.fixture
+def read_only(connection: Connection) -> Iterator[str]:
+    """Have transactions of new sessions read only, until the setting returned is off."""
+    is_mariadb = "mariadb" in connection.server_version.lower()
+    setting = "tx_read_only" if is_mariadb else "transaction_read_only"
+    connection.execute(f"set global {setting} = on")
+    yield setting
+    connection.execute(f"set global {setting} = off")
+
+
+@pytest.mark.promise("P01")
+def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
+    connection: Connection, queue: rowq.Queue, queue_name: str, database_url: str, read_only: str
+) -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            connection.execute(f"set global {read_only} = off")
+
+    with rowq.Queue(OwnedSession(database_url, sleep=pause)) as misled:
+        assert misled.enqueue(queue_name, 1).outcome == "enqueued"
+        assert len(pauses) == 3
+    assert len(queue.peek(queue_name, 5)) == 1
+
+
+def test_a_server_that_is_read_only_for_good_ends_in_an_error_that_says_so(
+    queue: rowq.Queue, queue_name: str, database_url: str, request: pytest.FixtureRequest
+) -> None:
+    queue.enqueue(queue_name, 1)
+    request.getfixturevalue("read_only")
+    with rowq.connect(database_url, reconnect_seconds=0.5) as misled:
+        for call in (misled.enqueue, misled.dequeue_fast, misled.dequeue_wait):
+            with pytest.raises(rowq.ConnectionLost, match=r"within 0\.5 s: .*READ ONLY"):
+                call(queue_name)
+    assert len(queue.peek(queue_name, 5)) == 1
+
+
+def test_only_a_connection_outside_of_a_transaction_is_idle(database_url: str) -> None:
+    connection = ENGINE.connect(database_url)
+    assert ENGINE.is_idle(connection)
+    with ENGINE.transaction(connection):
+        connection.cursor().execute("select * from rowq.meta")
+        assert ENGINE.is_usable(connection)
+        assert not ENGINE.is_idle(connection)
+    assert ENGINE.is_idle(connection)
+    ENGINE.break_off(connection)
+    assert not ENGINE.is_idle(connection)
+
+
+def test_a_time_limit_that_the_caller_gave_its_connection_is_the_drivers_error(
+    connection: Connection, queue: rowq.Queue, queue_name: str
+) -> None:
+    """A time limit of a socket looks as an exception of a signal's handler would."""
+    connection._read_timeout = 0.2
+    with pytest.raises(pymysql.OperationalError) as met:
+        queue.dequeue_wait(queue_name, wait_seconds=20)
+    assert ENGINE.is_connection_lost(met.value)
+
+
+def test_what_the_caller_handles_already_is_not_taken_for_an_interruption(
+    server: Server, connection: Connection, queue: rowq.Queue, database_url: str
+) -> None:
+    with rowq.connect(database_url) as own:
+        session = server.session_id(own._session.connection())
+        try:
+            _time_out()
+        except TimeoutError:
+            server.kill_session(session)
+            assert own.version().schema_version >= 1
+            server.kill_session(server.session_id(connection))
+            with pytest.raises(pymysql.Error) as met:
+                queue.version()
+    assert ENGINE.is_connection_lost(met.value)
+
+
+def _time_out() -> None:
+    raise TimeoutError("handled already")

@@ -1,0 +1,259 @@
+"""Connections of rowq's own to PostgreSQL, whatever role, database and network make of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+import rowq
+from rowq.engines.postgres import ENGINE
+from rowq.session import OwnedSession
+from tests.client.test_half_open import with_options
+from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
+
+RoleUrl = Callable[[str], str]
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name, lease_seconds=60)
+    return queue
+
+
+@pytest.fixture
+def role() -> str:
+    return f"rowq_test_{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def role_url(connection: Connection, database_url: str, role: str) -> Iterator[RoleUrl]:
+    """Return a function that gives a login of rowq's roles a setting, and returns its URL."""
+    roles = "rowq_producer, rowq_consumer, rowq_admin"
+    connection.execute(f"create role {role} login password 'x' in role {roles}")
+    parameters = {**conninfo_to_dict(database_url), "user": role, "password": "x"}
+    database = quote(str(parameters.pop("dbname")), safe="")
+
+    def url(setting: str) -> str:
+        connection.execute(f"alter role {role} set {setting}")
+        return f"postgresql:///{database}?{urlencode(parameters)}"
+
+    yield url
+    connection.execute(f"drop role {role}")
+
+
+@pytest.mark.promise("P01")
+@pytest.mark.usefixtures("queue")
+def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
+    connection: Connection, queue_name: str, role: str, role_url: RoleUrl
+) -> None:
+    """As in a failover: connections still reach the former primary for a while."""
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            connection.execute(f"alter role {role} set default_transaction_read_only = off")
+
+    session = OwnedSession(role_url("default_transaction_read_only = on"), sleep=pause)
+    with rowq.Queue(session) as misled:
+        assert misled.enqueue(queue_name, 1).outcome == "enqueued"
+        assert len(pauses) == 3
+        assert [one.data for one in misled.dequeue_wait(queue_name, wait_seconds=1)] == [1]
+
+
+def test_a_database_that_is_read_only_for_good_ends_in_an_error_that_says_so(
+    queue: rowq.Queue, queue_name: str, role_url: RoleUrl
+) -> None:
+    url = role_url("default_transaction_read_only = on")
+    with rowq.connect(url, reconnect_seconds=0.5) as misled:
+        for call in (misled.enqueue, misled.dequeue_fast, misled.dequeue_wait):
+            with pytest.raises(rowq.ConnectionLost, match=r"within 0\.5 s: .* read-only"):
+                call(queue_name)
+        assert misled.queue_stats(queue_name)[0].ready == 0
+    with psycopg.connect(url) as own, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        rowq.Queue(own).enqueue(queue_name, 1)
+    assert queue.peek(queue_name) == []
+
+
+@pytest.mark.promise("P02")
+def test_a_worker_on_a_read_only_server_waits_for_one_that_writes(
+    connection: Connection, queue: rowq.Queue, queue_name: str, role: str, role_url: RoleUrl
+) -> None:
+    queue.enqueue(queue_name, 1)
+    url = role_url("default_transaction_read_only = on")
+    worker = rowq.Worker(url, queue_name, print, drain=True)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    thread.join(1)
+    connection.execute(f"alter role {role} set default_transaction_read_only = off")
+    thread.join(30)
+    assert worker.stats.processed == 1
+
+
+def test_a_transaction_on_rowqs_own_connection_reads_what_is_committed(role_url: RoleUrl) -> None:
+    for level in ("serializable", "repeatable read"):
+        url = role_url(f"default_transaction_isolation = '{level}'")
+        connection = ENGINE.connect(url)
+        with ENGINE.transaction(connection):
+            row = connection.execute("show transaction_isolation").fetchone()
+        assert row == ("read committed",)
+        # No setting of the session: behind a pooler it would be another client's, too.
+        assert connection.execute("show default_transaction_isolation").fetchone() == (level,)
+        ENGINE.close(connection)
+
+
+@pytest.mark.promise("P04", "P08")
+def test_a_call_that_the_server_undid_is_made_again(
+    server: Server,
+    connect: Callable[..., Connection],
+    queue: rowq.Queue,
+    queue_name: str,
+    role_url: RoleUrl,
+) -> None:
+    """Two sessions finish one claim; at the default level of this role the second is refused."""
+    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(2)])
+    mine, others = queue.dequeue_fast(queue_name, 2)
+    with rowq.connect(role_url("default_transaction_isolation = 'serializable'")) as strict:
+        blocker = connect(autocommit=False)
+        rowq.Queue(blocker).complete(queue_name, mine.claim_id, [others.message_id])
+        session = server.session_id(strict._session.connection())
+        outcomes: list[rowq.Outcome] = []
+
+        def complete() -> None:
+            outcomes.extend(strict.complete(queue_name, mine.claim_id, [mine.message_id]))
+
+        thread = threading.Thread(target=complete)
+        thread.start()
+        wait_until_blocked(server, session)
+        blocker.commit()
+        thread.join(30)
+        assert [one.outcome for one in outcomes] == ["completed"]
+        assert server.session_id(strict._session.connection()) == session
+
+
+def test_a_call_that_is_undone_again_and_again_ends_in_the_servers_error(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise psycopg.errors.SerializationFailure("could not serialize access")
+
+    with rowq.connect(database_url, reconnect_seconds=0.3) as queue:
+        monkeypatch.setattr(ENGINE, "call", refuse)
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            queue.version()
+
+
+def test_only_a_connection_between_two_calls_is_idle(database_url: str) -> None:
+    connection = ENGINE.connect(database_url)
+    assert ENGINE.is_idle(connection)
+    with connection.transaction():
+        connection.execute("select 1")
+        assert ENGINE.is_usable(connection)
+        assert not ENGINE.is_idle(connection)
+        with pytest.raises(psycopg.errors.DivisionByZero), connection.transaction():
+            connection.execute("select 1/0")
+    assert ENGINE.is_idle(connection)
+    connection.pgconn.send_query(b"select pg_sleep(60)")
+    assert connection.pgconn.transaction_status == TransactionStatus.ACTIVE
+    assert not ENGINE.is_usable(connection)
+    assert not ENGINE.is_idle(connection)
+    ENGINE.break_off(connection)
+    assert connection.closed
+    assert not ENGINE.is_usable(connection)
+
+
+def test_what_a_connection_was_doing_when_it_is_broken_off_is_cancelled(
+    server: Server, database_url: str, connection: Connection
+) -> None:
+    mine = ENGINE.connect(database_url)
+    session = server.session_id(mine)
+    mine.pgconn.send_query(b"select pg_sleep(60)")
+    # The server forgets a cancel that comes before the query.
+    asleep = "select from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
+    wait_until(lambda: connection.execute(asleep, [session]).fetchone() is not None, "it sleeps")
+    ENGINE.break_off(mine)
+    there = "select from pg_stat_activity where pid = %s"
+    wait_until(lambda: connection.execute(there, [session]).fetchone() is None, "the session ends")
+
+
+def test_a_call_that_met_one_in_progress_was_not_sent(database_url: str) -> None:
+    connection = ENGINE.connect(database_url)
+    connection.pgconn.send_query(b"select pg_sleep(60)")
+    with pytest.raises(psycopg.OperationalError) as met:
+        ENGINE.call(connection, "version", {})
+    assert ENGINE.is_connection_lost(met.value)
+    assert not ENGINE.was_sent(met.value)
+    ENGINE.break_off(connection)
+
+
+WAITS = """
+import sys, rowq
+with rowq.connect(sys.argv[1]) as queue:
+    print(queue._session.connection().info.backend_pid, flush=True)
+    queue.dequeue_wait(sys.argv[2], wait_seconds=60)
+"""
+
+
+def test_the_urls_options_let_the_server_look_after_a_waiting_client(
+    connection: Connection, database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    options = "options=-c%20client_connection_check_interval%3D300"
+    url = with_options(database_url, options)
+    command = [sys.executable, "-c", WAITS, url, queue_name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        session = int(client.stdout.readline())
+        asleep = "select from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
+        wait_until(lambda: connection.execute(asleep, [session]).fetchone() is not None, "it waits")
+        client.kill()
+    there = "select from pg_stat_activity where pid = %s"
+    wait_until(lambda: connection.execute(there, [session]).fetchone() is None, "it ends", 2)
+    queue.enqueue(queue_name, 1)
+    assert len(queue.peek(queue_name)) == 1
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.usefixtures("queue")
+def test_no_name_of_a_call_is_looked_up_in_the_callers_search_path(
+    connect: Callable[..., Connection], queue_name: str
+) -> None:
+    schema = f"hostile_{uuid.uuid4().hex[:8]}"
+    own = connect()
+    own.execute(f"create schema {schema}")
+    for name in ("text", "bytea", "jsonb", "int4", "int8", "float8", "bool", "timestamptz"):
+        own.execute(f"create domain {schema}.{name} as pg_catalog.varchar check (false)")
+    own.execute(
+        f"create function {schema}.pg_notify(pg_catalog.text, pg_catalog.text) returns void"
+        " language plpgsql as 'begin raise exception ''hostile''; end'"
+    )
+    own.execute(f"set search_path = {schema}, pg_catalog")
+    try:
+        hostile = rowq.Queue(own)
+        sent: dict[str, Any] = {"headers": {"a": 1}, "priority": 1, "delay_seconds": 0.0}
+        for data in ("text", b"bytes"):
+            hostile.enqueue(queue_name, data, dedup_key=str(data), **sent)
+        claim = hostile.dequeue_wait(queue_name, 2, wait_seconds=0.1)
+        assert [one.data for one in claim] == ["text", b"bytes"]
+        hostile.complete(queue_name, claim[0].claim_id, [one.message_id for one in claim])
+        other = connect()
+        other.execute(f"set search_path = {schema}, pg_catalog")
+        assert not ENGINE.ear(own).is_deaf(other, 5)
+    finally:
+        own.execute(f"drop schema {schema} cascade")
+
+
+def test_a_host_that_is_no_name_is_no_connection() -> None:
+    for host in ("a" * 70, "a..b"):
+        with pytest.raises(rowq.CannotConnect):
+            rowq.connect(f"postgresql://{host}/db?connect_timeout=2")

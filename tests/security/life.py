@@ -1,0 +1,153 @@
+"""The life of some messages, told so that the lives in two sessions can be compared.
+
+A caller may set its session as it likes. Whatever that is, each routine must do and say the same.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.engines.base import Connection
+from tests.helpers.calls import Row, call, refused
+from tests.stored_times import pass_seconds
+
+HOUR = 3600
+DAY = 24 * HOUR
+_SMALL = 600
+"""Seconds within which a slow machine says "now"; all delays are much longer."""
+_MEASURED = {"value", "oldest_ready_seconds", "detail", "server_version"}
+
+
+class Life:
+    """What a session is answered, call after call.
+
+    Attributes:
+        told: each call, with its rows or the text of its refusal. Ids are told by the order in
+            which they appeared, moments by how many hours they are away.
+    """
+
+    def __init__(self, session: Connection, queue: str) -> None:
+        self.told: list[tuple[Any, ...]] = []
+        self._session = session
+        self._queue = queue
+        self._ids: dict[tuple[str, int], int] = {}
+
+    def ask(self, routine: str, **arguments: Any) -> list[Row]:
+        """Call a routine for the queue, and tell what it has answered."""
+        if routine not in {"health", "version"}:
+            arguments["queue_name"] = self._queue
+        rows = call(self._session, routine, **arguments)
+        mine = [row for row in rows if getattr(row, "queue_name", self._queue) == self._queue]
+        self.told.append((routine, [self._plain(vars(row)) for row in mine]))
+        return rows
+
+    def refuse(self, routine: str, **arguments: Any) -> None:
+        """Call a routine so that it must refuse, and tell its words."""
+        text = refused(self._session, "RQ711", routine, queue_name=self._queue, **arguments)
+        self.told.append((routine, text))
+
+    def say(self, what: str, value: Any) -> None:
+        """Tell something that a test has found out from the answers."""
+        self.told.append((what, value))
+
+    def _plain(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: self._value(name, value)
+            for name, value in fields.items()
+            if name not in _MEASURED and value != self._queue
+        }
+
+    def _value(self, name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._plain(one) if isinstance(one, dict) else one for one in value]
+        if name in {"message_id", "claim_id"} and value is not None:
+            return self._ids.setdefault((name, value), len(self._ids))
+        if isinstance(value, str) and name in {"enqueued_at", "lease_until"}:
+            value = datetime.fromisoformat(value)
+        if isinstance(value, datetime):
+            seconds = (value - datetime.now(UTC)).total_seconds()
+            return "now" if abs(seconds) < _SMALL else f"{round(seconds / HOUR)} h"
+        return value
+
+
+def live(session: Connection, clean: Connection, queue: str) -> list[tuple[Any, ...]]:
+    """Let messages live in a new queue, in one session; let time pass in another one."""
+    life = Life(session, queue)
+    run_at = datetime(datetime.now(UTC).year + 1, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
+    life.ask(
+        "create_queue", lease_seconds=HOUR, backoff_base_seconds=2 * HOUR, backoff_factor=1.5,
+        backoff_jitter=0.0, max_attempts=2, archive_days=1,
+    )  # fmt: skip
+    life.ask("alter_queue", backoff_jitter=0.0, backoff_cap_seconds=31536000.0)
+    life.ask("create_queue")
+    _send(life, run_at)
+    life.ask("peek", batch_size=10)
+    life.ask("queue_stats")
+    life.refuse("enqueue", priority=10)
+    life.refuse("enqueue", delay_seconds=-0.1)
+    life.refuse("dequeue_fast", batch_size=0)
+
+    held = life.ask("dequeue_fast", batch_size=2, worker_name="w \u2603")
+    claim = held[0].claim_id
+    life.ask("extend_lease", claim_id=claim, lease_seconds=5 * HOUR)
+    life.ask("complete", claim_id=claim, message_ids=[held[0].message_id, 1 << 60])
+    life.ask("retry_later", claim_id=claim, error="broken, 1.5 times")
+    life.ask("get_message", message_id=held[1].message_id)
+    (waited,) = life.ask("dequeue_wait", batch_size=2, wait_seconds=0.0)
+    life.ask("release", claim_id=waited.messages[0]["claim_id"])
+    life.ask("fail_now", claim_id=life.ask("dequeue_fast")[0].claim_id, error="x" * 3000)
+    life.ask("list_dead")
+    life.ask("reset")
+
+    life.ask("dequeue_fast", batch_size=1)
+    pass_seconds(clean, queue, 4 * HOUR)
+    for routine in ("health", "reap", "promote", "maintain", "queue_stats"):
+        life.ask(routine)
+    life.ask("pause_queue")
+    life.ask("dequeue_fast", batch_size=10)
+    life.ask("resume_queue")
+    for row in life.ask("dequeue_fast", batch_size=3):
+        life.ask("get_message", message_id=row.message_id)
+        last = row
+    life.ask("complete", claim_id=last.claim_id)
+    delayed = life.ask("enqueue", body="to be cancelled", delay_seconds=100 * DAY)
+    life.ask("cancel", message_ids=[delayed[0].message_id, last.message_id])
+    life.ask("purge_queue")
+    life.ask("archive")
+    life.ask("get_message", message_id=last.message_id)
+    pass_seconds(clean, queue, 3 * DAY)
+    life.ask("maintain")
+    life.ask("purge_archive")
+    life.ask("queue_stats")
+    life.ask("version")
+    life.ask("drop_queue", force=True)
+    return life.told
+
+
+def _send(life: Life, run_at: datetime) -> None:
+    """Send messages of every kind, with keys that look alike."""
+    life.ask("enqueue", body="one", headers={"pi": 3.25}, message_type="t \u00e9", dedup_key="Key")
+    for key in ("Key", "key", "Key ", "k\u00e9y"):
+        life.ask("enqueue", body=f"[{key}]", dedup_key=key, priority=3)
+    life.ask("enqueue", body_binary=b"\x00\x01\xff" * 4000, priority=7)
+    life.ask("enqueue", body="y" * 70_000, priority=7)
+    life.ask("enqueue", body="delayed", delay_seconds=2 * HOUR + 0.5)
+    (sent,) = life.ask("enqueue", body="some day", run_at=run_at)
+    (found,) = life.ask("get_message", message_id=sent.message_id)
+    life.say("run_at", found.due_at == run_at)
+    offset = (run_at + timedelta(hours=5, minutes=45)).replace(tzinfo=None)
+    batch = life.ask(
+        "enqueue_batch",
+        messages=[
+            {"body": "a", "dedup_key": "batch", "priority": 2, "max_attempts": 1},
+            {"body": "b", "dedup_key": "batch"},
+            {"body": "c", "delay_seconds": 1.5 * HOUR, "headers": {"e": 1e-3}},
+            {"body": "d", "run_at": f"{offset.isoformat()}+05:45"},
+            {"body": "e", "run_at": run_at.isoformat().replace("T", " ")},
+            {"body_base64": "AAH/", "message_type": "binary"},
+        ],
+    )
+    for row in batch[2:5]:
+        (found,) = life.ask("get_message", message_id=row.message_id)
+        life.say("run_at", found.due_at == run_at)

@@ -1,0 +1,151 @@
+"""What stands in an owner's schema already, and whose schema a DBA is in: nothing of it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import oracledb
+import pytest
+
+import rowq
+from rowq import migrate
+from rowq.doctor import examine
+from tests.engine_only.oracle.installed import grant, rows
+from tests.engines.base import Connection
+from tests.engines.oracle import OracleServer
+from tests.engines.oracle_session import owner_in
+from tests.helpers.dialects import dialect_of
+
+pytestmark = pytest.mark.promise("P16")
+
+
+@pytest.fixture
+def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
+    """Return a session of the owner of an empty schema."""
+    with closing(server.connect(empty_database)) as connection:
+        yield connection
+
+
+def in_its_schema(url: str, owner: str) -> str:
+    """Return the URL of another account that looks up names in the owner's schema."""
+    return f"{url}{'&' if '?' in url else '?'}owner={owner}"
+
+
+@pytest.mark.parametrize(
+    ("right", "theirs", "words"),
+    [
+        ("create view", "create view rowq_meta as select 1 as name from dual", "ROWQ_META is a v"),
+        ("create synonym", "create synonym rowq_queue for dual", "ROWQ_QUEUE is a synonym"),
+        ("create synonym", "create synonym rowq for dual", "ROWQ is a synonym"),
+        (
+            "create table",
+            "create global temporary table rowq_ready (part_id number)",
+            "RQ802",
+        ),
+    ],
+)
+def test_what_stands_in_the_place_of_a_table_is_refused(
+    server: OracleServer,
+    empty_database: str,
+    session: Connection,
+    right: str,
+    theirs: str,
+    words: str,
+) -> None:
+    grant(server, empty_database, right)
+    dialect_of(session).execute(session, theirs)
+    with pytest.raises(migrate.ForeignSchema, match=words):
+        migrate.migrate(empty_database)
+    assert rows(session, "select t.table_name from user_tables t where t.temporary = 'N'") == []
+
+
+@pytest.mark.parametrize(
+    ("right", "theirs", "words"),
+    [
+        (
+            "create trigger",
+            "create trigger theirs before insert on rowq_meta for each row begin null; end;",
+            "ROWQ_META has trigger .*THEIRS",
+        ),
+        (
+            "create table",
+            "alter table rowq_meta add theirs generated always as (length(name)) virtual",
+            "ROWQ_META has virtual column THEIRS",
+        ),
+    ],
+)
+def test_what_runs_when_a_table_of_ours_is_used_stops_migrate(
+    server: OracleServer,
+    empty_database: str,
+    session: Connection,
+    right: str,
+    theirs: str,
+    words: str,
+) -> None:
+    migrate.migrate(empty_database)
+    grant(server, empty_database, right)
+    dialect_of(session).execute(session, theirs)
+    for refused in (migrate.migrate, migrate.rollback):
+        with pytest.raises(migrate.ForeignSchema, match=f"RQ802(.|\n)*{words}"):
+            refused(empty_database)
+
+
+def test_nobody_migrates_or_looks_in_the_schema_of_another_account(
+    server: OracleServer, empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    # Whoever asked DUAL here, and not SYS.DUAL, would run what the owner has put in its place.
+    grant(server, empty_database, "create view")
+    dialect_of(session).execute(session, "create view dual as select 'theirs' as dummy from rowq_x")
+    other = server.make_account("rowq_admin")
+    try:
+        url = in_its_schema(other, owner_in(empty_database))
+        for refused in (migrate.migrate, migrate.status, migrate.rollback):
+            with pytest.raises(migrate.MissingPrivilege, match="in the schema of"):
+                refused(url)
+    finally:
+        server.drop_database(other)
+
+
+def test_a_dba_in_the_owner_s_schema_does_not_let_the_doctor_call_the_owner_s_code(
+    server: OracleServer, empty_database: str
+) -> None:
+    migrate.migrate(empty_database)
+    other = server.make_account("rowq_admin")
+    try:
+        url = in_its_schema(other, owner_in(empty_database))
+        assert {check.check_name for check in examine(url)} >= {"installed", "rights"}
+        grant(server, other, "select any table")
+        with pytest.raises(rowq.RowqError, match="ask as the owner"):
+            list(examine(url))
+    finally:
+        server.drop_database(other)
+
+
+def test_an_owner_with_rights_on_the_whole_database_is_told_of_them(
+    server: OracleServer, empty_database: str
+) -> None:
+    assert migrate.migrate(empty_database).notices == ()
+    grant(server, empty_database, "select any table")
+    (notice,) = migrate.migrate(empty_database).notices
+    assert "SELECT ANY TABLE" in notice
+    found = {check.check_name: check for check in examine(empty_database)}
+    assert found["rights of the owner"].status == "warning"
+
+
+def test_a_number_that_was_given_twice_is_an_error_and_no_queue_that_exists(
+    empty_database: str, session: Connection
+) -> None:
+    """The numbers lie behind the data after a restore, say."""
+    migrate.migrate(empty_database)
+    with rowq.connect(empty_database) as queue:
+        queue.create_queue("first")
+    ((taken,),) = rows(session, "select q.part_id from rowq_queue q")
+    dialect_of(session).execute(session, "drop sequence rowq_part_seq")
+    create = f"create sequence rowq_part_seq start with {taken}"
+    dialect_of(session).execute(session, create)
+    with rowq.connect(empty_database) as queue, pytest.raises(oracledb.IntegrityError):
+        queue.create_queue("second")
+    ((number,),) = rows(session, "select count(*) from rowq_queue q")
+    assert number == 1

@@ -1,0 +1,116 @@
+"""A caller may set its session as it likes: each routine does and says the same.
+
+The table holds the parameters of the engine's manual that a session may change and that could reach
+a statement: NLS, optimizer, cursors, commits, parallel execution, resources. What only matters when
+something is created (plsql_*, plscope_settings, nls_length_semantics, deferred_segment_creation,
+default_collation), where it is traced, or on a standby, cannot reach a package that is compiled. A
+serializable transaction is told of in sql/oracle/README.md. One of a newer or older release is a
+skip, with the server's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import oracledb
+import pytest
+
+from tests.engines.base import Connection, Server
+from tests.helpers.calls import call, counts, send
+from tests.helpers.dialects import dialect_of
+from tests.security.life import live
+
+Open = Callable[..., Connection]
+Told = list[tuple[Any, ...]]
+
+UNKNOWN = {2248, 2065, 2096, 2097, 439, 922}
+"""Invalid option, not modifiable, a value that this release does not know, an option not bought."""
+
+SETTINGS = {
+    "decimal comma": "set nls_numeric_characters = ', '",
+    "linguistic, binary_ai": "set nls_comp = linguistic nls_sort = binary_ai",
+    "linguistic, xturkish": "set nls_comp = linguistic nls_sort = xturkish",
+    "ansi comparison": "set nls_comp = ansi nls_sort = ebcdic",
+    "Turkish": "set nls_language = turkish nls_territory = turkey",
+    "Arabic": "set nls_language = arabic nls_territory = egypt",
+    "dates": "set nls_date_format = 'RR.DD' nls_timestamp_format = 'RR.DD'",
+    "dates with zones": "set nls_timestamp_tz_format = 'RR.DD' nls_date_language = french",
+    "Buddhist calendar": "set nls_calendar = 'Thai Buddha'",
+    "Hijrah calendar": "set nls_calendar = 'Arabic Hijrah'",
+    "currency": "set nls_currency = '1' nls_iso_currency = japan nls_dual_currency = '2'",
+    "lost characters are errors": "set nls_nchar_conv_excp = true",
+    "lengths in bytes": "set nls_length_semantics = byte",
+    "time zone": "set time_zone = '+05:45'",
+    "summer time": "set time_zone = 'Europe/Berlin' error_on_overlap_time = true",
+    "shared cursors": "set cursor_sharing = force",
+    "first rows": "set optimizer_mode = first_rows_1",
+    "old optimizer": "set optimizer_features_enable = '8.0.0'",
+    "no hints": "set optimizer_ignore_hints = true",
+    "indexes cost much": "set optimizer_index_cost_adj = 10000 optimizer_index_caching = 0",
+    "invisible indexes": "set optimizer_use_invisible_indexes = true",
+    "dynamic sampling": "set optimizer_dynamic_sampling = 11",
+    "no rewriting": "set query_rewrite_enabled = false star_transformation_enabled = true",
+    "cached results": "set result_cache_mode = force",
+    "approximate": "set approx_for_aggregation = true approx_for_count_distinct = true",
+    "full statistics": "set statistics_level = all",
+    "parallel queries": "force parallel query parallel 4",
+    "parallel changes": "force parallel dml parallel 4",
+    "parallel by itself": "set parallel_degree_policy = auto parallel_min_time_threshold = 0",
+    "commit without waiting": "set commit_wait = nowait commit_logging = batch",
+    "waits of days": "set ddl_lock_timeout = 1000000",
+    "temporary undo": "set temp_undo_enabled = true",
+    "no cursors kept": "set session_cached_cursors = 0",
+    "old PL/SQL": "set plsql_v2_compatibility = true",
+    "PL/SQL anew": "set plsql_optimize_level = 0 plsql_code_type = interpreted",
+    "positions in group by": "set group_by_position_enabled = true",
+    "everything visible": "set row archival visibility = all",
+}
+
+
+@pytest.fixture(scope="module")
+def in_a_clean_session() -> dict[str, Told]:
+    """Return the life in a session without settings, by server, once it was lived."""
+    return {}
+
+
+@pytest.mark.promise("P15", "P20")
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_message_lives_the_same_whatever_the_session_has_set(
+    server: Server,
+    connection: Connection,
+    connect: Open,
+    queue_name: str,
+    in_a_clean_session: dict[str, Told],
+    setting: str,
+) -> None:
+    if server.name not in in_a_clean_session:
+        in_a_clean_session[server.name] = live(connect(), connection, f"{queue_name} clean")
+    session = connect()
+    dialect = dialect_of(session)
+    try:
+        dialect.execute(session, f"alter session {SETTINGS[setting]}")
+    except oracledb.DatabaseError as error:
+        if error.args[0].code not in UNKNOWN:
+            raise
+        pytest.skip(f"alter session {SETTINGS[setting]}: {error}")
+    told = live(session, connection, queue_name)
+    for found, wanted in zip(told, in_a_clean_session[server.name], strict=True):
+        assert found == wanted
+
+
+@pytest.mark.promise("P02", "P15")
+def test_a_session_that_forbids_procedures_to_commit_is_refused_a_wait_and_loses_nothing(
+    connection: Connection, connect: Open, queue_name: str
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name)
+    [sent] = send(connection, queue_name, "x")
+    session = connect(autocommit=False)
+    dialect = dialect_of(session)
+    dialect.execute(session, "alter session disable commit in procedure")
+    with pytest.raises(oracledb.DatabaseError, match="ORA-00034"):
+        call(session, "dequeue_wait", queue_name=queue_name, wait_seconds=0)
+    session.rollback()
+    assert counts(connection, queue_name) == (1, 0, 0, 0)
+    rows = call(connection, "dequeue_fast", queue_name=queue_name)
+    assert [row.message_id for row in rows] == [sent]

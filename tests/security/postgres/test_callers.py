@@ -1,0 +1,129 @@
+"""What a caller of rowq's routines meets in a database where others may create things."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from rowq import migrate
+from tests.helpers.calls import call, one, send
+from tests.security.postgres.conftest import Login, Session, Trap
+
+TABLES = (
+    "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
+    "floor", "meta", "migration", "migration_log",
+)  # fmt: skip
+NUMBERS = ("smallint", "integer", "bigint", "real", "float8", "numeric")
+MOMENTS = ("timestamptz", "timestamp", "date", "interval")
+TEXTS = ("text", "name", "varchar", "bpchar")
+
+
+@pytest.fixture
+def owner(installed: str) -> Iterator[Session]:
+    with psycopg.connect(installed, autocommit=True) as session:
+        call(session, "create_queue", queue_name="q", archive_days=1)
+        yield session
+
+
+@pytest.fixture
+def consumer(owner: Session, login: Login) -> Iterator[Session]:
+    del owner
+    with psycopg.connect(login("consumer", "rowq_consumer"), autocommit=True) as session:
+        yield session
+
+
+def operators() -> Iterator[tuple[str, str, str, str]]:
+    """Yield every operator that a line of rowq's could mean, by name, sides and result."""
+    for kinds in (NUMBERS, MOMENTS, TEXTS):
+        for left in kinds:
+            for right in kinds:
+                for name in ("<", "<=", "=", "<>", ">=", ">"):
+                    yield name, left, right, "boolean"
+                for name in ("+", "-", "*", "||"):
+                    yield name, left, right, left
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("path", ["pg_catalog, bait", "bait, pg_catalog"])
+def test_waiting_takes_no_operator_and_no_function_of_the_path(
+    owner: Session, consumer: Session, trap: Trap, path: str
+) -> None:
+    for place, (name, left, right, result) in enumerate(operators()):
+        trap.set_up(f"bait.operator_{place}({left}, {right})", result, f"null::{result}")
+        trap.attacker.execute(
+            f"create operator bait.{name}"
+            f" (leftarg = {left}, rightarg = {right}, function = bait.operator_{place})"
+        )
+    for signature, result in (
+        ("clock_timestamp()", "timestamptz"),
+        ("pg_sleep(float8)", "void"),
+        ("pg_current_xact_id_if_assigned()", "xid8"),
+        ("make_interval(secs float8)", "interval"),
+        ("jsonb_agg(anyelement)", "jsonb"),
+    ):
+        trap.set_up(f"bait.{signature}", result, "" if result == "void" else f"null::{result}")
+    consumer.execute(f"set search_path = {path}")
+    one(consumer, "dequeue_wait", queue_name="q", wait_seconds=0.1)
+    consumer.execute("reset search_path")
+    send(owner, "q", "a")
+    consumer.execute(f"set search_path = {path}")
+    assert one(consumer, "dequeue_wait", queue_name="q", wait_seconds=5).messages
+    consumer.execute("reset search_path")
+    assert not trap.has_sprung
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("table", TABLES)
+def test_nobody_may_use_a_row_type(consumer: Session, table: str) -> None:
+    for kind in (f"rowq.{table}", f"rowq.{table}[]"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            consumer.execute(f"create temporary table stolen (one_row {kind})")
+
+
+@pytest.mark.promise("P16")
+def test_nobody_may_use_the_row_type_of_a_day_of_the_archive(
+    owner: Session, consumer: Session
+) -> None:
+    send(owner, "q", "a")
+    claim_id = one(consumer, "dequeue_fast", queue_name="q").claim_id
+    call(consumer, "complete", queue_name="q", claim_id=claim_id)
+    assert one(consumer, "archive", queue_name="q").archived == 1
+    query = """
+        select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent = 'rowq.archive'::regclass
+    """
+    ((partition,),) = owner.execute(query).fetchall()
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        consumer.execute(f"create temporary table stolen (one_row rowq.{partition})")
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize(
+    "setting", ["default_tablespace = 'pg_global'", "default_table_access_method = 'bait'"]
+)
+def test_where_and_how_the_archive_is_stored_is_not_the_callers_to_say(
+    owner: Session, consumer: Session, setting: str
+) -> None:
+    if "bait" in setting:
+        owner.execute("create access method bait type table handler heap_tableam_handler")
+    send(owner, "q", "a")
+    claim_id = one(consumer, "dequeue_fast", queue_name="q").claim_id
+    call(consumer, "complete", queue_name="q", claim_id=claim_id)
+    consumer.execute(f"set {setting}")
+    assert one(consumer, "maintain", queue_name="q").archived == 1
+    method = """
+        select distinct a.amname from pg_class c join pg_am a on a.oid = c.relam
+        where c.relnamespace = 'rowq'::regnamespace and c.relkind = 'r'
+    """
+    assert owner.execute(method).fetchall() == [("heap",)]
+
+
+@pytest.mark.promise("P16")
+def test_a_members_own_table_does_not_stop_an_upgrade_or_a_rollback(
+    installed: str, consumer: Session
+) -> None:
+    consumer.execute(f"create temporary table harmless_{uuid.uuid4().hex} (x integer)")
+    assert migrate.rollback(installed, force=True).rolled_back == (1,)

@@ -1,0 +1,90 @@
+"""Advisory locks belong to whoever asks first: a stranger's stop nothing of rowq's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from tests.helpers.calls import call, one, send, take_one
+from tests.security.postgres.conftest import Login, Session
+
+TURN = 1919907697
+
+
+@pytest.fixture
+def owner(installed: str) -> Iterator[Session]:
+    """Return a session of the superuser beside a queue with an archive."""
+    with psycopg.connect(installed, autocommit=True) as session:
+        call(session, "create_queue", queue_name="q", archive_days=1)
+        yield session
+
+
+@pytest.fixture
+def as_role(owner: Session, login: Login) -> Iterator[Callable[..., Session]]:
+    """Return a function that opens a session of a role with these rights of rowq's."""
+    del owner
+    opened: list[Session] = []
+
+    def connect(name: str, *granted: str) -> Session:
+        opened.append(psycopg.connect(login(name, *granted), autocommit=True))
+        return opened[-1]
+
+    yield connect
+    for session in opened:
+        session.close()
+
+
+def hold_all(session: Session) -> None:
+    """Take every lock that maintain could want."""
+    session.execute(f"select pg_advisory_lock({TURN}, number) from generate_series(-2, 20) number")
+
+
+@pytest.mark.promise("P16", "P19")
+@pytest.mark.parametrize("role", [(), ("rowq_producer",), ("rowq_monitor",)], ids=str)
+def test_housekeeping_goes_on_whatever_locks_a_stranger_holds(
+    owner: Session, as_role: Callable[..., Session], role: tuple[str, ...]
+) -> None:
+    hold_all(as_role("stranger", *role))
+    consumer = as_role("consumer", "rowq_consumer")
+    send(owner, "q", "a")
+    send(owner, "q", "later", delay_seconds=0.01)
+    call(consumer, "complete", queue_name="q", claim_id=take_one(consumer, "q").claim_id)
+    done = one(consumer, "maintain", queue_name="q")
+    assert (done.elected, done.promoted, done.archived) == (True, 1, 1)
+    send(owner, "q", "lost")
+    take_one(consumer, "q", lease_seconds=1)
+    take_one(consumer, "q", lease_seconds=1)
+    consumer.execute("select pg_sleep(1.1)")
+    assert one(consumer, "maintain", queue_name="q").reaped == 2
+
+
+@pytest.mark.promise("P19")
+def test_of_those_who_may_keep_house_one_is_elected(
+    owner: Session, as_role: Callable[..., Session]
+) -> None:
+    consumer = as_role("consumer", "rowq_consumer")
+    consumer.execute("begin")
+    assert one(consumer, "maintain", queue_name="q").elected
+    assert not one(owner, "maintain", queue_name="q").elected
+    assert not one(as_role("admin", "rowq_admin"), "maintain", queue_name="q").elected
+    consumer.execute("rollback")
+    assert one(owner, "maintain", queue_name="q").elected
+
+
+@pytest.mark.promise("P19")
+def test_what_waits_for_the_shape_of_the_archive_waits_a_second_and_keeps_house_without_it(
+    owner: Session, as_role: Callable[..., Session]
+) -> None:
+    first = as_role("first", "rowq_consumer")
+    second = as_role("second", "rowq_consumer")
+    send(owner, "q", "a", "b")
+    call(first, "complete", queue_name="q", claim_id=take_one(first, "q").claim_id)
+    first.execute("begin")
+    assert one(first, "archive", queue_name="q").archived == 1
+    call(second, "complete", queue_name="q", claim_id=take_one(second, "q").claim_id)
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        call(second, "archive", queue_name="q")
+    first.execute("commit")
+    assert one(second, "archive", queue_name="q").archived == 1

@@ -1,0 +1,266 @@
+"""Whoever migrates, looks or examines runs nothing of anybody who may be after his rights."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from rowq import migrate
+from rowq.doctor import examine
+from rowq.doctor.check import Check
+from tests.engines.base import Server
+from tests.helpers.psql import psql_program
+from tests.security.postgres.conftest import Login, Session, Trap
+
+META = """
+    create table rowq.meta (
+        name text primary key, value text not null, changed_at timestamptz default clock_timestamp()
+    )
+"""
+MIGRATION = """
+    create table rowq.migration (
+        migration_hash text primary key, migration_id text not null, applied_at_utc timestamp
+    )
+"""
+LOG = """
+    create table rowq.migration_log (
+        id text primary key, migration_hash text, migration_id text, operation text, username text,
+        hostname text, created_at_utc timestamp
+    )
+"""
+OURS = "comment on schema rowq is 'rowq message queue'"
+
+
+def run_script(server: Server, url: str) -> subprocess.CompletedProcess[str]:
+    command = [psql_program(server), "--no-psqlrc", "--quiet", "--dbname", url]
+    text = migrate.script("postgres")
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
+def doctor(url: str) -> dict[str, Check]:
+    return {check.check_name: check for check in examine(url, deep=True)}
+
+
+def plant(trap: Trap, table: str) -> None:
+    """Put a trigger of the attacker's on one of his tables."""
+    trap.attacker.execute(
+        f"create trigger planted before insert or update on rowq.{table} for each row"
+        " execute function bait.spring_trigger()"
+    )
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("tables", [[], [META], [META, MIGRATION, LOG]], ids=len)
+def test_a_schema_that_a_tenant_made_beforehand_is_not_taken_over(
+    server: Server, url: str, superuser: Session, trap: Trap, tables: list[str]
+) -> None:
+    trap.attacker.execute("create schema rowq")
+    trap.attacker.execute(OURS)
+    for table in tables:
+        trap.attacker.execute(table)
+    for name in ("meta", "migration", "migration_log")[: len(tables)]:
+        plant(trap, name)
+    with pytest.raises(migrate.MigrationError, match=r"RQ80[23]"):
+        migrate.migrate(url)
+    done = run_script(server, url)
+    assert done.returncode == 3
+    assert "RQ80" in done.stderr
+    assert not trap.has_sprung
+    query = "select count(*) from pg_proc where pronamespace = 'rowq'::regnamespace"
+    assert superuser.execute(query).fetchone() == (0,)
+
+
+@pytest.mark.promise("P16")
+def test_a_view_in_the_place_of_the_bookkeeping_is_not_read(url: str, trap: Trap) -> None:
+    trap.attacker.execute("create schema rowq")
+    trap.attacker.execute(OURS)
+    trap.attacker.execute("create view rowq.migration as select bait.spring()::text migration_id")
+    for look in (migrate.status, migrate.migrate, migrate.rollback):
+        with pytest.raises(migrate.MigrationError, match=r"RQ80[23]"):
+            look(url)
+    with pytest.raises(migrate.MissingPrivilege, match="tenant"):
+        doctor(url)
+    assert not trap.has_sprung
+
+
+@pytest.mark.promise("P16")
+def test_row_security_on_the_bookkeeping_is_not_obeyed(
+    url: str, tenant_url: str, trap: Trap, login: Login
+) -> None:
+    migrate.migrate(tenant_url)
+    trap.attacker.execute("alter table rowq.migration enable row level security")
+    trap.attacker.execute("alter table rowq.migration force row level security")
+    trap.attacker.execute("create policy planted on rowq.migration using (bait.spring())")
+    mate = login("mate", "tenant")
+    for victim in (url, mate):
+        with pytest.raises(migrate.ForeignSchema, match="RQ802"):
+            migrate.status(victim)
+    assert not trap.has_sprung
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("victim", ["postgres", "mate"])
+def test_nobody_upgrades_what_another_owns_and_may_have_prepared(
+    server: Server, url: str, tenant_url: str, trap: Trap, login: Login, victim: str
+) -> None:
+    migrate.migrate(tenant_url)
+    for name in ("meta", "migration", "migration_log"):
+        plant(trap, name)
+    victim_url = url if victim == "postgres" else login("mate", "tenant")
+    for attempt in (migrate.migrate, lambda to: migrate.rollback(to, force=True)):
+        with pytest.raises(migrate.MissingPrivilege, match="tenant") as refusal:
+            attempt(victim_url)
+        assert "Connect as tenant" in str(refusal.value.remedy)
+    done = run_script(server, victim_url)
+    assert done.returncode == 3
+    assert "RQ803" in done.stderr
+    assert not trap.has_sprung
+    assert migrate.status(victim_url).owner == "tenant"
+    assert not trap.has_sprung
+
+
+@pytest.mark.promise("P16")
+def test_the_only_member_of_the_owner_upgrades_and_two_members_do_not_trust_one_another(
+    installed: str, superuser: Session, login: Login
+) -> None:
+    alice = login("alice", "rowq_owner")
+    assert migrate.migrate(alice).applied == ()
+    login("bob", "rowq_owner")
+    with pytest.raises(migrate.MissingPrivilege, match="bob"):
+        migrate.migrate(alice)
+    with pytest.raises(migrate.MissingPrivilege, match=r"alice|bob"):
+        migrate.migrate(installed)
+    superuser.execute("revoke rowq_owner from bob")
+    assert migrate.migrate(alice).applied == ()
+    superuser.execute("revoke rowq_owner from alice")
+    assert migrate.migrate(installed).applied == ()
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("made", ["login", "superuser", "nologin"])
+def test_a_role_rowq_owner_that_somebody_can_act_as_is_given_nothing(
+    url: str, superuser: Session, login: Login, made: str
+) -> None:
+    login("mallory")
+    superuser.execute(f"create role rowq_owner {made}")
+    if made == "nologin":
+        superuser.execute("grant rowq_owner to mallory")
+    with pytest.raises(migrate.MissingPrivilege, match="rowq_owner"):
+        migrate.migrate(url)
+    assert superuser.execute("select to_regnamespace('rowq')").fetchone() == (None,)
+    stats = "select pg_has_role('rowq_owner', 'pg_read_all_stats', 'member')"
+    assert superuser.execute(stats).fetchone() == (made == "superuser",)
+    superuser.execute("alter role rowq_owner nologin nosuperuser")
+    superuser.execute("revoke rowq_owner from mallory")
+    assert migrate.migrate(url).applied == (1,)
+
+
+@pytest.mark.promise("P16")
+def test_an_empty_schema_of_another_is_his_to_use(
+    url: str, superuser: Session, tenant_url: str, tenant: Session
+) -> None:
+    tenant.execute("create schema rowq")
+    tenant.execute(OURS)
+    with pytest.raises(migrate.MissingPrivilege, match="tenant"):
+        migrate.migrate(url)
+    assert migrate.migrate(tenant_url).applied == (1,)
+    assert superuser.execute(
+        "select count(*) from pg_proc where proowner = 'tenant'::regrole and prosecdef"
+    ).fetchone() != (0,)
+
+
+@pytest.mark.promise("P16")
+def test_a_table_of_a_third_party_in_the_schema_is_named(
+    installed: str, superuser: Session, login: Login
+) -> None:
+    mallory = login("mallory")
+    superuser.execute("grant usage, create on schema rowq to mallory")
+    with psycopg.connect(mallory, autocommit=True) as session:
+        session.execute("create table rowq.second (id integer)")
+    with pytest.raises(migrate.ForeignSchema, match=r"rowq\.second.*mallory"):
+        migrate.migrate(installed)
+    superuser.execute("drop table rowq.second")
+    assert migrate.migrate(installed).applied == ()
+
+
+OPERATORS = [
+    ("=", "oid", "regnamespace", "boolean", "true"),
+    ("=", "name", "text", "boolean", "true"),
+    ("<>", "name", "text", "boolean", "true"),
+    ("=", "regrole", "oid", "boolean", "true"),
+    ("-", "timestamptz", "timestamp", "interval", "interval '0'"),
+    ("~~", "text", "name", "boolean", "true"),
+    ("*", "integer", "float8", "float8", "1"),
+]
+FUNCTIONS = [
+    ("obj_description(oid, text)", "text", "'rowq message queue'"),
+    ("to_regclass(text)", "regclass", "null::regclass"),
+    ("to_regnamespace(text)", "regnamespace", "2200::regnamespace"),
+    ("current_setting(text)", "text", "'on'"),
+    ("pg_has_role(oid, text)", "boolean", "true"),
+    ("count(boolean)", "bigint", "3"),
+]
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("path", ["public, pg_catalog", '"$user", public', "public"])
+def test_what_the_databases_owner_puts_in_the_path_is_not_run(
+    server: Server, installed: str, superuser: Session, trap: Trap, path: str
+) -> None:
+    database = superuser.info.dbname
+    superuser.execute(f"alter database {database} owner to tenant")
+    for place, (operator, left, right, result, answer) in enumerate(OPERATORS):
+        trap.set_up(f"public.trap_{place}({left}, {right})", result, answer)
+        trap.attacker.execute(
+            f"create operator public.{operator}"
+            f" (leftarg = {left}, rightarg = {right}, function = public.trap_{place})"
+        )
+    for signature, result, answer in FUNCTIONS:
+        trap.set_up(f"public.{signature}", result, answer)
+    for name in ("text", "jsonb", "name", "oid", "timestamptz"):
+        trap.attacker.execute(
+            f"create domain public.{name} as pg_catalog.{name} check (bait.spring())"
+        )
+    trap.attacker.execute(f"alter database {database} set search_path = {path}")
+    steps: dict[str, Callable[[], object]] = {
+        "migrate again": lambda: migrate.migrate(installed),
+        "status": lambda: migrate.status(installed),
+        "script": lambda: run_script(server, installed).check_returncode(),
+        "doctor": lambda: doctor(installed),
+        "rollback": lambda: migrate.rollback(installed),
+        "status of nothing": lambda: migrate.status(installed),
+        "doctor of nothing": lambda: doctor(installed),
+        "migrate": lambda: migrate.migrate(installed),
+    }
+    for name, step in steps.items():
+        step()
+        assert not trap.has_sprung, name
+
+
+@pytest.mark.promise("P16")
+def test_a_superusers_doctor_calls_no_routine_that_another_owns(
+    url: str, tenant_url: str, trap: Trap
+) -> None:
+    migrate.migrate(tenant_url)
+    for routine in ("version()", "health()"):
+        trap.attacker.execute(f"drop function rowq.{routine}")
+        trap.set_up(f"rowq.{routine}", "boolean", "true")
+    with pytest.raises(migrate.MissingPrivilege, match="tenant"):
+        doctor(url)
+    assert not trap.has_sprung
+
+
+@pytest.mark.promise("P16")
+def test_a_tenant_cannot_stop_a_migration_by_a_lock(
+    url: str, installed: str, tenant: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGOPTIONS", "-c lock_timeout=2s")
+    keys = sql.SQL("select pg_advisory_lock(hashtextextended('rowq migrate', 0))")
+    tenant.execute(keys)
+    assert migrate.migrate(installed).applied == ()
+    assert migrate.rollback(installed).rolled_back == (1,)
+    assert migrate.migrate(url).applied == (1,)

@@ -1,0 +1,158 @@
+"""Every setting that a caller may change in his session, with hostile values, around a whole life.
+
+What a routine does must not depend on them; a setting that makes the server refuse statements, such
+as a time-out, may make a call fail, and then nothing has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.helpers.calls import Row, call, one, send, state_of, take
+from tests.security.postgres.conftest import Login, Session
+
+REFUSES = {
+    # The caller's own limits on time, space and depth: his calls fail, or he is disconnected.
+    "idle_in_transaction_session_timeout", "idle_session_timeout", "lock_timeout",
+    "max_stack_depth", "statement_timeout", "transaction_timeout",
+    # He has asked for transactions that change nothing, or fail beside others.
+    "default_transaction_deferrable", "default_transaction_isolation",
+    "default_transaction_read_only", "transaction_read_only", "transaction_isolation",
+    # He has asked for answers in another encoding.
+    "client_encoding",
+}  # fmt: skip
+NOT_A_SETTING = {"role", "session_authorization", "is_superuser", "seed"}
+TEXTS = {
+    "search_path": ["public", "''", "pg_temp, public"],
+    "DateStyle": ["German, DMY", "SQL, MDY", "Postgres, YMD"],
+    "TimeZone": ["Pacific/Kiritimati", "Pacific/Pago_Pago", "<+0545>-05:45"],
+    "IntervalStyle": ["iso_8601"],
+    "default_text_search_config": ["pg_catalog.simple"],
+    "temp_tablespaces": ["''"],
+    "default_tablespace": ["pg_default", "pg_global"],
+    "application_name": ["'; drop schema rowq cascade; --"],
+}
+TEST_TIME = timedelta(minutes=10)
+
+
+class BinaryCursor(psycopg.Cursor[tuple[object, ...]]):
+    """Asks for values in binary: as text they look as the session's settings say."""
+
+    def execute(self, *arguments: Any, **options: Any) -> BinaryCursor:
+        super().execute(*arguments, **{**options, "binary": True})
+        return self
+
+
+def user_settings(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield name and value, for each setting of a session the values furthest from usual."""
+    rows = session.execute(
+        """
+        select name, vartype, min_val, max_val, enumvals from pg_settings
+        where context = 'user' and name <> all(%s)
+        order by name
+        """,
+        [list(NOT_A_SETTING)],
+    ).fetchall()
+    for name, kind, least, greatest, words in rows:
+        values: Any = TEXTS.get(str(name)) or {
+            "bool": ["on", "off"],
+            "enum": words or [],
+            "integer": [least, greatest],
+            "real": [least, greatest],
+            "string": ["", "evil"],
+        }[str(kind)]
+        for value in values:
+            yield str(name), str(value)
+
+
+def life(session: Session, owner: Session, queue: str) -> list[object]:
+    """Let messages live through every routine, and return all that does not depend on the time."""
+    now = datetime.now(UTC)
+
+    def shape(row: Row, first: int) -> tuple[object, ...]:
+        for value in vars(row).values():
+            if isinstance(value, datetime):
+                assert abs(value.astimezone(UTC) - now) < TEST_TIME, row
+        return tuple(
+            value - first if name == "message_id" else value
+            for name, value in vars(row).items()
+            if not isinstance(value, datetime) and name not in {"claim_id", "queue_name", "oldest_ready_seconds"}
+        )
+
+    call(session, "create_queue", queue_name=queue, archive_days=1, backoff_jitter=0)
+    [first] = send(session, queue, "naïve \\ ' \n", headers={"a": 1.5}, message_type="t")
+    rows = call(
+        session, "enqueue_batch", queue_name=queue,
+        messages=[
+            {"body": "b", "dedup_key": "k"}, {"body": "c", "priority": 0, "max_attempts": 1},
+            {"body": "d", "dedup_key": "k"}, {"body_base64": "AP8=", "delay_seconds": 300},
+        ],
+    )  # fmt: skip
+    rows += call(session, "enqueue", queue_name=queue, body="f", dedup_key="k")
+    rows += call(session, "peek", queue_name=queue, batch_size=10)
+    taken = take(session, queue, 2)
+    rows += taken
+    claim_id = taken[0].claim_id
+    rows += call(session, "extend_lease", queue_name=queue, claim_id=claim_id, lease_seconds=60)
+    rows += call(
+        session, "complete", queue_name=queue, claim_id=claim_id, message_ids=[first]
+    )  # fmt: skip
+    rows += call(session, "retry_later", queue_name=queue, claim_id=claim_id, error="e")
+    waited = one(session, "dequeue_wait", queue_name=queue, wait_seconds=5).messages
+    rows += call(session, "release", queue_name=queue, claim_id=waited[0]["claim_id"])
+    claim_id = take(session, queue)[0].claim_id
+    rows += call(session, "fail_now", queue_name=queue, claim_id=claim_id, error="f")
+    rows += call(session, "list_dead", queue_name=queue)
+    rows += call(session, "reset", queue_name=queue)
+    rows += call(session, "maintain", queue_name=queue)
+    rows += call(session, "cancel", queue_name=queue, message_ids=[first + 1, first + 4])
+    rows += call(session, "archive", queue_name=queue)
+    rows += call(session, "get_message", queue_name=queue, message_id=first)
+    rows += call(session, "queue_stats", queue_name=queue)
+    names = {row.check_name for row in call(session, "health")}
+    states = [state_of(owner, queue, first + place) for place in range(6)]
+    partitions = owner.execute(
+        """
+        select pg_get_expr(c.relpartbound, c.oid) from pg_class c
+        where c.relispartition and c.relnamespace = 'rowq'::regnamespace order by c.relname
+        """
+    ).fetchall()
+    call(session, "drop_queue", queue_name=queue, force=True)
+    return [*(shape(row, first) for row in rows), len(waited), names, states, partitions]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.promise("P05", "P10", "P12", "P16", "P20")
+def test_no_setting_of_a_session_changes_what_a_routine_does(installed: str, login: Login) -> None:
+    url = login("caller", "rowq_admin", "rowq_producer", "rowq_consumer")
+    with (
+        psycopg.connect(installed, autocommit=True) as owner,
+        psycopg.connect(url, autocommit=True, cursor_factory=BinaryCursor) as clean,
+    ):
+        wanted = life(clean, owner, "clean")
+        tried = 0
+        for name, value in list(user_settings(owner)):
+            with psycopg.connect(url, autocommit=True, cursor_factory=BinaryCursor) as session:
+                try:
+                    session.execute(
+                        sql.SQL("set {} = {}").format(sql.SQL(name), sql.Literal(value))
+                    )
+                except psycopg.Error:
+                    continue
+                queue = f"{name} {value}"[:100]
+                tried += 1
+                try:
+                    found = life(session, owner, queue)
+                except psycopg.Error as error:
+                    assert name in REFUSES, (queue, error)
+                    call(owner, "create_queue", queue_name=queue)
+                    call(owner, "drop_queue", queue_name=queue, force=True)
+                else:
+                    assert found == wanted, queue
+        assert tried > 200

@@ -1,0 +1,172 @@
+"""What somebody else has made before rowq comes, or has put into it: none of it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rowq import migrate
+from rowq.migrate.sqlserver import backend
+from tests.engines.base import Connection
+
+Ran = Callable[[], list[tuple[Any, ...]]]
+
+BOOKKEEPING = (
+    """create table rowq.migration (
+        migration_hash nvarchar(64) not null primary key, migration_id nvarchar(255) not null,
+        applied_at_utc datetime2(6) not null
+    )""",
+    """create table rowq.migration_log (
+        id nvarchar(36) not null primary key, migration_hash nvarchar(64) not null,
+        migration_id nvarchar(255) not null, operation nvarchar(10) not null,
+        username nvarchar(255) not null, hostname nvarchar(255) not null,
+        created_at_utc datetime2(6) not null
+    )""",
+)
+TRIGGER = "create trigger rowq.own on {} after insert as insert into dbo.ran values (suser_name())"
+
+
+def script_of(session: Connection) -> Callable[[str], None]:
+    """Return what runs the script as sqlcmd would."""
+
+    def run(url: str) -> None:  # noqa: ARG001 - the session has it already
+        lines = migrate.script("sqlserver").splitlines()
+        plain = "\n".join(line for line in lines if not line.startswith(":"))
+        backend.Connection(session).execute(plain.replace("$(rowq_runs_in)", "sqlcmd"))
+
+    return run
+
+
+def refused_by_all(session: Connection, url: str, words: str) -> None:
+    """Each way to migrate and to look refuses, and says why."""
+    for refused in (migrate.migrate, migrate.rollback, script_of(session)):
+        with pytest.raises(Exception, match=f"RQ802(.|\n)*{words}"):
+            refused(url)
+
+
+@pytest.mark.promise("P16")
+def test_a_schema_that_belongs_to_somebody_else_runs_nothing_of_its_owner_s(
+    session: Connection, empty_database: str, stranger: str, ran: Ran
+) -> None:
+    session.execute(f"create schema rowq authorization {stranger}")
+    for statement in (*BOOKKEEPING, TRIGGER.format("rowq.migration")):
+        session.execute(statement)
+    refused_by_all(session, empty_database, f"belongs to {stranger}")
+    with pytest.raises(migrate.ForeignSchema, match="RQ802"):
+        migrate.status(empty_database)
+    assert ran() == []
+
+
+@pytest.mark.promise("P16")
+def test_an_empty_schema_of_somebody_else_is_not_ours(
+    session: Connection, empty_database: str, stranger: str
+) -> None:
+    session.execute(f"create schema rowq authorization {stranger}")
+    refused_by_all(session, empty_database, f"belongs to {stranger}")
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize(
+    ("theirs", "words"),
+    [
+        (TRIGGER.format("rowq.meta"), "rowq.meta has trigger own"),
+        (TRIGGER.format("rowq.migration_log"), "rowq.migration_log has trigger own"),
+        ("alter table rowq.migration add own as len(migration_id)", "computed column own"),
+        pytest.param(
+            "alter table rowq.meta add own nvarchar(9) not null default dbo.theirs()",
+            "rowq.meta has a function in constraint",
+            marks=pytest.mark.requires("genuine"),
+        ),
+        pytest.param(
+            "create security policy dbo.own add filter predicate dbo.visible() on rowq.migration",
+            "rowq.migration has a security policy",
+            marks=pytest.mark.requires("genuine"),
+        ),
+    ],
+    ids=["trigger on meta", "trigger on the log", "computed column", "default", "policy"],
+)
+def test_what_was_put_on_a_table_of_ours_stops_migrate_before_it_runs(
+    session: Connection, empty_database: str, ran: Ran, theirs: str, words: str
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute(
+        "create function dbo.theirs() returns nvarchar(9) as begin return N'theirs'; end"
+    )
+    if "policy" in theirs:
+        session.execute(
+            "create function dbo.visible() returns table with schemabinding"
+            " as return select 1 as is_visible"
+        )
+    session.execute(theirs)
+    refused_by_all(session, empty_database, words)
+    if "rowq.migration " in theirs:
+        with pytest.raises(migrate.ForeignSchema, match="RQ802"):
+            migrate.status(empty_database)
+    assert ran() == []
+
+
+@pytest.mark.promise("P16")
+def test_a_view_with_the_name_of_a_table_is_not_taken_for_it(
+    session: Connection, empty_database: str
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute("drop table rowq.finished")
+    session.execute("create view rowq.finished as select 1 as part_id")
+    refused_by_all(session, empty_database, "rowq.finished is no table")
+
+
+@pytest.mark.promise("P16")
+def test_a_user_with_the_name_of_a_role_gets_nothing(
+    session: Connection, empty_database: str, login: str
+) -> None:
+    session.execute(f"create user rowq_consumer for login {login}")
+    refused_by_all(session, empty_database, "rowq_consumer")
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.requires("genuine")
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "create role rowq_producer authorization {}",
+        "create user rowq_owner for login {}",
+        "create user rowq_owner without login; grant impersonate on user::rowq_owner to {}",
+    ],
+)
+def test_principals_of_rowq_s_names_that_somebody_else_can_act_as_are_refused(
+    session: Connection, empty_database: str, stranger: str, theirs: str
+) -> None:
+    if "for login" in theirs:
+        session.execute(f"drop user {stranger}")
+    session.execute(theirs.format(stranger))
+    refused_by_all(session, empty_database, "rowq_(owner|producer)")
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.requires("genuine")
+def test_a_trigger_that_is_disabled_stops_nobody(session: Connection, empty_database: str) -> None:
+    session.execute("create table dbo.ran (who nvarchar(128))")
+    migrate.migrate(empty_database)
+    session.execute(TRIGGER.format("rowq.ready"))
+    session.execute("disable trigger rowq.own on rowq.ready")
+    assert migrate.migrate(empty_database).applied == ()
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.requires("genuine")
+def test_a_trigger_on_ddl_runs_without_the_rights_on_the_server_of_whoever_migrates(
+    session: Connection, empty_database: str, ran: Ran
+) -> None:
+    """The database's owner may have one; a member of sysadmin migrates as dbo, and as no more."""
+    session.execute(
+        "create trigger own on database for ddl_database_level_events as"
+        " insert into dbo.ran select concat("
+        "is_srvrolemember(N'sysadmin'), has_perms_by_name(null, null, N'CONTROL SERVER'))"
+    )
+    assert migrate.migrate(empty_database).applied == (1,)
+    assert set(ran()) == {("00",)}
+    assert migrate.status(empty_database).installed == 1
+    assert migrate.rollback(empty_database).rolled_back == (1,)
+    assert set(ran()) == {("00",)}

@@ -1,0 +1,121 @@
+"""A caller may set its session as it likes: each routine does and says the same.
+
+The table holds every SET of the engine's manual that a caller may give and that lets statements
+run. What it cannot hold: `implicit_transactions` and `ansi_defaults` make a caller's transaction of
+every call (engine_only/sqlserver/test_transactions.py); `identity_insert` asks for a right on the
+table; `statistics profile` and `statistics xml` ask for one on the database, and answer with more
+results; `offsets` and `fips_flagger` do nothing any more; `showplan_*` and the three below run
+nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.engines.base import Connection, Server
+from tests.helpers.calls import call, counts, send
+from tests.security.life import live
+
+Open = Callable[..., Connection]
+Told = list[tuple[Any, ...]]
+
+SETTINGS = {
+    "one row": "set rowcount 1",
+    "short texts": "set textsize 10",
+    "counts": "set nocount off",
+    "abort": "set xact_abort on",
+    "no abort": "set xact_abort off",
+    "no abort on overflow": "set arithabort off",
+    "no words on overflow": "set arithignore on",
+    "no warnings": "set ansi_warnings off",
+    "neither": "set ansi_warnings off; set arithabort off; set arithignore on",
+    "no padding": "set ansi_padding off",
+    "null is equal": "set ansi_nulls off",
+    "columns are null": "set ansi_null_dflt_on on",
+    "columns are not null": "set ansi_null_dflt_off on",
+    "null is an empty text": "set concat_null_yields_null off",
+    "rounding is an error": "set arithabort on; set numeric_roundabort on",
+    "quotes are texts": "set quoted_identifier off",
+    "day first": "set dateformat dmy",
+    "year, day, month": "set dateformat ydm",
+    "Wednesday first": "set datefirst 3",
+    "German": "set language German",
+    "Japanese": "set language Japanese",
+    "no waiting": "set lock_timeout 0",
+    "often the victim": "set deadlock_priority low",
+    "never the victim": "set deadlock_priority 10",
+    "cheap queries": "set query_governor_cost_limit 10",
+    "order of tables": "set forceplan on",
+    "dirty": "set transaction isolation level read uncommitted",
+    "repeatable": "set transaction isolation level repeatable read",
+    "serializable": "set transaction isolation level serializable",
+    "snapshot": "set transaction isolation level snapshot",
+    "context": "set context_info 0x726f7771",
+    "cursors": "set cursor_close_on_commit on",
+    "distributed": "set remote_proc_transactions on",
+    "reads": "set statistics io on",
+    "times": "set statistics time on",
+}
+NOTHING_RUNS = ("noexec", "fmtonly", "parseonly")
+
+
+@pytest.fixture(scope="module")
+def in_a_clean_session() -> dict[str, Told]:
+    """Return the life in a session without settings, by server, once it was lived."""
+    return {}
+
+
+def set_to(session: Connection, statements: str) -> None:
+    """Give the statements one by one; one that this server does not know is a skip."""
+    for statement in statements.split("; "):
+        try:
+            session.execute(statement)
+        except Exception as error:
+            if not re.search("not (currently )?supported", str(error)):
+                raise
+            pytest.skip(f"{statement}: {error}")
+
+
+@pytest.mark.promise("P15", "P20")
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_message_lives_the_same_whatever_the_session_has_set(
+    server: Server,
+    connection: Connection,
+    connect: Open,
+    queue_name: str,
+    in_a_clean_session: dict[str, Told],
+    setting: str,
+) -> None:
+    if server.name not in in_a_clean_session:
+        in_a_clean_session[server.name] = live(connect(), connection, f"{queue_name} clean")
+    session = connect()
+    set_to(session, SETTINGS[setting])
+    told = live(session, connection, queue_name)
+    for found, wanted in zip(told, in_a_clean_session[server.name], strict=True):
+        assert found == wanted
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.requires("genuine")
+@pytest.mark.parametrize("setting", NOTHING_RUNS)
+def test_where_nothing_runs_nothing_happens(
+    connection: Connection, connect: Open, queue_name: str, setting: str
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name)
+    send(connection, queue_name, "x")
+    session = connect()
+    session.execute(f"set {setting} on")
+    for statement in (
+        f"exec rowq.Enqueue @queue_name = N'{queue_name}'",
+        f"exec rowq.DequeueFast @queue_name = N'{queue_name}'",
+        f"exec rowq.DropQueue @queue_name = N'{queue_name}', @force = 1",
+    ):
+        cursor = session.execute(statement)
+        while cursor.nextset():
+            pass
+    session.execute(f"set {setting} off")
+    assert counts(connection, queue_name) == (1, 0, 0, 0)

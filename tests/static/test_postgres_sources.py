@@ -1,0 +1,34 @@
+"""What the sources for PostgreSQL must not say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.static.sources import code_of, label, sql_files
+
+CALLED_BY_USERS = [
+    path
+    for path in sql_files("postgres", "internal", "routines")
+    if path.parent.name == "routines" or path.stem == "require_autocommit"
+]
+IN_THE_CALLERS_PATH = [
+    path
+    for path in CALLED_BY_USERS
+    if "set search_path" not in code_of(path.read_text(encoding="utf-8"))
+]
+
+
+def test_only_what_commits_runs_in_the_callers_path() -> None:
+    names = {path.stem for path in IN_THE_CALLERS_PATH}
+    assert names == {"dequeue_wait", "require_autocommit"}
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("path", IN_THE_CALLERS_PATH, ids=label)
+def test_nothing_that_runs_in_the_callers_path_is_looked_up_there(path: Path) -> None:
+    text = code_of(path.read_text(encoding="utf-8"))
+    body = text.partition("as $$")[2].replace(":=", "").replace("errcode =", "")
+    assert not re.findall(r"[-+*/<>=~!@#%^&|`?]|\b(?:like|between|in|any|similar)\b", body)
+    called = re.findall(r"([\w.]+)\s*\(", body)
+    assert [name for name in called if not name.startswith(("pg_catalog.", "rowq."))] == []
