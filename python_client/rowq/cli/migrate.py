@@ -72,8 +72,8 @@ def sql(
         bool,
         typer.Option(
             "--without-owner",
-            help="MariaDB and MySQL: let the routines run as the account that runs the script, which"
-            " need not be allowed to make rowq_owner@localhost then.",
+            help="MariaDB and MySQL: let the routines run as the account that runs the script,"
+            " which need not be allowed to make rowq_owner@localhost then.",
         ),
     ] = False,
 ) -> None:

@@ -102,8 +102,8 @@ def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str
             f"{UnknownMigration.number} unknown_migration: there is nothing to print after"
             f" {from_number}; this rowq has migrations 1 to {release.newest}"
         )
-    made = module_for(named(engine), "script").script
-    return str(made(release, from_number) if with_owner else made(release, from_number, with_owner=False))
+    options = {} if with_owner else {"with_owner": False}
+    return str(module_for(named(engine), "script").script(release, from_number, **options))
 
 
 @contextmanager

@@ -278,7 +278,7 @@ def _refusal(error: pymysql.Error) -> MigrationError | None:
 _REMEDIES = {
     "RQ801": "rowq needs MariaDB 10.6 or MySQL 8.0.21, or newer.",
     "RQ803": "Let a DBA run: grant all privileges on rowq.* to this account with grant option;",
-    "RQ802": "Nothing was changed. Where the database is rowq's, revoke what others have there, or let"
-    " the account migrate whose it is.",
+    "RQ802": "Nothing was changed. Where the database is rowq's, revoke what others have there, or"
+    " let the account migrate whose it is.",
     "RQ806": "Another migration has not ended for 60 seconds. Try again.",
 }

@@ -182,15 +182,13 @@ def shipped_routines(release: Release, number: int, server: str = "") -> dict[st
     return found
 
 
-def made_for_others(
-    release: Release, number: int, server: str, there: dict[str, str]
-) -> set[str]:
+def made_for_others(release: Release, number: int, server: str, there: dict[str, str]) -> set[str]:
     """Return the routines that are as they were shipped, but for another version of the server."""
     texts = release.copies(number).values()
     versions = {int(found[1]) for text in texts for found in _FOR_MARIADB.finditer(text)}
-    names = ["MariaDB 0.0.0", *(f"MariaDB {n // 10_000}.{n // 100 % 100}.{n % 100}" for n in versions)]
+    servers = [f"MariaDB {n // 10_000}.{n // 100 % 100}.{n % 100}" for n in {0, *versions}]
     here = shipped_routines(release, number, server)
-    others = [shipped_routines(release, number, name) for name in names]
+    others = [shipped_routines(release, number, other) for other in servers]
     return {
         name
         for name, text in there.items()
