@@ -1,5 +1,5 @@
--- Which migrations are installed, in the columns that yoyo knows, and the name of the lock that lets
--- one in at a time. Times are UTC.
+-- Which migrations are installed, in the columns that yoyo knows, and the name of the lock that
+-- lets one in at a time. Times are UTC.
 create database if not exists rowq character set utf8mb4 collate utf8mb4_bin;
 
 create table if not exists rowq.migration (

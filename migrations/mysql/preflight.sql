@@ -1,7 +1,7 @@
 -- Runs first in every install, upgrade and rollback: refuses here, before anything is changed, what
 -- would go wrong later, or would let others' code run with the rights of whoever migrates. So it
--- reads the catalog and none of rowq's tables. Without a procedure there is no signal: the text of a
--- fault is the name of a table that is not there.
+-- reads the catalog and none of rowq's tables. Without a procedure there is no signal: the text of
+-- a fault is the name of a table that is not there.
 set names utf8mb4;
 set session sql_mode = concat(
     'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,',
@@ -119,7 +119,13 @@ select if(
     @rowq_fault
 )
 into @rowq_fault
-from information_schema.schema_privileges p
+from (
+    select s.grantee, s.table_schema, s.privilege_type
+    from information_schema.schema_privileges s
+    union all
+    select t.grantee, t.table_schema, t.privilege_type
+    from information_schema.table_privileges t
+) p
 where 'rowq' like p.table_schema
   and p.grantee not in (@rowq_account, '''rowq_owner''@''localhost''')
   and p.privilege_type in (

@@ -23,20 +23,15 @@ begin
         set transaction isolation level read committed;
     end if;
 
-    -- Looking costs less than setting, and few sessions need it. A moment that does not pass is one
-    -- that the caller has set.
+    -- Looking costs less than setting, and few sessions need it; what sql_safe_updates
+    -- refuses is left to internal_undo. A moment that does not pass is one that the caller has set.
     if @@insert_id <> 0
        or @@timestamp = v_moment
-       or @@auto_increment_increment <> @@global.auto_increment_increment
-       or @@auto_increment_offset <> @@global.auto_increment_offset
        or not @@unique_checks
-       or @@sql_safe_updates
        or not @@sql_big_selects
        or @@sort_buffer_size < 262144
-       or @@max_error_count < 64
        /*M!100600 or @@group_concat_max_len < 1048576 */
        /*M!100600 or @@tmp_disk_table_size < 1073741824 */
-       /*M!100600 or @@default_regex_flags <> '' */
        /*M!100600 or @@skip_replication */
        /*M!110602 or (@@innodb_snapshot_isolation and not p_is_own) */
     then

@@ -7,6 +7,7 @@ were used up, what is left in the tables, and what a call has changed of its ses
 from __future__ import annotations
 
 import contextlib
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,8 +24,9 @@ NUMBERED = ("queue", "message", "claim", "finished")
 ABOUT = 40.0
 """Seconds within which moments are taken for the same; all times of a life are far enough apart."""
 
-ENOUGH = 50
-"""Numbers that a life may use up: some for its rows, a few for looks that took long."""
+ENOUGH = 50 * 65535
+"""Numbers that a life may use up: some for its rows, a few for looks that took long, all of them as
+far from the next one as a session may have them (auto_increment_increment)."""
 
 PASSING = {
     *("error_count", "identity", "in_transaction", "last_gtid", "last_insert_id", "warning_count"),
@@ -67,7 +69,7 @@ class Life:
         self.seen: Seen = []
         self._session, self._admin, self._queue = session, admin, queue
         self._is_open, self._before = is_open, before
-        left_out = PASSING if f"{CLOCK} = " in (before or "") else {*PASSING, CLOCK}
+        left_out = PASSING if re.search(rf"\b{CLOCK} = ", before or "") else {*PASSING, CLOCK}
         self._names = [one.name for one in variables(admin) if one.name not in left_out]
         # Without a table, and with a limit of its own: the session may limit both.
         self._look = f"select {', '.join(f'@@{name}' for name in self._names)} limit 1"

@@ -93,17 +93,22 @@ def test_a_queue_whose_number_is_taken_is_refused_and_not_said_to_exist(
 
 
 @pytest.mark.promise("P02")
-def test_a_producer_that_lets_numbers_jump_burns_none(
+def test_numbers_that_jump_are_the_callers_own_and_never_those_of_queues(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
-    attacker = users["producer"]
-    attacker.execute("set auto_increment_increment = 65535, auto_increment_offset = 65535")
-    first, last = send(attacker, queue, "1", "2")
-    assert last - first == 1
-    mine = attacker.execute("select @@auto_increment_increment, @@auto_increment_offset")
+    jump = "set auto_increment_increment = 65535, auto_increment_offset = 65535"
+    users["producer"].execute(jump)
+    first, last = send(users["producer"], queue, "1", "2")
+    assert last - first == 65535
+    third, fourth = send(connection, queue, "3", "4")
+    assert (third - last <= 65535, fourth - third) == (True, 1)
+    users["admin"].execute(jump)
+    part = part_of(connection, queue)
+    call(users["admin"], "create_queue", queue_name=f"{queue} too")
+    assert part_of(connection, f"{queue} too") - part < 65535
+    mine = users["admin"].execute("select @@auto_increment_increment, @@auto_increment_offset")
     assert mine.fetchone() == (65535, 65535)
-    [next_one] = send(connection, queue, "3")
-    assert next_one - last == 1
+    call(connection, "drop_queue", queue_name=f"{queue} too")
 
 
 @pytest.mark.promise("P06")

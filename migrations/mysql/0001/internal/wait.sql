@@ -21,8 +21,8 @@ begin
     declare v_left double;
     declare v_slept, v_interrupted int;
 
-    -- One waiter of a queue looks at it ten times a second: whoever finds the row free and sleeps on
-    -- it. The others ask four times a second whether the row is free, and look once.
+    -- One waiter of a queue looks at it ten times a second: the one that found the row free and
+    -- sleeps on it. The others ask four times a second whether the row is free, and look once.
     naps: while v_slept is null and utc_timestamp(6) < v_look_at do
         set v_left = timestampdiff(microsecond, utc_timestamp(6), v_look_at) / 1000000;
         -- The lock is as long as this statement, and gone with a session that is killed. Without a

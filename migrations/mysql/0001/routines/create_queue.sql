@@ -38,6 +38,10 @@ begin
                     resignal;
                 end if;
             end;
+            if v_outcome is null then
+                -- There are few numbers for queues: auto_increment_increment must not waste them.
+                call rowq.internal_pin(@@timestamp);
+            end if;
             call rowq.internal_begin(v_is_own);
 
             call rowq.internal_check_settings(
@@ -90,8 +94,6 @@ begin
 
     select p_queue_name as queue_name, v_outcome as outcome;
 
-    if @rowq_pinned then
-        call rowq.internal_unpin();
-    end if;
+    call rowq.internal_unpin();
 end//
 delimiter ;

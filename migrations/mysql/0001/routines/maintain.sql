@@ -25,6 +25,7 @@ begin
         resignal;
     end;
 
+    call rowq.internal_pin(@@timestamp);
     call rowq.internal_check_batch_size(p_batch_size);
     call rowq.internal_begin(v_is_own);
     if p_queue_name is null then
@@ -89,8 +90,6 @@ begin
     ) j
     straight_join rowq.queue q on q.part_id = j.part_id;
 
-    if @rowq_pinned then
-        call rowq.internal_unpin();
-    end if;
+    call rowq.internal_unpin();
 end//
 delimiter ;
