@@ -37,8 +37,10 @@ source internal/empty_queue.sql
 source internal/enter.sql
 source internal/find.sql
 source internal/finish.sql
+source internal/fit.sql
 source internal/first_key.sql
 source internal/free_keys.sql
+source internal/give_back.sql
 source internal/health_queue.sql
 source internal/health_server.sql
 source internal/holder.sql
@@ -46,6 +48,7 @@ source internal/keep_archive.sql
 source internal/keep_house.sql
 source internal/maintain.sql
 source internal/message_fault.sql
+source internal/messages_json.sql
 source internal/move_floor.sql
 source internal/next_number.sql
 source internal/note_error.sql

@@ -11,6 +11,7 @@ create procedure rowq.internal_message_fault(
     p_run_at datetime(6),
     p_dedup_key longtext,
     p_max_attempts int,
+    p_max_body_length int,
     out p_fault varchar(120)
 )
 sql security definer
@@ -23,7 +24,8 @@ begin
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   nothing
+-- differs   only here the size of what the server can send depends on its settings
+    declare v_length bigint default coalesce(length(p_body), length(p_body_binary), 0);
     set p_fault = case
         when p_priority not between 0 and 9
             then concat('priority must be between 0 and 9, got ', p_priority)
@@ -35,6 +37,8 @@ begin
             then 'headers must be a JSON object'
         when p_headers is not null and json_type(p_headers) <> 'OBJECT'
             then 'headers must be a JSON object'
+        when char_length(p_headers) > 65536
+            then 'headers are longer than 65536 characters'
         when p_delay_seconds is not null and p_run_at is not null
             then 'delay_seconds and run_at exclude each other'
         when p_delay_seconds not between 0 and 315360000
@@ -45,6 +49,22 @@ begin
             then 'dedup_key must be 1 to 200 characters'
         when p_max_attempts not between 1 and 10000
             then concat('max_attempts must be between 1 and 10000, got ', p_max_attempts)
+        when v_length > p_max_body_length
+            and coalesce(char_length(p_body), v_length) > p_max_body_length
+            then concat(
+                'body is ', coalesce(char_length(p_body), v_length), ' long, and the queue takes ',
+                p_max_body_length, ': max_body_length'
+            )
+        -- JSON has up to six bytes for one, and 20000 are enough for everything else, an error that
+        -- comes later too. Only who may not fit is measured: base64 has line breaks at first.
+        when (v_length + coalesce(length(p_headers), 0)) * 6 + 20000 > @@global.max_allowed_packet
+            and coalesce(length(json_quote(p_body)), length(p_body) * 6, v_length * 1.352)
+                + coalesce(length(json_extract(p_headers, '$')), 0)
+                + 20000 > @@global.max_allowed_packet
+            then concat(
+                'as JSON it is longer than max_allowed_packet less 20000, ',
+                @@global.max_allowed_packet
+            )
     end;
 end//
 delimiter ;
