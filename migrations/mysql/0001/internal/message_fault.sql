@@ -55,8 +55,8 @@ begin
                 'body is ', coalesce(char_length(p_body), v_length), ' long, and the queue takes ',
                 p_max_body_length, ': max_body_length'
             )
-        -- JSON has up to six bytes for one, and 20000 are enough for everything else, an error that
-        -- comes later too. Only who may not fit is measured: base64 has line breaks at first.
+        -- As internal_messages_json counts; 20000 are enough for what is beside body and headers, an
+        -- error that comes later among it.
         when (v_length + coalesce(length(p_headers), 0)) * 6 + 20000 > @@global.max_allowed_packet
             and coalesce(length(json_quote(p_body)), length(p_body) * 6, v_length * 1.352)
                 + coalesce(length(json_extract(p_headers, '$')), 0)

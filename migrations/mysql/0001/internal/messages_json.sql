@@ -30,13 +30,24 @@ begin
     -- The engine cuts what group_concat makes to this length, and to max_allowed_packet.
     set session group_concat_max_len = 1073741824;
 
-    -- A value that is longer than max_allowed_packet is null: an object, and base64 with its line
-    -- breaks, which would make a message without a body.
+    -- No function makes a value that is longer than max_allowed_packet, and json_object of MariaDB
+    -- would be null from then on, for short messages too. So the length is known beforehand: JSON
+    -- has up to six bytes for one, and who may not fit is measured; base64 has line breaks at first.
     select group_concat(h.message separator ','), count(h.message)
     into p_json, v_whole
     from (
         select if(
-            length(m.body_binary) * 1.352 + 100 > @@max_allowed_packet, null,
+            (
+                coalesce(length(m.body), length(m.body_binary), 0) + coalesce(length(m.headers), 0)
+                + coalesce(length(m.message_type), 0) + coalesce(length(m.last_error), 0)
+            ) * 6 + 500 > @@max_allowed_packet
+            and coalesce(
+                    length(json_quote(m.body)), length(m.body) * 6, length(m.body_binary) * 1.352, 0
+                )
+                + coalesce(length(json_extract(m.headers, '$')), 0) + 500
+                + (coalesce(length(m.message_type), 0) + coalesce(length(m.last_error), 0)) * 6
+                > @@max_allowed_packet,
+            null,
             json_object(
                 'claim_id', p_claim_id + 0, 'message_id', m.message_id, 'attempt', j.attempt,
                 'message_type', m.message_type, 'headers', json_extract(m.headers, '$'),
