@@ -36,6 +36,11 @@ begin
         if length(v_some) + coalesce(length(p_json), 0) + 10 < @@max_allowed_packet then
             set p_json = concat_ws(',', p_json, v_some),
                 v_last = v_last + least(v_size, v_count - v_last);
+            -- As many as half of the room holds, if they are as long as those before them.
+            set v_size = greatest(
+                v_size,
+                (v_last - v_first + 1) * (@@max_allowed_packet / length(p_json) - 1) div 2
+            );
         elseif v_size > 1 then
             set v_size = greatest(least(v_size, v_count - v_last) div 2, 1);
         elseif p_json is not null then

@@ -14,50 +14,66 @@ modifies sql data
 begin
 -- routine   internal_messages_json
 -- version   1
--- purpose   Messages p_first and following of a batch, p_count of them, as JSON with commas between; null when one does not fit.
+-- purpose   Messages p_first and following of a batch, p_count of them, as JSON with commas between; null when one of several may be too long.
 -- promise   P20
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   nothing
-    declare v_whole int;
-    declare v_length bigint default @@group_concat_max_len;
+-- differs   elsewhere the most octets of an answer are no setting of the server
+    declare v_length bigint;
+    declare v_cut_at bigint default @@group_concat_max_len;
     declare exit handler for sqlexception
     begin
-        set session group_concat_max_len = v_length;
+        set session group_concat_max_len = v_cut_at;
         resignal;
     end;
-    -- The engine cuts what group_concat makes to this length, and to max_allowed_packet.
-    set session group_concat_max_len = 1073741824;
+    set p_json = null;
 
     -- No function makes a value that is longer than max_allowed_packet, and json_object of MariaDB
-    -- would be null from then on, for short messages too. So the length is known beforehand: JSON
-    -- has up to six bytes for one, and who may not fit is measured; base64 has line breaks at first.
-    select group_concat(h.message separator ','), count(h.message)
-    into p_json, v_whole
-    from (
-        select if(
-            (
-                coalesce(length(m.body), length(m.body_binary), 0) + coalesce(length(m.headers), 0)
-                + coalesce(length(m.message_type), 0) + coalesce(length(m.last_error), 0)
-            ) * 6 + 500 > @@max_allowed_packet
-            and coalesce(
-                    length(json_quote(m.body)), length(m.body) * 6, length(m.body_binary) * 1.352, 0
-                )
-                + coalesce(length(json_extract(m.headers, '$')), 0) + 500
-                + (coalesce(length(m.message_type), 0) + coalesce(length(m.last_error), 0)) * 6
-                > @@max_allowed_packet,
-            null,
-            json_object(
-                'claim_id', p_claim_id + 0, 'message_id', m.message_id, 'attempt', j.attempt,
-                'message_type', m.message_type, 'headers', json_extract(m.headers, '$'),
-                'body', m.body,
-                'body_binary', replace(to_base64(m.body_binary), '\n', ''),
-                'enqueued_at', date_format(m.enqueued_at, '%Y-%m-%dT%H:%i:%s.%f+00:00'),
-                'lease_until', date_format(p_lease_until, '%Y-%m-%dT%H:%i:%s.%f+00:00'),
-                'last_error', m.last_error
-            )
-        ) as message
+    -- would be null from then on, for short messages too: so it is never tried. JSON has up to six
+    -- bytes for one, and 500 are enough for the keys and what has no text.
+    select 6 * max(
+               coalesce(length(m.body), length(m.body_binary), 0) + coalesce(length(m.headers), 0)
+               + coalesce(length(m.message_type), 0) + coalesce(length(m.last_error), 0)
+           )
+    into v_length
+    from json_table(
+        p_messages, '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+    ) j
+    straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    where j.place between p_first and p_first + p_count - 1;
+
+    if p_count = 1 and v_length + 500 > @@max_allowed_packet then
+        -- Measured only here. Base64 has line breaks at first.
+        select coalesce(
+                   length(json_quote(m.body)), length(m.body) * 6, length(m.body_binary) * 1.352, 0
+               )
+               + coalesce(length(json_extract(m.headers, '$')), 0)
+               + 6 * coalesce(length(m.message_type), 0) + 6 * coalesce(length(m.last_error), 0)
+        into v_length
+        from json_table(
+            p_messages, '$[*]' columns (place for ordinality, message_id bigint path '$[0]')
+        ) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        where j.place = p_first;
+    end if;
+
+    if v_length + 500 <= @@max_allowed_packet then
+        -- The engine cuts what group_concat makes to this length, and to max_allowed_packet.
+        set session group_concat_max_len = 1073741824;
+        select group_concat(
+                   json_object(
+                       'claim_id', p_claim_id + 0, 'message_id', m.message_id, 'attempt', j.attempt,
+                       'message_type', m.message_type, 'headers', json_extract(m.headers, '$'),
+                       'body', m.body,
+                       'body_binary', replace(to_base64(m.body_binary), '\n', ''),
+                       'enqueued_at', date_format(m.enqueued_at, '%Y-%m-%dT%H:%i:%s.%f+00:00'),
+                       'lease_until', date_format(p_lease_until, '%Y-%m-%dT%H:%i:%s.%f+00:00'),
+                       'last_error', m.last_error
+                   )
+                   separator ','
+               )
+        into p_json
         from json_table(
             p_messages,
             '$[*]' columns (
@@ -67,13 +83,8 @@ begin
             )
         ) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-        where j.place between p_first and p_first + p_count - 1
-        order by j.place
-        limit 1000
-    ) h;
-    set session group_concat_max_len = v_length;
-    if v_whole < p_count then
-        set p_json = null;
+        where j.place between p_first and p_first + p_count - 1;
+        set session group_concat_max_len = v_cut_at;
     end if;
 end//
 delimiter ;
