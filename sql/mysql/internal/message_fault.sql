@@ -24,8 +24,7 @@ begin
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   only here the size of what the server can send depends on its settings
-    declare v_length bigint default coalesce(length(p_body), length(p_body_binary), 0);
+-- differs   nothing
     set p_fault = case
         when p_priority not between 0 and 9
             then concat('priority must be between 0 and 9, got ', p_priority)
@@ -49,22 +48,16 @@ begin
             then 'dedup_key must be 1 to 200 characters'
         when p_max_attempts not between 1 and 10000
             then concat('max_attempts must be between 1 and 10000, got ', p_max_attempts)
-        when v_length > p_max_body_length
-            and coalesce(char_length(p_body), v_length) > p_max_body_length
-            then concat(
-                'body is ', coalesce(char_length(p_body), v_length), ' long, and the queue takes ',
-                p_max_body_length, ': max_body_length'
-            )
-        -- As internal_messages_json counts; 20000 are enough for what is beside body and headers, an
-        -- error that comes later among it.
-        when (v_length + coalesce(length(p_headers), 0)) * 6 + 20000 > @@global.max_allowed_packet
-            and coalesce(length(json_quote(p_body)), length(p_body) * 6, v_length * 1.352)
-                + coalesce(length(json_extract(p_headers, '$')), 0)
-                + 20000 > @@global.max_allowed_packet
-            then concat(
-                'as JSON it is longer than max_allowed_packet less 20000, ',
-                @@global.max_allowed_packet
-            )
     end;
+
+    -- Apart, because the engine spends time on each word of a statement that it passes. Headers are
+    -- 65536 characters at most, and JSON has up to six bytes for one.
+    if coalesce(length(p_body), length(p_body_binary), 0)
+        > least(p_max_body_length, (@@global.max_allowed_packet - 1600000) div 6)
+       and p_fault is null then
+        call rowq.internal_body_fault(
+            p_body, p_body_binary, p_headers, p_max_body_length, p_fault
+        );
+    end if;
 end//
 delimiter ;
