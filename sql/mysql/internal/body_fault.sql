@@ -20,7 +20,7 @@ begin
 -- errors    none
 -- differs   elsewhere the most octets of an answer are no setting of the server
     declare v_length bigint default coalesce(char_length(p_body), length(p_body_binary));
-    declare v_limit bigint default @@global.max_allowed_packet - 20000;
+    declare v_limit bigint default cast(@@global.max_allowed_packet as signed) - 20000;
 
     -- As internal_messages_json counts. 20000 are enough for what is beside body and headers, an
     -- error that comes later among it.

@@ -53,7 +53,9 @@ begin
     -- Apart, because the engine spends time on each word of a statement that it passes. Headers are
     -- 65536 characters at most, and JSON has up to six bytes for one.
     if coalesce(length(p_body), length(p_body_binary), 0)
-        > least(p_max_body_length, (@@global.max_allowed_packet - 1600000) div 6)
+        > least(
+            p_max_body_length, (cast(@@global.max_allowed_packet as signed) - 1600000) div 6
+        )
        and p_fault is null then
         call rowq.internal_body_fault(
             p_body, p_body_binary, p_headers, p_max_body_length, p_fault

@@ -54,7 +54,10 @@ begin
     declare continue handler for not found set v_is_end = true;
     set p_results = '[', v_chunk = '';
 
-    select q.max_body_length, least(q.max_body_length, (@@global.max_allowed_packet - 20000) div 6)
+    select q.max_body_length,
+           least(
+               q.max_body_length, (cast(@@global.max_allowed_packet as signed) - 1600000) div 6
+           )
     into v_max_body_length, v_usual_length
     from rowq.queue q
     where q.part_id = p_part_id;
