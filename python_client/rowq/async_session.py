@@ -37,6 +37,7 @@ from rowq.arguments import check_argument
 from rowq.backoff import Backoff
 from rowq.engines import engine_for_connection, engine_for_url, is_driver_error, without_password
 from rowq.engines.base import Engine, Row
+from rowq.engines.work.guard import refuse_own_claim
 from rowq.errors import (
     ConnectionLost,
     EngineUnknown,
@@ -143,6 +144,7 @@ class AsyncBorrowedSession(AsyncSession):
                 "dequeue_wait commits while it waits: set the connection to autocommit and call it"
                 " outside a transaction, or use dequeue_fast"
             )
+        refuse_own_claim(self._connection, routine, arguments)
         return await self.engine.call_async(self._connection, routine, _left(arguments, until))
 
     async def close(self) -> None:

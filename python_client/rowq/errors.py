@@ -11,6 +11,7 @@ RowqError
 ├── CannotConnect                no connection at the first try
 ├── ConnectionLost               the connection broke and the call could not be repeated
 ├── QueueClosed                  the queue object was closed; nothing was sent
+├── ForbiddenInHandler           a transactional worker's handler tried what is the worker's to do
 ├── EngineUnknown                no engine for this URL or connection
 ├── DriverMissing                the engine's driver is not installed
 └── WorkerFailed                 a worker stopped because going on made no sense
@@ -92,6 +93,15 @@ class ConnectionLost(RowqError):
 
 class QueueClosed(RowqError):
     """A call on a queue that was closed: nothing was sent. A call under way ends with it, too."""
+
+
+class ForbiddenInHandler(RowqError):
+    """A handler may not end its worker's transaction, nor finish or extend its own claim in it.
+
+    Where the driver lets us, what would end the transaction is refused before it is sent, and
+    nothing has changed. Where something has ended it all the same, a procedure that commits say,
+    the connection takes nothing more from this handler.
+    """
 
 
 class EngineUnknown(RowqError):

@@ -21,7 +21,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[Mortal]:
     product = request.param.rstrip("0123456789.")
     with ExitStack() as stack:
         try:
-            mortal = stack.enter_context(WAYS.get(product, no_way)(request.param.removeprefix(product)))
+            way = WAYS.get(product, no_way)
+            mortal = stack.enter_context(way(request.param.removeprefix(product)))
         except Unavailable as reason:
             variable = url_variable(MAY_BE_GIVEN.get(product, ""))
             if variable not in os.environ:

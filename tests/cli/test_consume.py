@@ -85,14 +85,18 @@ def test_a_stale_message_is_told_and_makes_the_exit_code_4(
     assert [row["outcome"] for row in done.rows] == ["completed", "stale"]
 
 
-def test_a_claim_that_is_gone_is_refused_by_number(run: Run, made: str, three: list[int]) -> None:
-    assert three
+@pytest.mark.parametrize("command", ["complete", "retry", "fail", "release", "extend"])
+def test_a_claim_that_is_gone_makes_the_exit_code_4_and_is_told_by_number(
+    run: Run, made: str, three: list[int], command: str
+) -> None:
     claim_id = run("dequeue", made).row["claim_id"]
     run("release", made, claim_id)
-    for command in ("complete", "retry", "fail", "release", "extend"):
-        done = run(command, made, claim_id)
-        assert done.code == ExitCode.REFUSED
-        assert done.err.startswith("rowq: RQ721 stale_claim")
+    done = run(command, made, claim_id)
+    assert done.code == ExitCode.INCOMPLETE
+    assert done.err.startswith("rowq: RQ721 stale_claim")
+    if command != "extend":
+        named = run(command, made, claim_id, three[0], "--json")
+        assert (named.code, named.row["outcome"]) == (ExitCode.INCOMPLETE, "stale")
 
 
 def test_retry_gives_back_with_a_delay_and_an_error(

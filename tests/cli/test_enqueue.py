@@ -12,7 +12,7 @@ from rowq.cli.errors import ExitCode
 from tests.cli.conftest import Run
 
 
-@pytest.mark.parametrize("body", ['{"id": 1}', "no JSON", "", "ÄÖÜ 🐘 \\ ' \" $1 %s", " a \n b "])
+@pytest.mark.parametrize("body", ['{"id": 1}', "no JSON", "ÄÖÜ 🐘 \\ ' \" $1 %s", " a \n b "])
 def test_an_argument_is_stored_as_it_is(run: Run, queue: rowq.Queue, made: str, body: str) -> None:
     sent = run("enqueue", made, "--json", "--", body).row
     (message,) = queue.dequeue_fast(made)
@@ -107,6 +107,26 @@ def test_standard_input_that_is_no_text_is_told_and_adds_nothing(
     done = run("enqueue", made, given=b"\xff\xfe")
     assert done.code == ExitCode.BAD_INPUT
     assert "--binary" in done.err
+    assert queue.queue_stats(made)[0].ready == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "source"),
+    [
+        ((), "standard input"),
+        (("-",), "standard input"),
+        (("--binary", "-"), "standard input"),
+        (("--binary", "/dev/null"), "/dev/null"),
+        (("",), "BODY"),
+    ],
+)
+def test_an_empty_body_is_refused_with_a_hint_and_adds_nothing(
+    run: Run, queue: rowq.Queue, made: str, arguments: tuple[str, ...], source: str
+) -> None:
+    """A pipe is empty when the program that should have filled it has failed."""
+    done = run("enqueue", made, *arguments, given=b"")
+    assert done.code == ExitCode.BAD_INPUT
+    assert done.err == f"rowq: {source} is empty; use --no-body for a message without a body\n"
     assert queue.queue_stats(made)[0].ready == 0
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
+import pytest
+
 import rowq
 from rowq.cli.errors import ExitCode
 from rowq.engines import engines
-from rowq.migrate import script
+from rowq.migrate import migrate, script
 from tests.cli.conftest import Run
+from tests.cli.working import PROGRAM
 
 
 def test_a_database_is_installed_looked_at_and_left_as_it_was(
@@ -31,19 +37,89 @@ def test_a_database_is_installed_looked_at_and_left_as_it_was(
     assert run_without_database("status", "--json", url=empty_database).row["installed"] == 0
 
 
-def test_rollback_refuses_to_throw_messages_away_unless_forced(
-    empty_database: str, run_without_database: Run
-) -> None:
-    assert run_without_database("migrate", "--to", 1, url=empty_database).code == 0
-    with rowq.connect(empty_database) as queue:
-        queue.create_queue("orders")
-        queue.enqueue("orders", 1)
+def fill(url: str, state: str) -> None:
+    """Install rowq, and bring three messages of a queue with an archive into a state."""
+    migrate(url)
+    with rowq.connect(url) as queue:
+        queue.create_queue("orders", archive_days=7)
+        delay_seconds = 1000 if state == "delayed" else None
+        for n in range(3):
+            queue.enqueue("orders", n, delay_seconds=delay_seconds)
+        if state in {"leased", "dead", "finished", "archived"}:
+            claim_id = queue.dequeue_fast("orders", 3)[0].claim_id
+        if state == "dead":
+            queue.fail_now("orders", claim_id)
+        if state in {"finished", "archived"}:
+            queue.complete("orders", claim_id)
+        if state == "archived":
+            queue.archive("orders")
 
+
+@pytest.mark.parametrize("state", ["ready", "delayed", "leased", "dead", "finished", "archived"])
+def test_rollback_refuses_to_throw_messages_away_unless_forced(
+    empty_database: str, run_without_database: Run, state: str
+) -> None:
+    fill(empty_database, state)
     refused = run_without_database("rollback", "--to", 0, url=empty_database)
     assert refused.code == ExitCode.REFUSED
-    assert refused.err.startswith("rowq: RQ805 ")
+    counts = (0, 3) if state in {"finished", "archived"} else (3, 0)
+    expected = "1 queue, {} unfinished and {} archived messages".format(*counts)
+    assert refused.err.startswith("rowq: RQ805 messages_left: ")
+    assert expected in refused.err
+    assert run_without_database("status", url=empty_database).code == 0
 
     assert run_without_database("rollback", "--to", 0, "--force", url=empty_database).code == 0
+
+
+def test_rollback_without_to_only_says_what_would_go(
+    empty_database: str, run_without_database: Run
+) -> None:
+    nothing = run_without_database("rollback", url=empty_database)
+    assert (nothing.code, nothing.out) == (ExitCode.USAGE, "Nothing is installed.\n")
+
+    fill(empty_database, "archived")
+    for options in ((), ("--force",)):
+        told = run_without_database("rollback", *options, url=empty_database)
+        assert told.code == ExitCode.USAGE
+        assert told.out == (
+            "This removes migration 1, which is all of rowq, and throws away 1 queue, 0 unfinished"
+            " and 3 archived messages.\n"
+            "Nothing is done yet. To do it: rowq rollback --to 0\n"
+        )
+    as_json = run_without_database("rollback", "--json", url=empty_database)
+    assert as_json.row == {
+        "installed": 1,
+        "to": 0,
+        "removed": [1],
+        "losses": {"queues": 1, "unfinished": 0, "archived": 3},
+    }
+    assert run_without_database("status", url=empty_database).code == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "installed"), [("n", ExitCode.REFUSED, 1), ("y", ExitCode.DONE, 0)]
+)
+def test_on_a_terminal_rollback_asks_and_does_as_it_is_told(
+    empty_database: str, run_without_database: Run, answer: str, code: int, installed: int
+) -> None:
+    fill(empty_database, "ready")
+    terminal, other_side = os.openpty()
+    os.write(terminal, f"{answer}\n".encode())  # it waits there until it is read
+    done = subprocess.run(
+        [PROGRAM, "rollback", "--to", "0"],
+        stdin=other_side,
+        stdout=subprocess.DEVNULL,
+        stderr=other_side,
+        env=os.environ | {"ROWQ_URL": empty_database},
+        check=False,
+    )
+    assert done.returncode == code
+    asked = os.read(terminal, 10_000)
+    os.close(terminal)
+    os.close(other_side)
+    assert b"3 unfinished and 0 archived messages. Go on?" in asked
+    status = run_without_database("status", "--json", url=empty_database)
+    assert status.row["installed"] == installed
 
 
 def test_an_unknown_migration_is_refused_by_number(

@@ -3,9 +3,12 @@
 ROWQ_TEST_DIRECTORY names the directory they write in.
 """
 
+import multiprocessing
 import os
 import signal
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +49,50 @@ def die_once(message: rowq.Message) -> None:
     note(message)
 
 
+def die_when_told(message: rowq.Message) -> None:
+    """Write it down and wait until the test says die; then kill the first process that hears it."""
+    note(message)
+    while not (directory() / "die").exists():
+        threading.Event().wait(0.01)
+    if first_to("died"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def die(_message: rowq.Message) -> None:
     """Kill the own process at every message."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def interrupt(_message: rowq.Message) -> None:
+    """End the worker, as nothing else that a handler raises does."""
+    raise KeyboardInterrupt("enough")
+
+
+def fail_once(message: rowq.Message) -> None:
+    """Fail at the first message that any process gets."""
+    if first_to("failed"):
+        raise ValueError("a fault of the handler's")
+    note(message)
+
+
+def terminate_a_fork(message: rowq.Message) -> None:
+    """Fork a process that sleeps, terminate it, and write down the message when that ends it."""
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,))
+    process.start()
+    process.terminate()
+    process.join(10)
+    if process.exitcode == -signal.SIGTERM:
+        note(message)
+    process.kill()
+
+
+def nothing(_message: rowq.Message) -> None:
+    """Do nothing."""
+
+
+def generate(message: rowq.Message) -> Iterator[int]:
+    """Yield, and so do nothing when called."""
+    yield message.message_id
 
 
 def insert(message: rowq.Message, connection: Any) -> None:

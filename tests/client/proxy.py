@@ -40,8 +40,8 @@ class Relay:
     """Passes bytes on, until told to do something else.
 
     url: of the same database, through this relay.
-    accepted, requests, lost: how many connections were made so far, how often a client sent
-        something, and how many replies were lost.
+    accepted, refused, requests, lost: how many connections were made and refused so far, how often
+        a client sent something, and how many replies were lost.
     delay_seconds: how long every piece is kept back on its way, in both directions.
     """
 
@@ -55,6 +55,7 @@ class Relay:
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self.delay_seconds = 0.0
         self.accepted = 0
+        self.refused = 0
         self.requests = 0
         self.lost = 0
         threading.Thread(target=self._accept, daemon=True).start()
@@ -115,6 +116,7 @@ class Relay:
                 client, _ = self._listener.accept()
                 self._flowing.wait()
                 if self._refuse.is_set():
+                    self.refused += 1
                     client.close()
                     continue
                 self._pass_on(client)

@@ -40,6 +40,7 @@ class TdsListener:
 
     def __init__(self) -> None:
         self.answers: list[bytes] = []
+        self.replies: dict[str, bytes] = {}
         self.logins: list[dict[str, str]] = []
         self.requests: list[bytes] = []
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -76,11 +77,17 @@ class TdsListener:
                     answer = _welcome()
                 else:
                     self.requests.append(body)
-                    answer = self.answers.pop(0) if self.answers else DONE
+                    answer = self._answer(body)
                 if not answer:
                     return
                 stream.write(struct.pack(">BBHI", 4, 1, len(answer) + 8, 0) + answer)
                 stream.flush()
+
+    def _answer(self, body: bytes) -> bytes:
+        for words, reply in self.replies.items():
+            if words.encode("utf-16-le") in body:
+                return reply
+        return self.answers.pop(0) if self.answers else DONE
 
 
 class _Readable(Protocol):

@@ -2,17 +2,20 @@
 
 import contextlib
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rowq
+from rowq.worker.child import Child
 from tests.client.proxy import relay
 from tests.engines.base import Connection, wait_until
 
@@ -177,6 +180,91 @@ def test_what_makes_no_sense_in_a_child_ends_the_parent_at_once(
     _, errors = worker.communicate(timeout=30)
     assert worker.returncode == 1
     assert "failed: cannot find the handler" in errors
+
+
+def test_the_parent_says_what_has_killed_a_child_and_the_child_says_where(
+    queue: rowq.Queue, queue_name: str, start: Start
+) -> None:
+    fill(queue, queue_name, 1)
+    worker = start("interrupt", processes=2)
+    _, errors = worker.communicate(timeout=40)
+    assert worker.returncode == 1
+    assert "failed: KeyboardInterrupt: enough" in errors
+    assert "the worker gives up" in errors
+    assert "in interrupt" in errors
+    assert left(queue, queue_name) == (1, 0, 0)
+
+
+def test_a_child_logs_as_its_parent_does(
+    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+) -> None:
+    fill(queue, queue_name, 2)
+    worker = start("fail_once", processes=1, drain=True)
+    output, errors = worker.communicate(timeout=40)
+    assert json.loads(output)["processed"] == 2
+    (child,) = handled(tmp_path)
+    assert f"{child} rowq.worker message 1: the handler raised" in errors.replace(
+        f"message {min(all_handled(tmp_path))}", "message 1"
+    )
+
+
+@pytest.mark.promise("P02")
+def test_a_child_that_dies_while_the_database_is_away_comes_back_with_it(
+    database_url: str, queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+) -> None:
+    ids = fill(queue, queue_name, 20)
+    with relay(database_url) as between:
+        worker = start("die_when_told", between.url, processes=1, batch_size=2, drain=True)
+        wait_until(lambda: bool(handled(tmp_path)), "messages are handled", 30)
+        between.refuse(connections=True)
+        between.cut()
+        (tmp_path / "die").touch()
+        wait_until((tmp_path / "died").exists, "the child dies", 20)
+        refused = between.refused
+        wait_until(lambda: between.refused > refused + 2, "another one tries to connect", 30)
+        between.refuse(connections=False)
+        stats = stats_of(worker)
+    assert stats["processed"] + stats["stale"] >= 20
+    assert sorted(set(all_handled(tmp_path))) == ids
+    assert left(queue, queue_name) == (0, 0, 0)
+
+
+def test_a_restart_that_the_system_refuses_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = multiprocessing.get_context("spawn")
+    child = Child(context, rowq.Worker("postgresql://host/db", "q", print, processes=1)._settings)
+    starts: list[int] = []
+
+    def refuse(_process: object) -> None:
+        starts.append(1)
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(SpawnProcess, "start", refuse)
+    descriptors = len(list(Path("/dev/fd").iterdir()))
+    while len(starts) < 3:
+        child.look(stopping=False)
+        child._restart_at = 0
+    assert len(list(Path("/dev/fd").iterdir())) == descriptors
+    assert not child.done
+
+
+def test_a_child_is_asked_to_stop_once() -> None:
+    context = multiprocessing.get_context("spawn")
+    child = Child(context, rowq.Worker("postgresql://host/db", "q", print, processes=1)._settings)
+    ours, theirs = context.Pipe()
+    child._pipe = ours
+    for _ in range(1000):
+        child.ask_to_stop()
+    assert theirs.recv() == "stop"
+    assert not theirs.poll()
+
+
+def test_a_process_that_a_handler_forks_ends_by_its_first_signal(
+    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+) -> None:
+    queue.alter_queue(queue_name, lease_seconds=60)
+    ids = fill(queue, queue_name, 1)
+    assert stats_of(start("terminate_a_fork", drain=True))["processed"] == 1
+    assert all_handled(tmp_path) == ids
 
 
 @pytest.mark.parametrize("to", ["parent", "group"])

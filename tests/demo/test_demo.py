@@ -131,7 +131,9 @@ def test_the_demo_on_a_private_server_agrees_with_the_file_and_leaves_nothing(
     tmp_path: Path,
 ) -> None:
     tmp_path.chmod(0o711)
-    done = demo(TMPDIR=str(tmp_path))
+    done = demo(
+        TMPDIR=str(tmp_path), ROWQ_URL="postgresql://nobody@127.0.0.1:1/none_of_its_business"
+    )
     assert done.returncode == 0, done.stderr
     assert "killed worker" in done.stdout
     assert done.stdout.count(" equal") == 19
@@ -144,12 +146,12 @@ def test_the_demo_on_a_private_server_agrees_with_the_file_and_leaves_nothing(
 def test_the_demo_on_a_given_database_takes_its_queue_and_table_away(
     empty_database: str, server: Server
 ) -> None:
-    refused = demo(ROWQ_URL=empty_database)
+    refused = demo("--url", empty_database)
     assert (refused.returncode, "rowq migrate" in refused.stderr) == (ExitCode.FAILED, True)
     migrate(empty_database)
     before = tables(server, empty_database)
 
-    done = demo("--json", ROWQ_URL=empty_database)
+    done = demo("--json", "--url", empty_database)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["orders_in"], report["orders_done"], report["orders_left"]) == (

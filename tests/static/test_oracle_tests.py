@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rowq.doctor.oracle import ENGINE
+from rowq.engines.work import oracle as work
 from tests.engine_only.oracle.test_settings import STRANGE
 from tests.engines.oracle_session import spelled
 from tests.helpers import oracle_tables
@@ -63,7 +64,7 @@ def script(name: str, text: str) -> Script:
 
 
 def statements() -> list[Script]:
-    """Return all statements of the tests and of the doctor."""
+    """Return all statements of the tests, of the doctor, and of a worker's transaction."""
     found = [
         script(f"{module.name} {number}", text)
         for module in MODULES
@@ -75,7 +76,8 @@ def statements() -> list[Script]:
     ]
     looks = [ENGINE.now, ENGINE.version, *(setting.query for setting in ENGINE.settings)]
     sets = [f"alter session set {one}" for some in STRANGE.values() for one in some]
-    return [*found, *(script(text[:40], text) for text in (*moves, *looks, *sets))]
+    works = [work._BEGIN, work._KEEP, work._UNDO]
+    return [*found, *(script(text[:40], text) for text in (*moves, *looks, *sets, *works))]
 
 
 def test_there_is_something_to_read() -> None:

@@ -97,3 +97,11 @@ def test_what_the_doctor_asks_passes() -> None:
     asked += [one for one in (ENGINE.before, ENGINE.after) if one is not None]
     problems = gate.check([gate.Script(text[:40], text) for text in asked])
     assert not problems, "\n".join(map(str, problems))
+
+
+def test_what_a_workers_transaction_runs_passes() -> None:
+    name = "rowq.engines.work.sqlserver"
+    work = pytest.importorskip(name, reason="apt-get install unixodbc", exc_type=ImportError)
+    texts = [work._BEGIN, work._KEEP, work._UNDO, work._CLOSE, work._REOPEN]
+    problems = gate.check([gate.Script(text[:40], text.format(opened=1)) for text in texts])
+    assert not problems, "\n".join(map(str, problems))

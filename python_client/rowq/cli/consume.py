@@ -1,5 +1,6 @@
 """dequeue, peek, show, and finishing by hand what dequeue took: complete, retry, fail..."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import Annotated
 
@@ -19,6 +20,8 @@ from rowq.cli.options import (
     WorkerName,
 )
 from rowq.cli.output import finish, print_facts, print_json, record
+from rowq.messages import Message
+from rowq.queue import Queue
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +48,7 @@ def dequeue(
     """Lease messages and print them as JSON lines; nothing is printed when there are none.
 
     A binary body is printed in base64. Finish the messages with complete, retry, fail or release;
-    else they come back when the lease runs out.
+    else they come back when the lease runs out. What cannot be printed is given back at once.
     """
     with open_queue(url) as queue:
         if wait_seconds > 0:
@@ -60,8 +63,20 @@ def dequeue(
             messages = queue.dequeue_fast(
                 queue_name, batch_size, worker_name=worker_name, lease_seconds=lease_seconds
             )
-    for message in messages:
-        print_json(message)
+        _hand_out(queue, queue_name, messages)
+
+
+def _hand_out(queue: Queue, queue_name: str, messages: list[Message]) -> None:
+    """Print leased messages; on any error those that are not printed are given back."""
+    waiting = deque(messages)
+    try:
+        while waiting:
+            print_json(waiting[0])
+            waiting.popleft()
+    except BaseException:
+        if ids := [message.message_id for message in waiting]:
+            queue.release(queue_name, messages[0].claim_id, ids)
+        raise
 
 
 def peek(
@@ -162,7 +177,7 @@ def extend(
     lease_seconds: LeaseSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold the messages of a claim for longer."""
+    """Hold the messages of a claim for longer; exits with 4 when the claim is gone."""
     with open_queue(url) as queue:
         lease = queue.extend_lease(queue_name, claim_id, lease_seconds=lease_seconds)
     if as_json:

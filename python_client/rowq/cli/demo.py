@@ -1,13 +1,14 @@
 """demo: real orders through a queue, with a worker killed in the middle."""
 
 from contextlib import ExitStack
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from rowq.cli.database import NotInstalled, is_bare
+from rowq.cli.database import NotInstalled, is_bare, remember_url
 from rowq.cli.errors import CommandFailed, ExitCode
-from rowq.cli.options import AsJson, OptionalUrl
+from rowq.cli.options import AsJson
 from rowq.cli.output import print_json, record
 from rowq.demo.demo import private_server, run
 from rowq.demo.report import Report
@@ -20,11 +21,23 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="The installation")(demo)
 
 
-def demo(url: OptionalUrl = None, as_json: AsJson = False) -> None:
+DemoUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        help="A database of your own; by default a private server is started and removed.",
+        show_default=False,
+        callback=remember_url,
+    ),
+]
+
+
+def demo(url: DemoUrl = None, as_json: AsJson = False) -> None:
     """Run 69,659 real orders through a queue, kill a worker in the middle, and compare the sums.
 
-    Without --url a private PostgreSQL is started, and removed at the end. In a database of your own
-    it uses a queue and a table of its own, and removes both; rowq must be installed there.
+    Without --url a private PostgreSQL is started, and removed at the end, whatever ROWQ_URL says.
+    In a database of your own it uses a queue and a table of its own, and removes both; rowq must be
+    installed there.
     """
     console = Console(stderr=as_json, highlight=False)
     with ExitStack() as stack:

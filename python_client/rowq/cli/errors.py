@@ -1,16 +1,22 @@
 """Exit codes, and how a fault becomes one line on standard error."""
 
+import os
+import traceback
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import typer
 from typer.core import TyperGroup
 
 from rowq.cli.database import NotInstalled, hide_secrets
+from rowq.cli.streams import ReaderGone
 from rowq.demo.postgres_binaries import LocalPostgresError
 from rowq.engines import is_driver_error
-from rowq.errors import CannotConnect, ConnectionLost, EngineUnknown, Refused, RowqError
+from rowq.errors import CannotConnect, ConnectionLost, EngineUnknown, Refused, RowqError, StaleClaim
 from rowq.migrate.errors import MigrationError
+
+# The base of all that typer says about the command line by itself.
+_USAGE_ERROR = cast(type[Exception], typer.BadParameter.__base__)
 
 
 class ExitCode(IntEnum):
@@ -24,6 +30,7 @@ class ExitCode(IntEnum):
     BAD_INPUT = 5
     FAILED = 6
     INTERRUPTED = 130
+    BROKEN_PIPE = 141
 
 
 MEANINGS = {
@@ -35,6 +42,7 @@ MEANINGS = {
     ExitCode.BAD_INPUT: "the input has a fault; the error says where and what is in already",
     ExitCode.FAILED: "failed: an error of the database, a worker that gave up, a file...",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
+    ExitCode.BROKEN_PIPE: "whoever read standard output has gone; nothing is said",
 }
 
 
@@ -56,9 +64,13 @@ class BadInput(CommandFailed):
 
 
 class Guarded(TyperGroup):
-    """The root of all commands: turns every known error into a line and an exit code."""
+    """The root of all commands: turns every error into a line and an exit code.
+
+    With ROWQ_TRACEBACK=1 in the environment its traceback comes before.
+    """
 
     _CODES: ClassVar[tuple[tuple[type[Exception], ExitCode], ...]] = (
+        (StaleClaim, ExitCode.INCOMPLETE),
         (Refused, ExitCode.REFUSED),
         (MigrationError, ExitCode.REFUSED),
         (CannotConnect, ExitCode.NO_CONNECTION),
@@ -74,17 +86,18 @@ class Guarded(TyperGroup):
         """Run the command; raises typer.Exit with its code."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
+        except (typer.Exit, typer.Abort, _USAGE_ERROR):
             raise
         except KeyboardInterrupt:
             say_error("interrupted")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except ReaderGone:
+            raise typer.Exit(ExitCode.BROKEN_PIPE) from None
         except Exception as error:
-            code = self._code(error)
-            if code is None:
-                raise
-            say_error(one_line(error))
-            raise typer.Exit(code) from None
+            if os.environ.get("ROWQ_TRACEBACK") == "1":
+                say_error("".join(traceback.format_exception(error)).rstrip())
+            say_error(self._line(error))
+            raise typer.Exit(self._code(error) or ExitCode.FAILED) from None
 
     def _code(self, error: Exception) -> ExitCode | None:
         if isinstance(error, CommandFailed):
@@ -93,6 +106,12 @@ class Guarded(TyperGroup):
             if isinstance(error, kind):
                 return code
         return ExitCode.FAILED if is_driver_error(error) else None
+
+    def _line(self, error: Exception) -> str:
+        """Return the error as a line; one that nobody foresaw is named, too."""
+        if self._code(error) is not None:
+            return one_line(error)
+        return f"{type(error).__name__}: {one_line(error)} (ROWQ_TRACEBACK=1 shows more)"
 
 
 def exit_code_of(error: BaseException) -> ExitCode:
@@ -107,7 +126,10 @@ def exit_code_of(error: BaseException) -> ExitCode:
 
 def one_line(error: BaseException) -> str:
     """Return the error's text as one line; a migration's remedy stays on a line of its own."""
-    lines = str(error).splitlines() or [type(error).__name__]
+    text = str(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        text = f"{error.filename}: {error.strerror}"
+    lines = text.splitlines() or [type(error).__name__]
     if isinstance(error, MigrationError):
         return "\n".join(lines)
     return " ".join(line.strip() for line in lines if line.strip())

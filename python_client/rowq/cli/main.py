@@ -1,12 +1,15 @@
 """The command `rowq`."""
 
+import os
+import sys
 from typing import Annotated
 
 import typer
 
 import rowq
 from rowq.cli import consume, demo, doctor, look, migrate, produce, queues, repair, work
-from rowq.cli.errors import MEANINGS, Guarded
+from rowq.cli.errors import MEANINGS, ExitCode, Guarded, one_line, say_error
+from rowq.cli.streams import Output, ReaderGone, take_over
 
 _CODES = "\n".join(f"- {code}: {meaning}" for code, meaning in MEANINGS.items())
 
@@ -51,3 +54,29 @@ consume.register(app)
 repair.register(app)
 work.register(app)
 look.register(app)
+
+
+def main() -> None:
+    """Run the program; raises SystemExit with its exit status."""
+    if os.name != "posix":
+        app()
+    output = take_over()
+    try:
+        app()
+    except SystemExit as ended:
+        sys.exit(_status(ended.code, output))
+
+
+def _status(code: str | int | None, output: Output) -> str | int | None:
+    """Return the exit status of a command that ended with `code`, by what became of its output."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        say_error(one_line(error))
+    match output.failure:
+        case None:
+            return code
+        case ReaderGone():
+            return ExitCode.BROKEN_PIPE
+        case _:
+            return code or ExitCode.FAILED

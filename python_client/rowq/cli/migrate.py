@@ -1,5 +1,6 @@
 """migrate, rollback, status, sql: rowq's tables and routines in a database."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ from rowq.cli.errors import ExitCode
 from rowq.cli.options import AsJson, Url
 from rowq.cli.output import console, print_facts, print_json, table
 from rowq.engines import engines
-from rowq.migrate import Migrated, Status
+from rowq.migrate import Migrated, Plan, Status
 from rowq.migrate.engines import named
 
 
@@ -34,14 +35,25 @@ def rollback(
     url: Url,
     to: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Go back to this migration; by default one. 0: remove."),
+        typer.Option(metavar="N", help="Go back to this migration; 0 removes rowq.", min=0),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also when unfinished messages are thrown away.")
+        bool, typer.Option("--force", help="Throw messages away if need be, and ask nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Go back to an earlier migration, or remove rowq."""
+    """Go back to an earlier migration, or remove rowq; without --to only say what would go.
+
+    On a terminal it asks before it does anything. Elsewhere it refuses to throw messages away,
+    archived ones too, unless there is --force. Without --to it exits with 2.
+    """
+    plan = migrations.plan_rollback(url, to)
+    if to is None:
+        _tell_plan(plan, as_json)
+        raise typer.Exit(ExitCode.USAGE)
+    if plan.removed and not force and sys.stdin.isatty() and sys.stderr.isatty():
+        typer.confirm(f"{_in_words(plan)} Go on?", abort=True, err=True)
+        force = bool(plan.losses.unfinished or plan.losses.archived)
     _tell(migrations.rollback(url, to, force=force), as_json)
 
 
@@ -72,8 +84,8 @@ def sql(
         bool,
         typer.Option(
             "--without-owner",
-            help="MariaDB and MySQL: let the routines run as the account that runs the script, which"
-            " need not be allowed to make rowq_owner@localhost then.",
+            help="MariaDB and MySQL: let the routines run as the account that runs the script,"
+            " which need not be allowed to make rowq_owner@localhost then.",
         ),
     ] = False,
 ) -> None:
@@ -97,6 +109,22 @@ def _tell(done: Migrated, as_json: bool) -> None:
         typer.echo("rowq is removed")
     for notice in done.notices:
         typer.echo(f"notice: {notice}", err=True)
+
+
+def _tell_plan(plan: Plan, as_json: bool) -> None:
+    if as_json:
+        print_json(plan)
+    elif plan.removed:
+        typer.echo(_in_words(plan))
+        typer.echo(f"Nothing is done yet. To do it: rowq rollback --to {plan.to}")
+    else:
+        typer.echo("Nothing is installed.")
+
+
+def _in_words(plan: Plan) -> str:
+    numbers = ", ".join(map(str, plan.removed))
+    what = f"migration {numbers}" if plan.to else f"migration {numbers}, which is all of rowq"
+    return f"This removes {what}, and throws away {plan.losses}."
 
 
 def _print_status(found: Status) -> None:

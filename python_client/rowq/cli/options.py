@@ -20,16 +20,6 @@ Url = Annotated[
         callback=remember_url,
     ),
 ]
-OptionalUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--url",
-        envvar="ROWQ_URL",
-        help="A database of your own; by default a private server is started and removed.",
-        show_default=False,
-        callback=remember_url,
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 AnyQueue = Annotated[

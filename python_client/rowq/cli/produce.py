@@ -130,13 +130,24 @@ def _content(body: str | None, binary: Path | None, no_body: bool) -> dict[str, 
     if no_body:
         return {}
     if binary is not None:
-        return {"data": _standard_input().read() if binary == _STDIN else binary.read_bytes()}
+        if binary == _STDIN:
+            return {"data": _not_empty(_standard_input().read(), "standard input")}
+        return {"data": _not_empty(binary.read_bytes(), str(binary))}
     if body is not None and body != "-":
+        _not_empty(body.encode(errors="surrogateescape"), "BODY")
         return {"text": body}
+    content = _not_empty(_standard_input().read(), "standard input")
     try:
-        return {"text": _standard_input().read().decode()}
+        return {"text": content.decode()}
     except UnicodeDecodeError as error:
         raise BadInput(f"standard input is not UTF-8: {error}; use --binary -") from None
+
+
+def _not_empty(content: bytes, source: str) -> bytes:
+    """Return a body; an empty one is most likely the output of a program that has failed."""
+    if not content:
+        raise BadInput(f"{source} is empty; use --no-body for a message without a body")
+    return content
 
 
 def _tell(sent: Enqueued, as_json: bool) -> None:

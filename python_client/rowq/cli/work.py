@@ -2,15 +2,19 @@
 
 import logging
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rowq.cli.database import open_queue
-from rowq.cli.execute import Command
+from rowq.cli.errors import CommandFailed, ExitCode, one_line
+from rowq.cli.execute import CannotRun, Command, parse
 from rowq.cli.options import AsJson, LeaseSeconds, QueueName, Url, WorkerName
 from rowq.cli.output import print_json
+from rowq.cli.programs import Programs
+from rowq.errors import WorkerFailed
 from rowq.worker import Worker, WorkerStats
 from rowq.worker.handlers import find_handler
 
@@ -36,8 +40,9 @@ def work(
             metavar="COMMAND",
             help=(
                 "Run for every message, without a shell. The body is on its standard input, the"
-                " message's facts are in ROWQ_MESSAGE_ID, ROWQ_ATTEMPT, ROWQ_HEADERS... Exit"
-                " status 0 completes, 75 retries later, anything else fails."
+                " message's facts are in ROWQ_MESSAGE_ID, ROWQ_ATTEMPT, ROWQ_HEADERS... and as"
+                " JSON in the file ROWQ_MESSAGE_FILE. Exit status 0 completes, 65 fails, anything"
+                " else retries."
             ),
         ),
     ] = None,
@@ -66,36 +71,61 @@ def work(
     """Work on messages until Ctrl-C or SIGTERM, or with --drain until nothing is left.
 
     The first signal lets running messages finish and gives the others back; a second one ends at
-    once, and what was in hand comes back when its lease runs out.
+    once, programs of --exec too, and what was in hand comes back when its lease runs out.
+
+    A command of --exec completes its message by exit status 0 and declares it dead by 65. Any other
+    status, or a signal, means another attempt after the queue's backoff, until the attempts run
+    out; the end of its standard error is kept as the reason. A message whose command is ended by a
+    signal while the worker stops has spent no attempt.
+
+    Exits with 0 when it was stopped or has drained, with 6 when it gave up: the command cannot run,
+    a handler cannot be imported, the database refuses. A command cannot run when it cannot be
+    started for ten seconds, or when the first three messages end with 126 or 127, or with an
+    interpreter that cannot find its script. What was taken is given back then, its attempts not
+    spent. After a second signal the exit status is 143 (SIGTERM) or 130 (Ctrl-C).
     """
     if (handler is None) == (command is None):
         raise typer.BadParameter("give either MODULE:FUNCTION or --exec COMMAND")
     if command is not None and transactional:
         raise typer.BadParameter("--transactional is for a function, not for --exec")
-    found = _command(queue_name, command) if command is not None else _function(handler or "")
+    arguments = _arguments(command) if command is not None else ()
+    function = _function(handler) if handler is not None else None
     with open_queue(url) as queue:
         queue.peek(queue_name)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    in_processes = handler is not None and workers > 1
-    worker = Worker(
-        url,
-        queue_name,
-        found,
-        batch_size=batch_size,
-        lease_seconds=lease_seconds,
-        threads=1 if in_processes else workers,
-        processes=workers if in_processes else 0,
-        transactional=transactional,
-        listen=listen,
-        drain=drain,
-        worker_name=worker_name,
-    )
-    _tell(worker.run(), as_json)
+    in_processes = function is not None and workers > 1
+    with ExitStack() as stack:
+        worker = Worker(
+            url,
+            queue_name,
+            function or Command(queue_name, arguments, stack.enter_context(Programs())),
+            batch_size=batch_size,
+            lease_seconds=lease_seconds,
+            threads=1 if in_processes else workers,
+            processes=workers if in_processes else 0,
+            transactional=transactional,
+            listen=listen,
+            drain=drain,
+            worker_name=worker_name,
+        )
+        _run(worker, as_json)
 
 
-def _command(queue_name: str, line: str) -> Command:
+def _run(worker: Worker, as_json: bool) -> None:
     try:
-        return Command.parse(queue_name, line)
+        worker.run()
+    except WorkerFailed as error:
+        _tell(worker.stats, as_json)
+        text = one_line(error)
+        if isinstance(error.__cause__, CannotRun) and not worker.stats.failed:
+            text += "; nothing was declared dead"
+        raise CommandFailed(ExitCode.FAILED, text) from error
+    _tell(worker.stats, as_json)
+
+
+def _arguments(line: str) -> tuple[str, ...]:
+    try:
+        return parse(line)
     except ValueError as error:
         raise typer.BadParameter(f"--exec: {error}") from None
 

@@ -35,7 +35,9 @@ def engine_for_url(url: str) -> Engine:
 
 def engine_for_connection(connection: Any) -> Engine:
     """Return the engine whose driver made the connection; raises EngineUnknown."""
-    packages = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
+    # A handler's connection may be a cover of the driver's.
+    covered = getattr(connection, "rowq_lent", connection)
+    packages = {kind.__module__.partition(".")[0] for kind in type(covered).__mro__}
     for engine in engines():
         if engine.driver_package in packages:
             return engine

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from rowq.engines.base import Row, SynchronousEngine
+from rowq.engines.base import Row, SynchronousEngine, WorkTransaction
 from rowq.engines.oracle_calls import ROWS, Call, Lob, call_of
 from rowq.engines.oracle_url import connection_parameters, owner_of
 from rowq.engines.patience import TookTooLongError, within
@@ -44,6 +44,8 @@ _PASSING = {
 # The driver's own numbers: not connected, connection closed, idle for too long, cannot connect; and
 # an answer that makes no sense, after which nobody knows whose answer the next one is.
 _DRIVER_GONE = re.compile(r"DPY-(?:1001|4011|4033|500[0-9]|600[0-6])")
+# The driver's own number: the call took too long, and was interrupted.
+_DRIVER_TIMEOUT = re.compile(r"DPY-4024")
 _REFUSAL = re.compile(r"\AORA-20\d{3}: (RQ\d{3} .*?)(?:\nORA-\d{5}: |\nHelp: |\Z)", re.DOTALL)
 # Rows of a result that are asked for at a time: more than a usual batch has.
 _ROWS_AT_A_TIME = 1000
@@ -51,6 +53,7 @@ _ROWS_AT_A_TIME = 1000
 _BREAK_MILLISECONDS = 1000
 # After so long without a question the driver is made to ask the server, a round trip.
 _IDLE_SECONDS = 1.0
+_BRIEFLY_MILLISECONDS = 1000
 _savepoints = count(1)
 
 
@@ -100,6 +103,13 @@ class OracleEngine(SynchronousEngine):
                 raise refusal from error
             raise
 
+    def call_briefly(
+        self, connection: Any, routine: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        # No session of Oracle's has a limit for row locks: the driver interrupts the call.
+        connection.call_timeout = _BRIEFLY_MILLISECONDS
+        return self.call(connection, routine, arguments)
+
     def close(self, connection: Any) -> None:
         with suppress(_driver().Error, OSError):
             connection.close()
@@ -138,6 +148,11 @@ class OracleEngine(SynchronousEngine):
             return _savepoint(connection, f"rowq_{next(_savepoints)}")
         return _transaction(connection)
 
+    def work_transaction(self, connection: Any) -> WorkTransaction:
+        from rowq.engines.work.oracle import OracleWork
+
+        return OracleWork(connection)
+
     def refusal(self, error: Exception) -> Refused | None:
         found = _REFUSAL.match(str(error))
         return refusal_from_text(found[1]) if found else None
@@ -159,7 +174,9 @@ class OracleEngine(SynchronousEngine):
     def is_passing(self, error: Exception) -> bool:
         if self.is_connection_lost(error):
             return True
-        return _number_of(error) in _WRONG_SERVER | _UNDONE | _PASSING
+        if _number_of(error) in _WRONG_SERVER | _UNDONE | _PASSING:
+            return True
+        return isinstance(error, _driver().Error) and bool(_DRIVER_TIMEOUT.search(str(error)))
 
 
 def _driver() -> ModuleType:

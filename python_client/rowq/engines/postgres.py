@@ -19,7 +19,7 @@ from typing import Any
 
 from rowq.arguments import check_argument
 from rowq.contract import load_contract
-from rowq.engines.base import Ear, ListeningEngine, PipeliningEngine, Row
+from rowq.engines.base import Ear, ListeningEngine, PipeliningEngine, Row, WorkTransaction
 from rowq.engines.calls import inputs_of
 from rowq.engines.sockets import (
     IDLE_SECONDS,
@@ -55,6 +55,7 @@ _PASSING_CLASSES = {"08", "40", "53", "55", "57", "58", "72"}
 _NOT_SENT = "another command is already in progress"
 # Names that a session's search path decides about; the other types are words of the grammar.
 _NAMED_TYPES = {"text", "bytea", "jsonb"}
+_BRIEF_WAITS = "set local lock_timeout = '50ms'"
 # How long telling the server that nobody waits for a call any more may take.
 _CANCEL_SECONDS = 1.0
 _PREPARE_THRESHOLD = re.compile(r"(?P<mark>[?&])prepare_threshold=(?P<value>[^&#]*)")
@@ -161,6 +162,14 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
                 raise refusal from error
             raise
 
+    def call_briefly(
+        self, connection: Any, routine: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        # The limit ends with the transaction: a session behind a pooler is another's next time.
+        with connection.transaction():
+            connection.execute(_BRIEF_WAITS)
+            return self.call(connection, routine, arguments)
+
     def can_pipeline(self) -> bool:
         return bool(_driver().Pipeline.is_supported())
 
@@ -239,6 +248,11 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
     def transaction(self, connection: Any) -> AbstractContextManager[Any]:
         context: AbstractContextManager[Any] = connection.transaction()
         return context
+
+    def work_transaction(self, connection: Any) -> WorkTransaction:
+        from rowq.engines.work.postgres import PostgresWork
+
+        return PostgresWork(connection)
 
     def refusal(self, error: Exception) -> Refused | None:
         if isinstance(error, UnicodeEncodeError):

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, suppress
 from typing import Any
 
-from rowq.engines.base import Row, SynchronousEngine
+from rowq.engines.base import Row, SynchronousEngine, WorkTransaction
 from rowq.engines.sockets import ending_when_silent
 from rowq.engines.sqlserver_calls import call_of
 from rowq.engines.sqlserver_driver import (
     drain,
+    execute,
     is_by_freetds,
     load_driver,
     plain_results,
@@ -84,6 +85,12 @@ class SqlserverEngine(SynchronousEngine):
                 raise refusal from error
             raise
 
+    def call_briefly(
+        self, connection: Any, routine: str, arguments: Mapping[str, Any]
+    ) -> list[Row]:
+        execute(connection, "set lock_timeout 50")
+        return self.call(connection, routine, arguments)
+
     def close(self, connection: Any) -> None:
         with suppress(load_driver().Error):
             connection.close()
@@ -110,6 +117,11 @@ class SqlserverEngine(SynchronousEngine):
         if self.in_transaction(connection):
             return self._transactions.nested(connection)
         return self._transactions.outermost(connection)
+
+    def work_transaction(self, connection: Any) -> WorkTransaction:
+        from rowq.engines.work.sqlserver import SqlserverWork
+
+        return SqlserverWork(connection)
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_of(error) if isinstance(error, load_driver().Error) else None

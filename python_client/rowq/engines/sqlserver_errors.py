@@ -36,6 +36,9 @@ PASSING = frozenset(
     }
 )
 
+# Deadlock, update conflict of a snapshot; conflicts of tables in memory.
+UNDONE = frozenset({1205, 3960, 3961, 41301, 41302, 41305, 41325})
+
 # What comes before the server's words: SQLSTATE and the names of those who passed them on.
 _ORIGIN = r"(?:^|; )(?:\[[^\]]*\] ?)+"
 _END = r"(?= \(SQL\w+\)|; \[\w{5}\] |$)"

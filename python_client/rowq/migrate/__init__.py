@@ -2,7 +2,7 @@
 
 from rowq.migrate.errors import (
     ForeignSchema,
-    MessagesUnfinished,
+    MessagesLeft,
     MigrationBusy,
     MigrationError,
     MissingPrivilege,
@@ -11,23 +11,27 @@ from rowq.migrate.errors import (
     ServerTooOld,
     UnknownMigration,
 )
-from rowq.migrate.runner import Migrated, migrate, rollback, script
+from rowq.migrate.losses import Losses
+from rowq.migrate.runner import Migrated, Plan, migrate, plan_rollback, rollback, script
 from rowq.migrate.status import Drift, Status, status
 
 __all__ = [
     "Drift",
     "ForeignSchema",
-    "MessagesUnfinished",
+    "Losses",
+    "MessagesLeft",
     "Migrated",
     "MigrationBusy",
     "MigrationError",
     "MissingPrivilege",
+    "Plan",
     "SchemaInUse",
     "SchemaNewer",
     "ServerTooOld",
     "Status",
     "UnknownMigration",
     "migrate",
+    "plan_rollback",
     "rollback",
     "script",
     "status",

@@ -9,7 +9,7 @@ RowqError
     ├── ForeignSchema       RQ802   a schema named rowq exists and is not ours
     ├── MissingPrivilege    RQ803   `remedy` is the statement a DBA must run
     ├── SchemaNewer         RQ804   installed by a newer rowq than this one
-    ├── MessagesUnfinished  RQ805   a rollback would throw messages away
+    ├── MessagesLeft        RQ805   a rollback would throw messages away
     ├── MigrationBusy       RQ806   locks did not become free in time; simply try again
     ├── UnknownMigration    RQ807   there is no migration of this number to go to
     └── SchemaInUse         RQ808   others have put objects into the schema, or depend on ours
@@ -61,8 +61,8 @@ class SchemaNewer(MigrationError):
     number = "RQ804"
 
 
-class MessagesUnfinished(MigrationError):
-    """Rolling back would throw away messages that are not finished."""
+class MessagesLeft(MigrationError):
+    """Rolling back would throw messages away, unfinished or archived ones."""
 
     number = "RQ805"
 

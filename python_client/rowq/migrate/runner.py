@@ -8,6 +8,7 @@ from typing import Any
 from rowq.engines import engine_for_url
 from rowq.migrate.engines import module_for, named, release_for
 from rowq.migrate.errors import UnknownMigration
+from rowq.migrate.losses import Losses
 from rowq.migrate.release import Release
 
 
@@ -64,10 +65,10 @@ def rollback(url: str, to: int | None = None, *, force: bool = False) -> Migrate
     Args:
         url: the database's URL.
         to: the number to go back to; one less than what is installed by default.
-        force: also when messages that are not finished are thrown away.
+        force: also when messages are thrown away.
 
     Raises:
-        MessagesUnfinished: queues hold messages, and the rollback would throw them away.
+        MessagesLeft: there are messages, archived ones perhaps, that it would throw away.
         UnknownMigration: there is no migration `to`.
         MigrationError, CannotConnect: as migrate.
     """
@@ -81,6 +82,50 @@ def rollback(url: str, to: int | None = None, *, force: bool = False) -> Migrate
             if number is None or number - 1 == target:
                 break
         return Migrated((), tuple(removed), backend.installed, tuple(backend.notices))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a rollback would do.
+
+    Attributes:
+        installed: the number that the database has, 0 for none.
+        to: the number that it would have then.
+        removed: numbers that would be removed, in order.
+        losses: what would be thrown away with them.
+    """
+
+    installed: int
+    to: int
+    removed: tuple[int, ...]
+    losses: Losses
+
+
+def plan_rollback(url: str, to: int | None = None) -> Plan:
+    """Say what a rollback would do, and change nothing.
+
+    Args:
+        url: the database's URL.
+        to: as for rollback.
+
+    Raises:
+        UnknownMigration: there is no migration `to`.
+        ForeignSchema, MissingPrivilege, SchemaNewer, CannotConnect: as status and migrate.
+    """
+    engine = engine_for_url(url)
+    release = release_for(engine.name)
+    if to:
+        release.get(to)
+    connection = engine.connect(url)
+    try:
+        look = module_for(engine.name, "look").Look(connection)
+        installed = release.installed(look.installed_ids() if look.owner() else [])
+        target = max(installed - 1, 0) if to is None else min(to, installed)
+        removed = tuple(range(installed, target, -1))
+        loses = any(release.get(number).loses_messages for number in removed)
+        return Plan(installed, target, removed, look.losses() if loses else Losses())
+    finally:
+        engine.close(connection)
 
 
 def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str:
@@ -102,8 +147,8 @@ def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str
             f"{UnknownMigration.number} unknown_migration: there is nothing to print after"
             f" {from_number}; this rowq has migrations 1 to {release.newest}"
         )
-    made = module_for(named(engine), "script").script
-    return str(made(release, from_number) if with_owner else made(release, from_number, with_owner=False))
+    options = {} if with_owner else {"with_owner": False}
+    return str(module_for(named(engine), "script").script(release, from_number, **options))
 
 
 @contextmanager

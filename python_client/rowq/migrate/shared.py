@@ -7,7 +7,8 @@ from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from rowq.migrate.errors import MessagesUnfinished, MigrationBusy, MigrationError
+from rowq.migrate.errors import MessagesLeft, MigrationBusy, MigrationError
+from rowq.migrate.losses import Losses
 from rowq.migrate.release import Numbered
 
 _Error = TypeVar("_Error", bound=Exception)
@@ -39,13 +40,13 @@ def log_row(migration: Any, operation: str, username: str) -> dict[str, Any]:
     }
 
 
-def messages_unfinished() -> MessagesUnfinished:
-    """Return the refusal of a rollback that would throw messages away."""
-    return MessagesUnfinished(
-        f"{MessagesUnfinished.number} messages_unfinished: queues hold unfinished messages,"
-        " and this rollback would throw them away",
-        "Finish, cancel or purge them first, or use force.",
-    )
+def require_no_messages(losses: Losses) -> None:
+    """Refuse a rollback that would throw messages away."""
+    if losses.unfinished or losses.archived:
+        raise MessagesLeft(
+            f"{MessagesLeft.number} messages_left: this rollback would throw away {losses}",
+            "Finish, cancel or purge them first, purge_archive those that are kept, or use force.",
+        )
 
 
 def tables_in_use(besides: str = "") -> MigrationBusy:

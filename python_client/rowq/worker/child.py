@@ -12,11 +12,11 @@ from typing import Any, Literal
 from rowq.backoff import Backoff
 from rowq.errors import RowqError, WorkerFailed
 from rowq.worker.context import Context
-from rowq.worker.log import log
+from rowq.worker.log import LogSettings, log
 from rowq.worker.settings import Settings
 from rowq.worker.signals import StopSignals
 from rowq.worker.stats import WorkerStats
-from rowq.worker.team import Team
+from rowq.worker.team import Team, described
 
 _REPORT_SECONDS = 0.25
 # A child that dies so soon after its start, so often in a row, will not live.
@@ -41,6 +41,8 @@ class Child:
         self._failure: str | None = None
         self._process: SpawnProcess | None = None
         self._pipe: Connection[Any, Any] | None = None
+        self._is_restart = False
+        self._was_asked_to_stop = False
         self.done = False
 
     @property
@@ -54,18 +56,26 @@ class Child:
         return [self._process.sentinel] if self._process else []
 
     def start(self) -> None:
-        """Start the process."""
+        """Start the process; raises OSError when the system does not give one."""
         pipe, other_end = self._context.Pipe()
-        process = self._context.Process(target=work_in_child, args=(self._settings, other_end))
-        process.start()
-        other_end.close()
+        given = (self._settings, LogSettings.of_this_process(), self._is_restart, other_end)
+        try:
+            process = self._context.Process(target=work_in_child, args=given)
+            process.start()
+        except BaseException:
+            pipe.close()
+            raise
+        finally:
+            other_end.close()
         self._pipe, self._process = pipe, process
+        self._is_restart, self._was_asked_to_stop = True, False
         self._started_at = time.monotonic()
 
     def look(self, stopping: bool) -> None:
         """Read what the process reports; when it has ended, start another if there is need.
 
-        Raises WorkerFailed when the process says that going on makes no sense, or keeps dying.
+        A restart that the system does not allow is tried again. Raises WorkerFailed when the
+        process says that going on makes no sense, or keeps dying.
         """
         if self._process is not None:
             ended = self._process.exitcode is not None
@@ -75,11 +85,12 @@ class Child:
         elif stopping:
             self.done = True
         elif not self.done and time.monotonic() >= self._restart_at:
-            self.start()
+            self._restart()
 
     def ask_to_stop(self) -> None:
-        """Ask the process to finish its message and end."""
-        if self._pipe is not None:
+        """Ask the process, once, to finish its message and end."""
+        if self._pipe is not None and not self._was_asked_to_stop:
+            self._was_asked_to_stop = True
             with suppress(OSError):
                 self._pipe.send("stop")
 
@@ -93,6 +104,14 @@ class Child:
         if self._process is not None:
             self._process.join()
             self._read()
+
+    def _restart(self) -> None:
+        try:
+            self.start()
+        except OSError as error:
+            delay = self._backoff.next()
+            self._restart_at = time.monotonic() + delay
+            log.warning("a worker process cannot be started, again in %.1f s: %s", delay, error)
 
     def _read(self) -> None:
         with suppress(EOFError, OSError):
@@ -127,9 +146,15 @@ class Child:
         log.warning("a worker process ended with exit status %d, restart in %.1f s", status, delay)
 
 
-def work_in_child(settings: Settings, pipe: "Connection[Any, Any]") -> None:
+def work_in_child(
+    settings: Settings,
+    log_settings: LogSettings,
+    is_restart: bool,
+    pipe: "Connection[Any, Any]",
+) -> None:
     """Be a worker until stopped by a signal, by the parent, or by the parent's end."""
-    context = Context(settings)
+    log_settings.apply()
+    context = Context(settings, is_patient=is_restart)
     send_lock = threading.Lock()
 
     def report(kind: str, what: object) -> None:
@@ -142,7 +167,8 @@ def work_in_child(settings: Settings, pipe: "Connection[Any, Any]") -> None:
         with StopSignals() as signals:
             Team(context).run(None, signals)
     except RowqError as error:
-        report("failed", str(error))
+        log.exception("the worker gives up")
+        report("failed", described(error))
         sys.exit(1)
     finally:
         report("stats", context.counter.snapshot())
@@ -151,11 +177,13 @@ def work_in_child(settings: Settings, pipe: "Connection[Any, Any]") -> None:
 def _obey(
     context: Context, pipe: "Connection[Any, Any]", report: Callable[[str, object], None]
 ) -> None:
-    """Report the counts and wait for the parent's word, or for its end."""
+    """Report the counts until the end; stop at the parent's word, or at its end."""
     try:
-        while not pipe.poll(_REPORT_SECONDS):
+        while True:
+            if pipe.poll(_REPORT_SECONDS):
+                pipe.recv()
+                context.stop()
             report("stats", context.counter.snapshot())
-        pipe.recv()
     except (EOFError, OSError):
         log.warning("the parent process is gone")
-    context.stop()
+        context.stop()

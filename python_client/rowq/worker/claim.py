@@ -2,18 +2,18 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from operator import attrgetter
 
 from rowq.errors import QueueNotFound, StaleClaim
-from rowq.messages import Message
+from rowq.messages import Lease, Message
 from rowq.queue import Queue
 from rowq.worker.context import Context
-from rowq.worker.handlers import Verdict
 from rowq.worker.log import log
 from rowq.worker.stats import WorkerStats
-from rowq.worker.verdicts import Told, apply_verdicts, count
+from rowq.worker.verdicts import COMPLETED, Caller, Told, Verdict, calls_of, count
 
 _FLUSH_SECONDS = 0.5
 # So much of a lease is relied upon: two clocks do not run alike, and what is decided takes time.
@@ -21,17 +21,56 @@ _SAFE_SHARE = 0.95
 _VALUES = attrgetter(*(field.name for field in fields(Message)))
 
 
+class LiveLease:
+    """How much of a claim's lease is left.
+
+    It is reckoned in monotonic time from before the call that gave it, never from lease_until: this
+    machine's clock may be wrong.
+
+    lost: the database has refused the claim, or a handler was told that its time is up. Nothing is
+    done with it from then on, so that a handler may leave off without being taken for done.
+    stopping: set when the worker was told to stop.
+    """
+
+    def __init__(
+        self, claim_id: int, seconds: int, asked_at: float, stopping: threading.Event
+    ) -> None:
+        """Take over what a call made at `asked_at` has given for so many seconds."""
+        self.claim_id = claim_id
+        self.stopping = stopping
+        self.seconds = seconds
+        self.lost = False
+        self.renew(asked_at)
+
+    def renew(self, asked_at: float) -> None:
+        """Reckon from a call that was made at `asked_at`."""
+        self.extend_at = asked_at + self.seconds / 3
+        self.expires_at = asked_at + self.seconds * _SAFE_SHARE
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its time is up."""
+        return time.monotonic() >= self.expires_at
+
+    def is_lost(self) -> bool:
+        """Tell a handler whether the lease is gone; neither waits nor asks the database."""
+        if not self.lost and self.is_over:
+            self.lost = True
+            log.warning("claim %d is lost: its time is up, not extended", self.claim_id)
+        return self.lost
+
+
 class HeldMessage(Message):
     """A message in a worker's hands: what a handler is given."""
 
-    __slots__ = ("_claim",)
-    _claim: "LiveClaim"
+    __slots__ = ("_lease",)
+    _lease: LiveLease
 
     @classmethod
-    def of(cls, message: Message, claim: "LiveClaim") -> "HeldMessage":
-        """Return `message` as one that knows its claim."""
+    def of(cls, message: Message, lease: LiveLease) -> "HeldMessage":
+        """Return `message` as one that knows its lease."""
         held = cls(*_VALUES(message))
-        object.__setattr__(held, "_claim", claim)
+        object.__setattr__(held, "_lease", lease)
         return held
 
     @property
@@ -41,17 +80,18 @@ class HeldMessage(Message):
         Either the database has said so, or the lease's time is up and no word of its extension has
         come; the second needs no network. Once True it stays so, and the claim is given up.
         """
-        return self._claim.is_lost()
+        return self._lease.is_lost()
+
+    def is_stopping(self, within_seconds: float = 0.0) -> bool:
+        """Whether the worker was told to stop; waits for that, but no longer than so."""
+        return self._lease.stopping.wait(within_seconds)
 
 
 class LiveClaim:
-    """A claim and its messages; `lock` is held while its state in the database is changed.
+    """A claim and its messages, in the hands of a consumer and of the heartbeat.
 
-    How much of the lease is left is reckoned in monotonic time from before the call that gave it,
-    never from lease_until: this machine's clock may be wrong.
-
-    lost: the database has refused the claim, or a handler was told that its time is up. Nothing is
-    done with it from then on, so that a handler may leave off without being taken for done.
+    Both call the database about it. Neither waits for the other's call: the lock is held only to
+    look at, and change, what is here.
     """
 
     def __init__(
@@ -59,104 +99,151 @@ class LiveClaim:
     ) -> None:
         """Take over what a dequeue for `lease_seconds` returned; it was made at `asked_at`."""
         self._context = context
-        self._lease_seconds = lease_seconds
         self._name = context.settings.queue_name
-        self.lock = threading.RLock()
         self.claim_id = messages[0].claim_id
-        self.messages = [HeldMessage.of(message, self) for message in messages]
-        self.lost = False
+        self.lease = LiveLease(self.claim_id, lease_seconds, asked_at, context.stopping)
+        self.messages = [HeldMessage.of(message, self.lease) for message in messages]
+        self._lock = threading.Lock()
         self._open = {message.message_id for message in messages}
         self._verdicts: dict[int, Verdict] = {}
+        self._in_hand: set[int] = set()
+        self._changes = 0
         self._flush_at = float("inf")
-        self._set_lease(asked_at)
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing more is to be done with it."""
+        return self.lease.lost
 
     @property
     def heartbeat_due(self) -> bool:
         """Whether a third of the lease has passed since it was last extended."""
-        return not self.lost and bool(self._open) and time.monotonic() >= self._extend_at
+        return not self.lost and bool(self._open) and time.monotonic() >= self.lease.extend_at
 
     @property
     def flush_due(self) -> bool:
         """Whether a verdict has waited long enough."""
         return time.monotonic() >= self._flush_at
 
-    def is_lost(self) -> bool:
-        """Tell a handler whether the lease is gone; neither waits nor asks the database."""
-        if not self.lost and time.monotonic() >= self._expires_at:
-            self.lost = True
-            log.warning("claim %d is lost: its time is up, not extended", self.claim_id)
-        return self.lost
-
     def decide(self, verdicts: Mapping[int, Verdict]) -> None:
         """Note verdicts; they are handed in by the next flush."""
-        with self.lock:
+        with self._lock:
             self._verdicts.update(verdicts)
             self._flush_at = min(self._flush_at, time.monotonic() + _FLUSH_SECONDS)
 
-    def flush(self, queue: Queue) -> None:
-        """Hand in the verdicts so far; of a lost claim they are only counted."""
-        with self.lock:
-            verdicts, self._verdicts = self._verdicts, {}
-            self._flush_at = float("inf")
-            if not verdicts:
-                return
-            if self.lost:
-                self.settled(verdicts, WorkerStats(stale=len(verdicts)))
-                return
-            told = apply_verdicts(queue, self._name, self.claim_id, verdicts, self._context.persist)
-            self.settled(verdicts, told)
-            if told.stale and self._open:
-                self.extend(queue)
+    def flush(self, queue: Queue, caller: Caller | None = None) -> None:
+        """Hand in the verdicts so far; of a lost claim they are only counted.
+
+        caller: makes each call, by default until it succeeds. When it raises, what was not handed
+        in is left for the next flush; had it taken effect all the same, it is then told as stale.
+        """
+        left = self._take_verdicts()
+        if not left:
+            return
+        if self.lost:
+            self.settled(left, WorkerStats(stale=len(left)))
+            return
+        stale = 0
+        try:
+            for ids, call in calls_of(queue, self._name, self.claim_id, left):
+                told = count((caller or self._context.persist)(call))
+                stale += told.stale
+                self.settled(ids, told)
+                left = {one: verdict for one, verdict in left.items() if one not in ids}
+        finally:
+            self._put_back(left)
+        if stale and self._open:
+            self.extend(queue, caller)
 
     def complete_all(self, complete: Callable[[list[int]], Sequence[Told]]) -> None:
         """Let `complete` hand in every message, if all are done; else leave it to `flush`."""
-        with self.lock:
-            verdicts = self._verdicts
-            is_all = self._open == verdicts.keys() and not any(verdicts.values())
-            if verdicts and is_all and not self.lost:
-                self._verdicts, self._flush_at = {}, float("inf")
-                self.settled(verdicts, count(complete(list(verdicts))))
+        verdicts = self._take_verdicts(only_if_all_are_completed=True)
+        if not verdicts:
+            return
+        try:
+            told = complete(list(verdicts))
+        except BaseException:
+            self._put_back(verdicts)
+            raise
+        self.settled(verdicts, count(told))
 
-    def settled(self, verdicts: Mapping[int, Verdict], told: WorkerStats) -> None:
-        """Note that `verdicts` were handed in with the outcomes `told`."""
-        self._open.difference_update(verdicts)
+    @contextmanager
+    def handing_in(self, message_ids: Collection[int]) -> Iterator[None]:
+        """Tell the heartbeat that messages are about to leave the claim, for as long as a block."""
+        with self._lock:
+            self._in_hand.update(message_ids)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_hand.difference_update(message_ids)
+
+    def settled(self, message_ids: Collection[int], told: WorkerStats) -> None:
+        """Note that messages have left the claim, with the outcomes `told`."""
+        with self._lock:
+            self._changes += 1
+            self._in_hand.difference_update(message_ids)
+            self._open.difference_update(message_ids)
         self._context.counter.add(told)
 
-    def extend(self, queue: Queue) -> None:
-        """Extend the lease, or learn that the claim is lost."""
-        with self.lock:
-            if self.lost:
-                return
-            asked_at = time.monotonic()
-            try:
-                self._context.persist(
-                    lambda: queue.extend_lease(
-                        self._name, self.claim_id, lease_seconds=self._lease_seconds
-                    )
-                )
-            except (StaleClaim, QueueNotFound) as error:
-                self.lost = True
-                log.warning("claim %d is lost: %s", self.claim_id, error)
-            else:
-                self._set_lease(asked_at)
+    def extend(self, queue: Queue, caller: Caller | None = None) -> None:
+        """Extend the lease, or learn that the claim is lost; `caller` as in flush."""
+        if self.lost:
+            return
+        changes, asked_at = self._changes, time.monotonic()
+
+        def call() -> Lease:
+            seconds = self.lease.seconds
+            return queue.extend_lease(self._name, self.claim_id, lease_seconds=seconds)
+
+        try:
+            (caller or self._context.persist)(call)
+        except (StaleClaim, QueueNotFound) as error:
+            self._note_refusal(error, changes)
+        else:
+            self.lease.renew(asked_at)
 
     def is_held(self, queue: Queue) -> bool:
         """Whether the claim is still ours; asks the database when the lease may have run out."""
-        if not self.lost and time.monotonic() >= self._expires_at:
+        if not self.lost and self.lease.is_over:
             self.extend(queue)
         return not self.lost
 
     def release_rest(self, queue: Queue) -> None:
         """Give back every message that nothing was decided about."""
-        with self.lock:
-            rest = sorted(self._open)
-            self._open.clear()
-            if rest and self.lost:
-                self._context.counter.add(WorkerStats(stale=len(rest)))
-            elif rest:
-                told = self._context.persist(lambda: queue.release(self._name, self.claim_id, rest))
-                self._context.counter.add(count(told))
+        with self._lock:
+            rest = sorted(self._open - self._in_hand - self._verdicts.keys())
+            self._open.difference_update(rest)
+            self._changes += 1
+        if rest and self.lost:
+            self._context.counter.add(WorkerStats(stale=len(rest)))
+        elif rest:
+            told = self._context.persist(lambda: queue.release(self._name, self.claim_id, rest))
+            self._context.counter.add(count(told))
 
-    def _set_lease(self, asked_at: float) -> None:
-        self._extend_at = asked_at + self._lease_seconds / 3
-        self._expires_at = asked_at + self._lease_seconds * _SAFE_SHARE
+    def _take_verdicts(self, *, only_if_all_are_completed: bool = False) -> dict[int, Verdict]:
+        """Return the verdicts to be handed in, which nobody else hands in meanwhile."""
+        with self._lock:
+            verdicts = self._verdicts
+            if only_if_all_are_completed:
+                is_all = self._open == verdicts.keys() and set(verdicts.values()) <= {COMPLETED}
+                if self.lost or not is_all:
+                    return {}
+            self._verdicts, self._flush_at = {}, float("inf")
+            self._in_hand.update(verdicts)
+            return verdicts
+
+    def _put_back(self, verdicts: dict[int, Verdict]) -> None:
+        """Leave verdicts that were not handed in to the next flush."""
+        if verdicts:
+            with self._lock:
+                self._in_hand.difference_update(verdicts)
+            self.decide(verdicts)
+
+    def _note_refusal(self, error: Exception, changes: int) -> None:
+        """Give the claim up, unless the other one has been handing it in meanwhile."""
+        with self._lock:
+            if self._changes != changes or self._in_hand or not self._open:
+                return
+            self.lease.lost = True
+        log.warning("claim %d is lost: %s", self.claim_id, error)

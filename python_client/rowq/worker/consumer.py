@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from rowq.engines.base import Engine, PipeliningEngine
 from rowq.messages import Outcome
 from rowq.queue import Queue
+from rowq.worker.calling import Calling
 from rowq.worker.claim import LiveClaim
 from rowq.worker.context import Context
 from rowq.worker.handlers import Handler
@@ -43,16 +44,48 @@ class Consumer:
         with ExitStack() as stack:
             stack.callback(self._turn.pass_on)
             self._session = self._context.session(on_loss=self._turn.pass_on)
-            self._session.open()
             self._queue = stack.enter_context(Queue(self._session))
+            self._connect()
             self._pipelining = _pipelining(self._context.engine)
             work = self._work(stack)
             claim = self._next()
             while claim:
-                with self._keeper.watching(claim):
-                    work.do(claim)
-                    asked, following = self._exchange(claim)
-                claim = following or (self._poll() if asked else self._next())
+                asked, following = self._finish(work, claim)
+                # An idle thread keeps no messages.
+                claim = following
+                claim = claim or (self._poll() if asked else self._next())
+
+    def _connect(self) -> None:
+        """Connect for the first time, without patience unless others are at work already."""
+        if self._context.is_patient:
+            self._context.persist(self._session.connection)
+        else:
+            self._session.open()
+
+    def _finish(
+        self, work: PlainWork | TransactionalWork, claim: LiveClaim
+    ) -> tuple[bool, LiveClaim | None]:
+        """Work on a claim and hand it in; return as `_exchange` does.
+
+        Whatever ends this thread in the middle costs what it was about and not the whole claim.
+        """
+        with self._keeper.watching(claim):
+            try:
+                work.do(claim)
+                return self._exchange(claim)
+            except BaseException as error:
+                # The worker ends now, which limits how long the next calls are tried.
+                self._context.fail(error)
+                self._leave(claim)
+                raise
+
+    def _leave(self, claim: LiveClaim) -> None:
+        """Hand in what is decided of a claim and give back the rest, as far as that can be done."""
+        for hand_in in (claim.flush, claim.release_rest):
+            try:
+                hand_in(self._queue)
+            except Exception as error:
+                log.warning("claim %d is left as it is: %s", claim.claim_id, error)
 
     def _next(self) -> LiveClaim | None:
         """Return the next claim, as soon as there is one; None when stopped or drained."""
@@ -80,11 +113,13 @@ class Consumer:
         return None
 
     def _work(self, stack: ExitStack) -> PlainWork | TransactionalWork:
+        calling = Calling(self._context, self._handler)
+        stack.callback(calling.close)
         if not self._context.settings.transactional:
-            return PlainWork(self._context, self._handler, self._queue)
+            return PlainWork(self._context, calling, self._queue)
         session = self._context.session()
         stack.callback(session.close)
-        return TransactionalWork(self._context, self._handler, self._queue, session)
+        return TransactionalWork(self._context, calling, self._queue, session)
 
     def _take(self) -> LiveClaim | None:
         taking = self._taking()

@@ -14,6 +14,7 @@ from rowq.worker.log import log
 from rowq.worker.polling import Polling
 from rowq.worker.settings import Settings
 from rowq.worker.stats import Counter
+from rowq.worker.verdicts import shown
 
 _T = TypeVar("_T")
 
@@ -24,9 +25,10 @@ _GRACE_SECONDS = 10.0
 class Context:
     """The shared state of a worker's threads."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Nothing is opened yet."""
+    def __init__(self, settings: Settings, *, is_patient: bool = False) -> None:
+        """Nothing is opened yet; is_patient: the first connection, too, is waited for."""
         self.settings = settings
+        self.is_patient = is_patient
         self.engine = engine_for_url(settings.url)
         self.listening_engine = _listening(self.engine) if settings.listen else None
         self.counter = Counter()
@@ -34,6 +36,7 @@ class Context:
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
         self._give_up_at = float("inf")
+        self._has_warned = False
 
     def stop(self) -> None:
         """Tell every thread to finish its message and end."""
@@ -48,6 +51,16 @@ class Context:
             self.failure = error
         self.stop()
         self._give_up_at = time.monotonic()
+
+    def warn_of_result(self, result: object) -> None:
+        """Say once what a handler returned that means nothing."""
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "the handler returned %.100s: its message is completed; only None, Retry(...) and"
+                " Fail(...) mean something (said once)",
+                shown(result),
+            )
 
     def session(self, on_loss: Callable[[], None] = lambda: None) -> OwnedSession:
         """Return a session, not yet open, that reconnects for as long as this worker lives.
@@ -76,13 +89,14 @@ class Context:
             try:
                 return call()
             except Exception as error:
-                if not self._is_passing(error):
+                if not self.is_passing(error):
                     raise
                 delay = backoff.next()
                 log.warning("trying again in %.1f s: %s", delay, error)
             self.sleep_or_give_up(delay)
 
-    def _is_passing(self, error: Exception) -> bool:
+    def is_passing(self, error: Exception) -> bool:
+        """Whether what failed with this error may succeed in a moment."""
         if isinstance(error, ConnectionLost):
             return False
         return (isinstance(error, RowqError) and error.retryable) or self.engine.is_passing(error)

@@ -1,40 +1,57 @@
-"""What a handler is, what it can decide, and how its failure is told."""
+"""What a handler is, and what it can decide."""
 
 # ruff: noqa: N818 - Retry and Fail are decisions of a handler, not errors
 
+import functools
 import importlib
-import math
-import traceback
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable
 from typing import Any
 
-from rowq.errors import WorkerFailed
-
-_LONGEST_DELAY_SECONDS = 315_360_000.0
-_ERROR_CHARACTERS = 2000
+from rowq.errors import InvalidArgument, WorkerFailed
 
 
-class Retry(Exception):
-    """Raised by a handler: give the message back for another attempt."""
+class _Decision(Exception):
+    """Base of what a handler raises or returns to say what becomes of a message.
+
+    A subclass need not call this __init__: what it leaves out has the class's value.
+    """
+
+    error: str | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By the class's __new__, as nobody knows what arguments a subclass's __init__ takes.
+        return _made_anew, (type(self), self.args), vars(self)
+
+
+def _made_anew(kind: type[_Decision], args: tuple[Any, ...]) -> _Decision:
+    return kind.__new__(kind, *args)
+
+
+class Retry(_Decision):
+    """Raised or returned by a handler: give the message back for another attempt."""
+
+    delay_seconds: float | None = None
 
     def __init__(self, delay_seconds: float | None = None, error: str | None = None) -> None:
         """Wait `delay_seconds`, else the queue's backoff; `error` is kept with the message."""
         super().__init__(error or "the handler asked for another attempt")
-        self.delay_seconds = _delay(delay_seconds)
-        self.error = None if error is None else storable(error)
+        self.delay_seconds = delay_seconds
+        self.error = error
 
 
-class Fail(Exception):
-    """Raised by a handler: the message is dead, without another attempt."""
+class Fail(_Decision):
+    """Raised or returned by a handler: the message is dead, without another attempt."""
 
     def __init__(self, error: str | None = None) -> None:
         """Keep `error` with the dead message."""
         super().__init__(error or "the handler gave the message up")
-        self.error = None if error is None else storable(error)
+        self.error = error
 
 
-Verdict = Retry | Fail | None
-"""What becomes of a message: another attempt, dead, or (None) completed."""
+class Release(Exception):
+    """Raised by a handler of rowq's own: give the message back, its attempt not spent."""
+
 
 Handler = Callable[..., Any]
 """Takes a message, or per batch a list of them; in a transactional worker also the connection."""
@@ -53,33 +70,24 @@ def find_handler(handler: Handler | str) -> Handler:
             found = getattr(found, attribute)
     except (ImportError, AttributeError) as error:
         raise WorkerFailed(f"cannot find the handler {handler}: {error}") from error
-    if not callable(found):
-        raise WorkerFailed(f"the handler {handler} cannot be called")
+    except (Exception, SystemExit) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise WorkerFailed(f"cannot import the handler {handler}: {what}") from error
+    try:
+        check_handler(found)
+    except InvalidArgument as error:
+        raise WorkerFailed(f"the handler {handler}: {error}") from error
     return found  # type: ignore[no-any-return]
 
 
-def verdict_of(error: BaseException) -> Retry | Fail:
-    """Return what an exception that left the handler decides: itself, or another attempt."""
-    if isinstance(error, Retry | Fail):
-        return error
-    lines = "".join(traceback.format_exception(error)).strip()
-    return Retry(error=lines[-_ERROR_CHARACTERS:])
-
-
-def batch_verdicts(message_ids: list[int], result: Any) -> dict[int, Verdict]:
-    """Return the verdicts of a batch handler, which returns None or {message_id: Retry or Fail}."""
-    said: Mapping[int, Verdict] = result if isinstance(result, Mapping) else {}
-    return {message_id: said.get(message_id) for message_id in message_ids}
-
-
-def storable(text: str) -> str:
-    """Return `text` as every database takes it: no NUL, no lone surrogate, not too long."""
-    encodable = text.encode("utf-8", "backslashreplace").decode()
-    return encodable.replace("\0", "\\0")[:_ERROR_CHARACTERS]
-
-
-def _delay(seconds: float | None) -> float | None:
-    if seconds is None:
-        return None
-    number = float(seconds)
-    return 0.0 if math.isnan(number) else min(max(number, 0.0), _LONGEST_DELAY_SECONDS)
+def check_handler(handler: object) -> None:
+    """Refuse what can be called and does nothing when it is; raises InvalidArgument."""
+    if not callable(handler):
+        raise InvalidArgument("the handler cannot be called")
+    called: Any = handler
+    while isinstance(called, functools.partial):
+        called = called.func
+    if not inspect.isroutine(called) and not inspect.isclass(called):
+        called = type(called).__call__
+    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        raise InvalidArgument("the handler is a generator: called, it would do nothing")

@@ -1,12 +1,20 @@
 """The heartbeat: extends the lease of every claim in hand, and hands in verdicts that wait."""
 
+import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
+from rowq.backoff import Backoff
+from rowq.engines.base import Row
 from rowq.queue import Queue
+from rowq.session import Session
 from rowq.worker.claim import LiveClaim
 from rowq.worker.context import Context
+from rowq.worker.log import log
+from rowq.worker.verdicts import once
 
 _TICK_SECONDS = 0.1
 
@@ -14,13 +22,17 @@ _TICK_SECONDS = 0.1
 class Keeper:
     """Runs in a thread of its own, with its own connection, until `end` is called.
 
-    A claim that its consumer is busy handing in is left alone until the next round.
+    It never gives up before: a claim that is watched is somebody's work. It makes each call once a
+    round, and no call waits for a lock for long. A claim that another session has locked, a handler
+    perhaps, is stuck: of these one is tried in each round, after all others, so that they delay
+    nobody. While its row is locked no claim is taken back.
     """
 
     def __init__(self, context: Context) -> None:
         """Watch over nothing yet."""
         self._context = context
         self._claims: set[LiveClaim] = set()
+        self._stuck: dict[LiveClaim, float] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
 
@@ -34,6 +46,7 @@ class Keeper:
         finally:
             with self._lock:
                 self._claims.discard(claim)
+                self._stuck.pop(claim, None)
 
     def end(self) -> None:
         """End the thread; only after the last consumer."""
@@ -41,20 +54,99 @@ class Keeper:
 
     def run(self) -> None:
         """Go round until the end."""
-        with Queue(self._context.session()) as queue:
+        session = _BriefSession(self._context)
+        backoff = Backoff(first=0.1, cap=2.0)
+        with Queue(session) as queue:
             while not self._ended.wait(_TICK_SECONDS):
-                with self._lock:
-                    claims = list(self._claims)
-                for claim in claims:
-                    self._look_after(claim, queue)
+                try:
+                    self._go_round(queue)
+                    backoff.reset()
+                except Exception as error:
+                    if not self._context.engine.is_connection_lost(error):
+                        raise
+                    delay = backoff.next()
+                    log.warning("heartbeat: no connection, trying again in %.1f s", delay)
+                    self._ended.wait(delay)
+
+    def _go_round(self, queue: Queue) -> None:
+        for claim in self._due():
+            self._look_after(claim, queue)
+        with self._lock:
+            stuck = sorted(self._stuck.items(), key=lambda one: one[1])
+        if stuck:
+            self._look_after(stuck[0][0], queue)
+
+    def _due(self) -> list[LiveClaim]:
+        """Return the claims to be looked after, without the stuck ones, the most urgent first."""
+        with self._lock:
+            claims = self._claims - self._stuck.keys()
+        due = [claim for claim in claims if claim.heartbeat_due or claim.flush_due]
+        return sorted(due, key=lambda claim: claim.lease.expires_at)
 
     def _look_after(self, claim: LiveClaim, queue: Queue) -> None:
-        if not (claim.heartbeat_due or claim.flush_due) or not claim.lock.acquire(blocking=False):
-            return
+        """Extend a claim's lease and hand in its verdicts, as far as they are due.
+
+        Raises what means that the connection is lost, and what is no passing error.
+        """
         try:
             if claim.heartbeat_due:
-                claim.extend(queue)
+                claim.extend(queue, once)
             if claim.flush_due:
-                claim.flush(queue)
-        finally:
-            claim.lock.release()
+                claim.flush(queue, once)
+        except Exception as error:
+            if self._context.engine.is_connection_lost(error) or not self._context.is_passing(
+                error
+            ):
+                raise
+            with self._lock:
+                if claim in self._claims:
+                    is_new = claim not in self._stuck
+                    self._stuck[claim] = time.monotonic()
+                    log.log(
+                        logging.WARNING if is_new else logging.DEBUG,
+                        "heartbeat: claim %d cannot be extended now: %s",
+                        claim.claim_id,
+                        error,
+                    )
+        else:
+            with self._lock:
+                self._stuck.pop(claim, None)
+
+
+class _BriefSession(Session):
+    """A connection of the heartbeat's own, on which every call is made once."""
+
+    def __init__(self, context: Context) -> None:
+        self.engine = context.engine
+        self._url = context.settings.url
+        self._connection: Any = None
+
+    def connection(self) -> Any:
+        """Return the connection, made anew if it is known to be broken."""
+        if self._connection is not None and not self.engine.is_usable(self._connection):
+            self.close()
+        if self._connection is None:
+            self._connection = self.engine.connect(self._url)
+        return self._connection
+
+    def call(
+        self, routine: str, arguments: Mapping[str, Any], until: float | None = None
+    ) -> list[Row]:
+        """Call a routine that does not wait; a lost connection is closed, and its error raised."""
+        del until
+        try:
+            return self.engine.call_briefly(self.connection(), routine, arguments)
+        except Exception as error:
+            if self.engine.is_connection_lost(error):
+                self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self.engine.close(connection)
+
+    def end(self) -> None:
+        """Close the connection."""
+        self.close()

@@ -1,19 +1,21 @@
 """Works on a claim without a transaction: a message is handled, then completed."""
 
+from collections.abc import Sequence
+
 from rowq.queue import Queue
+from rowq.worker.calling import Calling
 from rowq.worker.claim import HeldMessage, LiveClaim
 from rowq.worker.context import Context
-from rowq.worker.handlers import Handler, Verdict, batch_verdicts, verdict_of
-from rowq.worker.log import log
+from rowq.worker.verdicts import interrupted
 
 
 class PlainWork:
     """Gives messages to the handler and hands in its verdicts in batches."""
 
-    def __init__(self, context: Context, handler: Handler, queue: Queue) -> None:
+    def __init__(self, context: Context, calling: Calling, queue: Queue) -> None:
         """Use `queue` for the calls about the claims."""
         self._context = context
-        self._handler = handler
+        self._calling = calling
         self._queue = queue
 
     def do(self, claim: LiveClaim) -> None:
@@ -22,40 +24,20 @@ class PlainWork:
         What was decided last, and what was not decided about, is left to the caller.
         """
         if self._context.settings.per == "batch":
-            self._do_batch(claim)
-        else:
-            self._do_messages(claim)
-
-    def _do_batch(self, claim: LiveClaim) -> None:
-        if not self._context.stopping.is_set():
-            claim.decide(self._handle_batch(claim.messages))
-
-    def _do_messages(self, claim: LiveClaim) -> None:
+            if not self._context.stopping.is_set():
+                self._handle(claim, claim.messages)
+            return
         for message in claim.messages:
             if self._context.stopping.is_set() or not claim.is_held(self._queue):
                 return
-            claim.decide({message.message_id: self._handle(message)})
+            self._handle(claim, [message])
             if claim.flush_due:
                 claim.flush(self._queue)
 
-    def _handle(self, message: HeldMessage) -> Verdict:
+    def _handle(self, claim: LiveClaim, messages: Sequence[HeldMessage]) -> None:
         try:
-            self._handler(message)
-        except (Exception, SystemExit) as error:
-            return failed(message.message_id, error)
-        return None
-
-    def _handle_batch(self, messages: list[HeldMessage]) -> dict[int, Verdict]:
-        ids = [message.message_id for message in messages]
-        try:
-            return batch_verdicts(ids, self._handler(messages))
-        except (Exception, SystemExit) as error:
-            return dict.fromkeys(ids, failed(ids[0], error))
-
-
-def failed(message_id: int, error: BaseException) -> Verdict:
-    """Log that the handler did not finish `message_id`, and return what that means."""
-    verdict = verdict_of(error)
-    if verdict is not error:
-        log.warning("message %d: the handler raised", message_id, exc_info=error)
-    return verdict
+            said = self._calling.call(messages)
+        except KeyboardInterrupt:
+            claim.decide(interrupted(messages))
+            raise
+        claim.decide(said.verdicts)

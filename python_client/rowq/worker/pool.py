@@ -49,7 +49,10 @@ class Pool:
             for child in self._children:
                 child.start()
             while not all(child.done for child in self._children):
-                wait([one for child in self._children for one in child.sentinels], _TICK_SECONDS)
+                wait(
+                    [sentinel for child in self._children for sentinel in child.sentinels],
+                    _TICK_SECONDS,
+                )
                 if signals.asked:
                     self.stop()
                 self._round()

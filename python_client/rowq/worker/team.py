@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from rowq.errors import WorkerFailed
+from rowq.errors import RowqError, WorkerFailed
 from rowq.worker.consumer import Consumer
 from rowq.worker.context import Context
 from rowq.worker.handlers import find_handler
@@ -16,6 +16,13 @@ from rowq.worker.stats import WorkerStats
 _PROGRESS_SECONDS = 0.2
 
 OnProgress = Callable[[WorkerStats], None]
+
+
+def described(error: BaseException) -> str:
+    """Return what an error says; that of another's making begins with its type."""
+    if isinstance(error, RowqError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
 
 
 class Team:
@@ -31,15 +38,18 @@ class Team:
         self._consumers = [Consumer(context, handler, self._keeper, one) for one in numbers]
 
     def run(self, on_progress: OnProgress | None, signals: StopSignals) -> WorkerStats:
-        """Work until every consumer has ended; raises WorkerFailed when one had to give up."""
-        consumers = [self._start("consumer", one.run) for one in self._consumers]
-        others = [self._start("keeper", self._keeper.run)]
-        if self._context.listening_engine:
-            listener = Listener(self._context, self._context.listening_engine)
-            others.append(self._start("listener", listener.run))
-        if self._context.settings.maintain_seconds > 0:
-            others.append(self._start("housekeeper", self._housekeeper.run))
+        """Work until every consumer has ended; raises WorkerFailed when one had to give up.
+
+        Whatever it raises, every thread has ended.
+        """
+        consumers: list[threading.Thread] = []
+        others: list[threading.Thread] = []
         try:
+            self._start("keeper", self._keeper.run, others)
+            for name, run in self._helpers():
+                self._start(name, run, others)
+            for consumer in self._consumers:
+                self._start("consumer", consumer.run, consumers)
             self._watch(consumers, on_progress, signals)
         finally:
             self._context.stop()
@@ -50,8 +60,18 @@ class Team:
             for thread in others:
                 thread.join()
         if self._context.failure is not None:
-            raise WorkerFailed(str(self._context.failure)) from self._context.failure
+            raise WorkerFailed(described(self._context.failure)) from self._context.failure
         return self._context.counter.snapshot()
+
+    def _helpers(self) -> list[tuple[str, Callable[[], None]]]:
+        """Return the names and loops of the threads that are wanted beside the consumers'."""
+        helpers: list[tuple[str, Callable[[], None]]] = []
+        if self._context.listening_engine:
+            listener = Listener(self._context, self._context.listening_engine)
+            helpers.append(("listener", listener.run))
+        if self._context.settings.maintain_seconds > 0:
+            helpers.append(("housekeeper", self._housekeeper.run))
+        return helpers
 
     def _watch(
         self,
@@ -66,7 +86,7 @@ class Team:
             if on_progress:
                 on_progress(self._context.counter.snapshot())
 
-    def _start(self, name: str, run: Callable[[], None]) -> threading.Thread:
+    def _start(self, name: str, run: Callable[[], None], started: list[threading.Thread]) -> None:
         def guarded() -> None:
             try:
                 run()
@@ -75,4 +95,4 @@ class Team:
 
         thread = threading.Thread(target=guarded, name=f"rowq-{name}", daemon=True)
         thread.start()
-        return thread
+        started.append(thread)

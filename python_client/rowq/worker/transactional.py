@@ -1,121 +1,261 @@
 """Works on a claim in one transaction: what the handler writes and the completion are one.
 
 Effects written through the handler's connection happen exactly once: when the claim was lost, or
-anything fails before the commit, they are rolled back together.
+anything fails before the commit, they are rolled back together. A message that breaks the
+transaction costs the others of the claim nothing: they are handled again in another one. Where a
+handler has managed to commit it, what the others had done is in effect, and they are completed.
 """
 
-from contextlib import ExitStack
-from typing import Any
+import random
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from rowq.engines.base import TransactionEnded, WorkTransaction
 from rowq.errors import StaleClaim
 from rowq.queue import Queue
 from rowq.session import OwnedSession
+from rowq.worker.calling import Calling, Said
 from rowq.worker.claim import HeldMessage, LiveClaim
 from rowq.worker.context import Context
-from rowq.worker.handlers import Handler, Verdict, batch_verdicts, verdict_of
 from rowq.worker.log import log
-from rowq.worker.plain import failed
-from rowq.worker.verdicts import apply_verdicts
+from rowq.worker.stats import WorkerStats
+from rowq.worker.verdicts import (
+    Verdict,
+    blamed,
+    calls_of,
+    count,
+    interrupted,
+    retry,
+    verdict_of,
+)
+
+TRIES = 3
+"""How often a message is handled, at a delivery, when its transaction fails for a reason that is
+likely to pass: a lost connection, a deadlock, or that it was not serializable."""
+
+_LONGEST_PAUSE_SECONDS = 0.1
+
+Group = Sequence[HeldMessage]
+"""Messages that share a transaction."""
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """A transaction, and how far it has come.
+
+    last: what the handler was given last. said: what it said then. verdicts: what was kept so far.
+    later: what is to be handled again in transactions of its own. is_ending: whether the verdicts
+    have begun to be handed in, so that they may have been committed.
+    """
+
+    claim: LiveClaim
+    messages: Group
+    last: Group = ()
+    said: Said | None = None
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    later: list[Group] = field(default_factory=list)
+    is_ending: bool = False
+
+    def others(self, without: Iterable[HeldMessage]) -> list[Group]:
+        """Return the messages that are neither among these nor in `later`, as one group or none."""
+        named = {message.message_id for message in without}
+        named.update(message.message_id for group in self.later for message in group)
+        left = [message for message in self.messages if message.message_id not in named]
+        return [left] if left else []
 
 
 class TransactionalWork:
-    """Gives messages and a connection to the handler; commits once per claim."""
+    """Gives messages and a connection to the handler; commits once per claim if all goes well."""
 
     def __init__(
-        self, context: Context, handler: Handler, queue: Queue, session: OwnedSession
+        self, context: Context, calling: Calling, queue: Queue, session: OwnedSession
     ) -> None:
         """Work on the connection of `session`; `queue` is for calls outside the transaction."""
         self._context = context
-        self._handler = handler
+        self._calling = calling
         self._queue = queue
         self._session = session
+        self._tries: Counter[int] = Counter()
 
     def do(self, claim: LiveClaim) -> None:
-        """Handle the claim's messages in one transaction; when that fails, each in its own."""
-        self._try(claim, claim.messages)
-        claim.release_rest(self._queue)
+        """Handle the claim's messages in one transaction, or in several where one fails.
 
-    def _try(self, claim: LiveClaim, messages: list[HeldMessage]) -> None:
-        if self._context.stopping.is_set() or not claim.is_held(self._queue):
-            return
-        try:
-            self._transaction(claim, messages)
-        except StaleClaim:
-            claim.extend(self._queue)
-        except Exception as error:
-            log.warning("a transaction of %d messages failed", len(messages), exc_info=error)
-            self._after_failure(claim, messages, error)
-
-    def _after_failure(
-        self, claim: LiveClaim, messages: list[HeldMessage], error: Exception
-    ) -> None:
-        """Go on one by one, so that a message which breaks its transaction spoils no other's.
-
-        Where the commit's answer was lost, extend tells: a claim that was completed is gone.
+        What was decided last, and what was not decided about, is left to the caller.
         """
-        self._session.close()
-        claim.extend(self._queue)
-        if len(messages) > 1:
-            for message in messages:
-                self._try(claim, [message])
-        elif not claim.lost:
-            claim.decide({messages[0].message_id: verdict_of(error)})
-            claim.flush(self._queue)
+        self._tries.clear()
+        groups: deque[Group] = deque([claim.messages])
+        while groups and not self._context.stopping.is_set() and claim.is_held(self._queue):
+            group = groups.popleft()
+            if any(self._tries[message.message_id] for message in group):
+                time.sleep(_pause())
+            groups.extend(self._handle(_Attempt(claim, group)))
 
-    def _transaction(self, claim: LiveClaim, messages: list[HeldMessage]) -> None:
-        """Handle and finish `messages`; raises StaleClaim when any of them is no longer ours."""
-        name = self._context.settings.queue_name
+    def _handle(self, attempt: _Attempt) -> list[Group]:
+        """Handle messages in one transaction; return those that are to be handled again."""
+        try:
+            self._transaction(attempt)
+        except TransactionEnded as end:
+            self._session.close()
+            return self._after_end(attempt, end)
+        except KeyboardInterrupt:
+            self._session.close()
+            attempt.claim.decide(interrupted(attempt.last))
+            raise
+        except Exception as error:
+            self._session.close()
+            return self._after_failure(attempt, error)
+        return attempt.later
+
+    def _transaction(self, attempt: _Attempt) -> None:
+        """Handle messages in a transaction, hand in their verdicts in it, and commit it."""
         connection = self._context.persist(self._session.connection)
-        with ExitStack() as after_commit:
-            with self._context.engine.transaction(connection):
-                verdicts = self._verdicts(claim, messages, connection)
-                after_commit.enter_context(claim.lock)
-                if claim.lost:
-                    raise StaleClaim(f"claim {claim.claim_id} was lost while it was handled")
-                told = apply_verdicts(
-                    Queue(connection), name, claim.claim_id, verdicts, lambda call: call()
-                )
-                if told.stale:
-                    raise StaleClaim(
-                        f"claim {claim.claim_id} no longer holds {told.stale} messages"
-                    )
-            claim.settled(verdicts, told)
+        transaction = self._context.engine.work_transaction(connection)
+        try:
+            transaction.begin()
+            for group in self._blocks(attempt):
+                self._block(transaction, attempt, group)
+            self._hand_in(transaction, attempt, Queue(connection))
+        except BaseException:
+            transaction.abandon()
+            raise
 
-    def _verdicts(
-        self, claim: LiveClaim, messages: list[HeldMessage], connection: Any
-    ) -> dict[int, Verdict]:
+    def _blocks(self, attempt: _Attempt) -> Iterator[Group]:
+        """Yield what the handler is to be given: each message, or per batch all of them."""
         if self._context.settings.per == "batch":
-            return self._handle_batch(messages, connection)
-        verdicts = {}
-        for message in messages:
-            if self._context.stopping.is_set() or claim.lost:
-                break
-            verdicts[message.message_id] = self._handle(message, connection)
-        return verdicts
+            yield attempt.messages
+            return
+        for message in attempt.messages:
+            if self._context.stopping.is_set() or attempt.claim.lost:
+                return
+            yield [message]
 
-    def _handle(self, message: HeldMessage, connection: Any) -> Verdict:
-        engine = self._context.engine
+    def _block(self, transaction: WorkTransaction, attempt: _Attempt, group: Group) -> None:
+        """Call the handler; keep what it wrote, or undo it and let the transaction go on."""
+        attempt.last, attempt.said = group, None
+        with transaction.lend(attempt.claim.claim_id) as connection:
+            attempt.said = said = self._calling.call(group, connection)
+        if said.failed:
+            transaction.undo()
+            if said.is_passing:
+                attempt.verdicts |= self._try_again(attempt, group, said.verdicts)
+            else:
+                attempt.verdicts |= said.verdicts
+        elif spoiled := transaction.keep():
+            verdict = retry(f"the handler went on after an error of the database: {spoiled.error}")
+            verdicts = dict.fromkeys(said.verdicts, verdict)
+            if spoiled.is_passing:
+                verdicts = self._try_again(attempt, group, verdicts)
+            attempt.verdicts |= verdicts
+        else:
+            attempt.verdicts |= said.verdicts
+
+    def _hand_in(self, transaction: WorkTransaction, attempt: _Attempt, queue: Queue) -> None:
+        """Finish the messages and commit; raises StaleClaim when any of them is not ours."""
+        claim, verdicts = attempt.claim, attempt.verdicts
+        if claim.lost:
+            raise StaleClaim(f"claim {claim.claim_id} was lost while it was handled")
+        name, told = self._context.settings.queue_name, WorkerStats()
+        with claim.handing_in(verdicts):
+            attempt.is_ending = True
+            for _, call in calls_of(queue, name, claim.claim_id, verdicts):
+                told = told.plus(count(call()))
+            if told.stale:
+                raise StaleClaim(f"claim {claim.claim_id} no longer holds {told.stale} messages")
+            transaction.commit()
+        claim.settled(verdicts, told)
+
+    def _after_end(self, attempt: _Attempt, end: TransactionEnded) -> list[Group]:
+        """Go on after a handler has ended the transaction, or the server has in its call."""
+        log.warning("claim %d: %s", attempt.claim.claim_id, end)
+        said = attempt.said or Said({})
+        decided: dict[int, Verdict] = {}
+        if end.is_passing or said.is_passing:
+            decided |= self._try_again(attempt, attempt.last, blamed(said.verdicts, str(end)))
+        elif end.kept and not said.failed:
+            decided |= said.verdicts
+        else:
+            decided |= blamed(said.verdicts, str(end))
+        done: set[int] = set()
+        if end.committed:
+            decided |= attempt.verdicts
+            done.update(attempt.verdicts)
+        attempt.claim.decide(decided)
+        attempt.claim.flush(self._queue)
+        finished = [message for message in attempt.messages if message.message_id in done]
+        return [*attempt.others([*attempt.last, *finished]), *attempt.later]
+
+    def _after_failure(self, attempt: _Attempt, error: Exception) -> list[Group]:
+        """Find out what became of the messages of a transaction that failed as a whole."""
+        claim = attempt.claim
+        log.warning("a transaction of %d messages failed", len(attempt.messages), exc_info=error)
+        claim.extend(self._queue)
+        if claim.lost:
+            return []
+        if attempt.is_ending:
+            return self._after_failed_end(attempt, error)
+        if not attempt.last:
+            # It has not even begun: nobody's fault.
+            self._context.sleep_or_give_up(_pause())
+            return [attempt.messages]
+        verdicts = dict.fromkeys(_ids(attempt.last), verdict_of(error))
+        if self._context.is_passing(error):
+            verdicts = self._try_again(attempt, attempt.last, verdicts)
+        claim.decide(verdicts)
+        return [*attempt.others(attempt.last), *attempt.later]
+
+    def _after_failed_end(self, attempt: _Attempt, error: Exception) -> list[Group]:
+        """Handle again, each alone, what the claim still holds; the rest was committed, or taken.
+
+        One that was alone already has its verdict: it is what the transaction failed of.
+        """
+        claim = attempt.claim
+        held = self._context.persist(lambda: self._held(claim, list(attempt.verdicts)))
+        gone = attempt.verdicts.keys() - held
+        claim.settled(gone, WorkerStats(stale=len(gone)))
+        left = [message for message in attempt.messages if message.message_id in held]
+        if len(attempt.verdicts) > 1:
+            return [*([message] for message in left), *attempt.later]
+        verdicts = dict.fromkeys(held, verdict_of(error))
+        if self._context.is_passing(error):
+            verdicts = self._try_again(attempt, left, verdicts)
+        claim.decide(verdicts)
+        return attempt.later
+
+    def _try_again(
+        self, attempt: _Attempt, group: Group, verdicts: Mapping[int, Verdict]
+    ) -> dict[int, Verdict]:
+        """Put messages off to transactions of their own; return what becomes of those tried enough.
+
+        That is their share of `verdicts`.
+        """
+        enough: dict[int, Verdict] = {}
+        for message in group:
+            self._tries[message.message_id] += 1
+            if self._tries[message.message_id] < TRIES:
+                attempt.later.append([message])
+            else:
+                enough[message.message_id] = verdicts[message.message_id]
+        return enough
+
+    def _held(self, claim: LiveClaim, message_ids: list[int]) -> set[int]:
+        """Return which messages a claim still holds: those that could be completed."""
+        connection = self._session.connection()
+        transaction = self._context.engine.work_transaction(connection)
+        name = self._context.settings.queue_name
+        transaction.begin()
         try:
-            with engine.transaction(connection):
-                self._handler(message, connection)
-        except (Exception, SystemExit) as error:
-            if not self._goes_on(connection):
-                raise
-            return failed(message.message_id, error)
-        return None
+            told = Queue(connection).complete(name, claim.claim_id, message_ids)
+        finally:
+            transaction.abandon()
+        return {one.message_id for one in told if one.outcome == "completed"}
 
-    def _goes_on(self, connection: Any) -> bool:
-        """Whether the transaction outlived a handler's error; a deadlock may have ended it."""
-        engine = self._context.engine
-        return engine.is_usable(connection) and engine.in_transaction(connection)
 
-    def _handle_batch(self, messages: list[HeldMessage], connection: Any) -> dict[int, Verdict]:
-        engine = self._context.engine
-        ids = [message.message_id for message in messages]
-        try:
-            with engine.transaction(connection):
-                return batch_verdicts(ids, self._handler(messages, connection))
-        except (Exception, SystemExit) as error:
-            if not self._goes_on(connection):
-                raise
-            return dict.fromkeys(ids, failed(ids[0], error))
+def _ids(messages: Iterable[HeldMessage]) -> list[int]:
+    return [message.message_id for message in messages]
+
+
+def _pause() -> float:
+    """Return for how long to let others get ahead."""
+    return random.uniform(0, _LONGEST_PAUSE_SECONDS)  # noqa: S311 - no secret

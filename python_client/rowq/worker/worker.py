@@ -1,7 +1,9 @@
-"""Worker: the front door."""
+"""Runs a handler for every message of a queue."""
 
+import threading
 from typing import Literal
 
+from rowq.errors import WorkerFailed
 from rowq.worker.context import Context
 from rowq.worker.handlers import Handler
 from rowq.worker.pool import Pool
@@ -14,16 +16,28 @@ from rowq.worker.team import OnProgress, Team
 class Worker:
     """Takes messages of one queue and gives them to a handler, until stopped or drained.
 
-    A handler that returns completes its message; one that raises rowq.Retry or rowq.Fail decides
-    otherwise; any other exception means another attempt after the queue's backoff, with the end of
-    the traceback as the message's error. A message may come again after a crash (at least once);
-    with `transactional` what the handler writes through its connection happens exactly once.
+    A handler that returns completes its message; one that raises or returns rowq.Retry or rowq.Fail
+    decides otherwise; any other exception, also one that is no Exception, means another attempt
+    after the queue's backoff, with the end of the traceback as the message's error. Only
+    KeyboardInterrupt ends the worker. A message may come again after a crash (at least once); with
+    `transactional` what the handler writes through its connection happens exactly once.
 
     The handler is called as
 
     - handler(message), or handler(message, connection) with `transactional`;
     - handler(messages), or handler(messages, connection), with per="batch": for a whole claim; it
-      may return {message_id: Retry or Fail} for those that are not done.
+      may return {message_id: Retry or Fail} for those that are not done. Anything else that it
+      returns, but None, means another attempt for all of them.
+
+    It may be `async def`, or return something to await: that is awaited in an event loop of the
+    thread, kept until the thread ends, one message at a time. With `transactional` it is given the
+    same synchronous connection. A result other than None, Retry and Fail completes a message, with
+    one warning for each worker; a generator is refused, and so is a returned exception or class.
+
+    With `transactional` the transaction is READ COMMITTED, and is the worker's: a handler's
+    connection refuses to end it, and to finish or extend the message's claim (ForbiddenInHandler).
+    A message whose transaction loses its connection, or a deadlock, is handled up to three times
+    before that costs it an attempt; the others of its claim are handled again at no cost.
 
     `message.lost` tells a slow handler that its lease is gone and its work will not count, however
     it ends: the database has said so, or is silent and the lease's time is up. The second is told
@@ -55,7 +69,8 @@ class Worker:
         handler             a callable, or "module:function"; with processes it must be importable
         batch_size          most messages per claim
         lease_seconds       length of the lease, extended while handlers run; None: the queue's,
-                            looked up once a minute
+                            looked up once a minute. Take a lease that is longer than any one call
+                            into C, such as a regular expression: it holds up the heartbeat
         threads             handlers at a time in this process, each thread with its own connection
         processes           0: work here; else so many child processes, restarted when they die
         transactional       handler and completion share one transaction per claim
@@ -74,7 +89,7 @@ class Worker:
         Raises InvalidArgument for what cannot work, EngineUnknown for the URL.
         """
         self._on_progress = on_progress
-        settings = Settings(
+        self._settings = Settings(
             url=url,
             queue_name=queue_name,
             handler=handler,
@@ -91,29 +106,60 @@ class Worker:
             listen=listen,
             maintain_seconds=maintain_seconds,
         )
-        self._context = Context(settings)
-        self._pool = Pool(settings) if processes else None
+        # Reentrant, so that a signal's handler may call stop() wherever it interrupts.
+        self._lock = threading.RLock()
+        self._is_running = False
+        self._is_stopped = False
+        self._is_fresh = True
+        self._context = Context(self._settings)
+        self._pool = Pool(self._settings) if processes else None
 
     @property
     def stats(self) -> WorkerStats:
-        """What has been done so far."""
+        """What has been done so far, in this run or else in the last one."""
         return self._pool.stats() if self._pool else self._context.counter.snapshot()
 
     def stop(self) -> None:
-        """Stop as SIGTERM does, from any thread: finish the running message, release the rest."""
-        self._context.stop()
-        if self._pool:
-            self._pool.stop()
+        """Stop as SIGTERM does, from any thread: finish the running message, release the rest.
+
+        When the worker does not run, this is for its next run.
+        """
+        with self._lock:
+            self._is_stopped = True
+            self._context.stop()
+            if self._pool:
+                self._pool.stop()
 
     def run(self) -> WorkerStats:
         """Work until SIGTERM, SIGINT or stop(), or with `drain` until nothing is left.
 
         The first signal lets running messages finish and releases the others; a second one ends the
-        process at once, and what it held comes back when its lease runs out. Raises WorkerFailed
-        when going on made no sense: no connection at the start, no such queue, no permission.
+        process at once, and what it held comes back when its lease runs out. It may be run again,
+        and counts from nothing then.
+
+        Raises WorkerFailed when going on made no sense: no connection at the start, no such queue,
+        no permission; and when it is running already.
         """
-        if self._pool:
-            with StopSignals(at_once=self._pool.kill) as signals:
-                return self._pool.run(self._on_progress, signals)
-        with StopSignals() as signals:
-            return Team(self._context).run(self._on_progress, signals)
+        self._begin()
+        try:
+            if self._pool:
+                with StopSignals(at_once=self._pool.kill) as signals:
+                    return self._pool.run(self._on_progress, signals)
+            with StopSignals() as signals:
+                return Team(self._context).run(self._on_progress, signals)
+        finally:
+            with self._lock:
+                self._is_running = self._is_stopped = False
+
+    def _begin(self) -> None:
+        """Make anew what a run before this one has used."""
+        with self._lock:
+            if self._is_running:
+                raise WorkerFailed("the worker is running already; make another one to run beside")
+            if not self._is_fresh:
+                self._context = Context(self._settings)
+                self._pool = Pool(self._settings) if self._settings.processes else None
+                if self._is_stopped:
+                    self.stop()
+            self._is_fresh = False
+            self._is_running = True

@@ -114,8 +114,12 @@ def test_an_account_with_rights_on_rowq_only_is_as_good_and_no_other_is_made(
 
 
 def test_an_account_that_may_do_more_but_make_none_is_told(installer: Install) -> None:
-    done = migrate.migrate(installer("select, insert, update, delete, create, drop, alter, execute,"
-                                     " create routine, alter routine on *.*"))
+    done = migrate.migrate(
+        installer(
+            "select, insert, update, delete, create, drop, alter, execute,"
+            " create routine, alter routine on *.*"
+        )
+    )
     assert [line for line in done.notices if "run as this account, with all that it may do" in line]
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 import pymysql
 import pytest
@@ -41,6 +42,11 @@ class Waiter(threading.Thread):
         except pymysql.Error as error:
             self.error = error
         self.ended_at = time.monotonic()
+
+
+def has_taken(waiters: list[Waiter], body: str) -> bool:
+    """Return whether one of the waiters has a message."""
+    return any(body in waiter.got for waiter in waiters)
 
 
 def commits(connection: Connection) -> int:
@@ -135,7 +141,7 @@ def test_when_the_leader_has_a_message_the_next_one_leads_at_once(
     for body in ("a", "b"):
         sent_at = time.monotonic()
         send(connection, queue_name, body)
-        wait_until(lambda body=body: any(body in one.got for one in waiters), f"{body} is taken")
+        wait_until(partial(has_taken, waiters, body), f"{body} is taken")
         assert time.monotonic() - sent_at < 0.8
     for waiter in waiters:
         waiter.join(10)

@@ -155,7 +155,7 @@ def test_a_rollback_refuses_to_throw_messages_away(empty_database: str, state: s
             claim = queue.dequeue_fast("orders")[0].claim_id
             if state == "dead":
                 queue.fail_now("orders", claim)
-    with pytest.raises(migrate.MessagesUnfinished, match="RQ805"):
+    with pytest.raises(migrate.MessagesLeft, match="RQ805"):
         migrate.rollback(empty_database)
     assert migrate.status(empty_database).drift == ()
     assert migrate.rollback(empty_database, force=True).rolled_back == (1,)

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -138,6 +138,38 @@ def test_a_worker_drains_through_the_pool(pooled_url: str, queue_name: str) -> N
         ).run()
         assert queue.queue_stats(queue_name)[0].ready == 0
     assert sorted(seen) == list(range(MESSAGES))
+
+
+@pytest.mark.promise("P03", "P04")
+def test_a_transactional_workers_heartbeat_leaves_no_setting_in_the_sessions_of_the_pool(
+    pooled_url: str, queue_name: str
+) -> None:
+    extended: list[bool] = []
+
+    def handler(message: rowq.HeldMessage, own: psycopg.Connection) -> None:
+        own.execute("select 1")
+        if not extended:
+            with rowq.connect(pooled_url) as queue:
+                wait_until(lambda: is_extended(queue, message), "the lease is extended")
+            extended.append(True)
+
+    def is_extended(queue: rowq.Queue, message: rowq.HeldMessage) -> bool:
+        details = queue.get_message(queue_name, message.message_id)
+        return details is not None and details.lease_until != message.lease_until
+
+    with rowq.connect(pooled_url) as queue:
+        queue.create_queue(queue_name)
+        queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(MESSAGES)])
+    worker = rowq.Worker(
+        pooled_url, queue_name, handler, transactional=True, lease_seconds=1, drain=True
+    )
+    assert worker.run().processed == MESSAGES
+    url = pooled_url.partition("?")[0]
+    with ExitStack() as all_of_them:
+        for _ in range(SESSIONS_OF_THE_POOL):
+            own = all_of_them.enter_context(psycopg.connect(url, prepare_threshold=None))
+            assert own.execute("show lock_timeout").fetchone() == ("0",)
+            assert own.execute("show transaction_isolation").fetchone() == ("read committed",)
 
 
 def test_a_worker_that_is_to_listen_through_the_pool_says_that_it_cannot(

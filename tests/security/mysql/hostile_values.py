@@ -90,9 +90,7 @@ def variables(connection: Connection) -> Iterator[Variable]:
         yield Variable(name, tuple(dict.fromkeys(values)))
 
 
-def _values(
-    kind: str, least: str | None, greatest: str | None, words: str | None
-) -> Iterator[str]:
+def _values(kind: str, least: str | None, greatest: str | None, words: str | None) -> Iterator[str]:
     known = words.split(",") if words else []
     if kind == "BOOLEAN":
         yield from ("0", "1")
@@ -101,8 +99,7 @@ def _values(
     elif kind == "SET":
         yield from (f"'{word}'" for word in ("", *known, words or ""))
     elif kind == "FLAGSET":
-        yield from (f"'{word}={state}'" for word in known if word != "default"
-                    for state in ("off", "on"))
+        yield from _flags([word for word in known if word != "default"])
     elif kind == "DOUBLE":
         yield from (least or "0", "0.001", "7.5", greatest or "1e18")
     elif kind == "VARCHAR":
@@ -114,3 +111,10 @@ def _values(
 def _integers(least: int, greatest: int) -> Iterator[str]:
     near = [least, least + 1, 7, 4999, min(greatest, _SAFEST), greatest]
     yield from (str(number) for number in near if least <= number <= greatest)
+
+
+def _flags(words: list[str]) -> Iterator[str]:
+    """Yield all of them on, and each half of them off: some pairs may not be off together."""
+    half = len(words) // 2
+    for off in ([], words[:half], words[half:], words[::2], words[1::2]):
+        yield "'" + ",".join(f"{word}={'off' if word in off else 'on'}" for word in words) + "'"

@@ -1,7 +1,7 @@
 """A life of a queue through every routine, and what its caller sees of it.
 
 Two lives are alike when everything is: results, errors, times as far as seconds go, numbers that
-were used up, and what is left in the tables.
+were used up, what is left in the tables, and what a call has changed of its session.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rowq.contract import load_contract
 from tests.engines.base import Connection
 from tests.helpers.calls import Row, call
 from tests.helpers.dialects import dialect_of
+from tests.security.mysql.hostile_values import variables
 from tests.stored_times import expire_claim, pass_seconds
 
 NUMBERED = ("queue", "message", "claim", "finished")
@@ -25,15 +26,24 @@ ABOUT = 40.0
 ENOUGH = 50
 """Numbers that a life may use up: some for its rows, a few for looks that took long."""
 
+PASSING = {
+    *("error_count", "identity", "in_transaction", "last_gtid", "last_insert_id", "warning_count"),
+    *("gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos", "gtid_executed"),
+    *("rand_seed1", "rand_seed2", "character_set_database", "collation_database"),
+}
+"""Variables that every statement changes; the last two by every call into another database."""
+
+CLOCK = "timestamp"
+"""It stands still where the session has set it, and only there."""
+
 Seen = list[tuple[Any, ...]]
 
 
 class Life:
-    """A life of a queue; `seen` is what its caller saw.
+    """A life of a queue.
 
-    session: the caller's. admin: of an account that may look into the tables and change them.
-    is_open: whether each call is a transaction of the caller's. before: what the session executes
-    before each call, if anything.
+    Attributes:
+        seen: what its caller saw.
     """
 
     def __init__(
@@ -45,9 +55,22 @@ class Life:
         is_open: bool = False,
         before: str | None = None,
     ) -> None:
+        """Prepare a life.
+
+        Args:
+            session: the caller's.
+            admin: of an account that may look into the tables and change them.
+            queue: the name of the queue, which is new.
+            is_open: whether each call is a transaction of the caller's.
+            before: what the session executes before each call, if anything.
+        """
         self.seen: Seen = []
         self._session, self._admin, self._queue = session, admin, queue
         self._is_open, self._before = is_open, before
+        left_out = PASSING if f"{CLOCK} = " in (before or "") else {*PASSING, CLOCK}
+        self._names = [one.name for one in variables(admin) if one.name not in left_out]
+        # Without a table, and with a limit of its own: the session may limit both.
+        self._look = f"select {', '.join(f'@@{name}' for name in self._names)} limit 1"
         self._messages: dict[int, str] = {}
         self._claims: dict[int, str] = {}
 
@@ -168,6 +191,14 @@ class Life:
     def _call(self, routine: str, arguments: dict[str, Any]) -> list[Row]:
         if self._before:
             self._session.execute(self._before)
+        before = self._variables()
+        try:
+            return self._answered(routine, arguments)
+        finally:
+            if changed := before ^ self._variables():
+                self.seen.append((routine, "changed", sorted(map(str, changed))))
+
+    def _answered(self, routine: str, arguments: dict[str, Any]) -> list[Row]:
         if not self._is_open:
             return call(self._session, routine, **arguments)
         self._session.execute("start transaction")
@@ -179,12 +210,17 @@ class Life:
         self._session.execute("commit and no chain no release")
         return rows
 
+    def _variables(self) -> set[tuple[str, Any]]:
+        """Return the variables of the session with their values."""
+        row = self._session.execute(self._look).fetchone()
+        return set(zip(self._names, row, strict=True))
+
     def _is_left_open(self) -> bool:
         """Return whether the session is in a transaction, as no call may leave it."""
         if "mariadb" not in self._session.server_version.lower():
             return False
         try:
-            return self._session.execute("select @@in_transaction").fetchone() == (1,)
+            return bool(self._session.execute("select @@in_transaction").fetchone() == (1,))
         except pymysql.Error:
             return False
 
@@ -196,7 +232,7 @@ class Life:
         match name, value:
             case ("messages", list()):
                 return [self._plain(Row(**message)) for message in value]
-            case (("message_id", int()) | ("claim_id", int())):
+            case ("message_id", int()) | ("claim_id", int()):
                 known = self._messages if name == "message_id" else self._claims
                 return known.setdefault(value, f"{name} {len(known) + 1}")
             case (_, datetime()):

@@ -65,11 +65,12 @@ def test_a_number_that_a_message_has_already_is_an_error_and_never_a_message(
     connection.execute(f"set insert_id = {used}")
     with pytest.raises(pymysql.Error) as met:
         connection.execute(
-            "call rowq.internal_store_batch(%s, '[{\"body\": \"x\"}]', @results)", [part]
+            'call rowq.internal_store_batch(%s, \'[{"body": "x"}]\', @results)', [part]
         )
     assert met.value.args[0] == TAKEN
     connection.execute("set insert_id = 0")
-    assert one(connection, "enqueue", queue_name=queue, dedup_key="invoice-77").outcome == "enqueued"
+    row = one(connection, "enqueue", queue_name=queue, dedup_key="invoice-77")
+    assert row.outcome == "enqueued"
 
 
 @pytest.mark.promise("P15")
@@ -122,7 +123,7 @@ def test_an_open_producer_without_unique_checks_keeps_no_other_producer_waiting(
         assert bodies(take(honest, "orders", 10)) == ["second"]
 
 
-def test_numbers_that_run_out_are_named_in_time(connection: Connection, queue: str) -> None:
+def test_numbers_that_run_out_are_named_in_time(connection: Connection) -> None:
     def status() -> tuple[str, str]:
         [row] = [r for r in call(connection, "health") if r.check_name == "sequence_near_end"]
         return row.status, row.detail

@@ -2,8 +2,8 @@
 
 A life of a queue in a session with hostile values, compared with one in a session that has set
 nothing; in calls of their own, and in the caller's transactions. The values are tried in rounds,
-one of each variable at once: a life that is the same in spite of all of them is so in spite of each.
-Where it is not, they are tried one by one.
+one of each variable at once: a life that is the same in spite of all of them is so in spite of
+each. Where it is not, they are tried one by one.
 """
 
 from __future__ import annotations

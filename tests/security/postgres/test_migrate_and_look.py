@@ -102,6 +102,30 @@ def test_row_security_on_the_bookkeeping_is_not_obeyed(
     assert not trap.has_sprung
 
 
+PLANTED_FOR_A_COUNT = [
+    "alter table rowq.dead rename to d; create view rowq.dead as select bait.spring()",
+    "alter table rowq.claim rename to c;"
+    " create view rowq.claim as select array[bait.spring()] message_ids",
+    "alter table rowq.ready enable row level security;"
+    " create policy planted on rowq.ready using (bait.spring())",
+    "alter table rowq.finished rename to f; create view rowq.finished as"
+    " select array[1] message_ids from (select bait.spring() offset 0) s",
+]
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("planted", PLANTED_FOR_A_COUNT)
+def test_what_a_rollback_would_lose_is_counted_in_plain_tables_only(
+    url: str, tenant_url: str, trap: Trap, login: Login, planted: str
+) -> None:
+    migrate.migrate(tenant_url)
+    trap.attacker.execute(planted)
+    for victim in (url, login("mate", "tenant")):
+        with pytest.raises(migrate.ForeignSchema, match="RQ802"):
+            migrate.plan_rollback(victim, 0)
+    assert not trap.has_sprung
+
+
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("victim", ["postgres", "mate"])
 def test_nobody_upgrades_what_another_owns_and_may_have_prepared(

@@ -16,11 +16,15 @@ begin
     declare v_moment double default @@timestamp;
     -- Refused with 1568 where a transaction is open; a start transaction would commit it.
     declare continue handler for 1568 set p_is_own = false;
-    set p_is_own = true;
-    set transaction isolation level read committed;
 
-    -- Looking costs less than setting, and few sessions have any of it. A moment that does not pass
-    -- is one that the caller has set.
+    -- Without autocommit the transaction is the caller's, at the isolation level of his choice.
+    set p_is_own = @@autocommit;
+    if p_is_own then
+        set transaction isolation level read committed;
+    end if;
+
+    -- Looking costs less than setting, and few sessions need it. A moment that does not pass is one
+    -- that the caller has set.
     if @@insert_id <> 0
        or @@timestamp = v_moment
        or @@auto_increment_increment <> @@global.auto_increment_increment
@@ -39,10 +43,9 @@ begin
         call rowq.internal_pin(v_moment);
     end if;
 
-    if p_is_own and @@autocommit = 1 then
+    if p_is_own then
         start transaction;
     else
-        set p_is_own = false;
         savepoint rowq_call;
     end if;
 end//

@@ -16,6 +16,7 @@ begin
     -- The caller's values wait in variables of the session until internal_unpin. A call that fails
     -- after its commit leaves them there, and the next call gives them back.
     set @rowq_pinned = true,
+        @rowq_insert_id = @@insert_id,
         @rowq_increment = @@auto_increment_increment,
         @rowq_offset = @@auto_increment_offset,
         @rowq_unique_checks = @@unique_checks,
@@ -30,11 +31,10 @@ begin
         /*M!110602 @rowq_snapshot_isolation = @@innodb_snapshot_isolation, */
         @rowq_timestamp = null;
 
-    -- insert_id would be the number of our next row. Without unique checks InnoDB locks an empty
-    -- table for the first who inserts. A sort or a temporary table that has too little room is an
-    -- error that no handler sees, so that the transaction would stay open.
-    set session insert_id = 0,
-        unique_checks = 1,
+    -- Without unique checks InnoDB locks an empty table for the first who inserts. A sort or a
+    -- temporary table that has too little room is an error that no handler sees, so that the
+    -- transaction would stay open.
+    set session unique_checks = 1,
         sql_safe_updates = 0,
         sql_big_selects = 1,
         /*M!100600 group_concat_max_len = greatest(@@group_concat_max_len, 1048576), */
@@ -44,7 +44,12 @@ begin
         sort_buffer_size = greatest(@@sort_buffer_size, 262144),
         max_error_count = greatest(@@max_error_count, 64);
 
-    -- Apart, because MySQL asks for a right; a cluster sets them for all its sessions.
+    -- One by one and only where they differ, because some versions ask for a right to set them.
+    -- insert_id would be the number of our next row; a cluster sets the other two for all its
+    -- sessions.
+    if @@insert_id <> 0 then
+        set session insert_id = 0;
+    end if;
     if @@auto_increment_increment <> @@global.auto_increment_increment then
         set session auto_increment_increment = @@global.auto_increment_increment;
     end if;

@@ -24,6 +24,9 @@ begin
             /*M!100600 default_regex_flags = @rowq_regex_flags, */
             /*M!110602 innodb_snapshot_isolation = @rowq_snapshot_isolation, */
             max_error_count = @rowq_max_error_count;
+        if @rowq_insert_id <> 0 then
+            set session insert_id = @rowq_insert_id;
+        end if;
         if @@auto_increment_increment <> @rowq_increment then
             set session auto_increment_increment = @rowq_increment;
         end if;

@@ -27,7 +27,6 @@ from rowq.migrate.frozen import GRANTS, created
 from rowq.migrate.mysql.look import BOOKKEEPING, Look, made_for_others, shipped_routines
 from rowq.migrate.mysql.owner import LACKS_PRIVILEGE, drop_owner, make_owner
 from rowq.migrate.mysql.sql import (
-    HAS_MESSAGES,
     OWNER,
     owned,
     replacing,
@@ -35,7 +34,7 @@ from rowq.migrate.mysql.sql import (
     version_text,
 )
 from rowq.migrate.release import Numbered, Release
-from rowq.migrate.shared import log_row, messages_unfinished, refusals, tables_in_use
+from rowq.migrate.shared import log_row, refusals, require_no_messages, tables_in_use
 
 _FAULT = re.compile(r"RQ8\d\d \w+(?:: [\w ]+)?")
 _BUSY = {1205, 1213}
@@ -180,7 +179,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
                 return None, target
             numbered = self.release.get(installed)
             if numbered.loses_messages and not force:
-                self._require_no_messages()
+                require_no_messages(Look(self.connection).losses())
             if installed == 1:
                 self._require_nothing_of_others()
             numbered.migration.process_steps(self, "rollback")
@@ -244,14 +243,6 @@ class Backend(MySQLBackend):  # type: ignore[misc]
             for level, _, text in self.connection.show_warnings() or ():
                 self._say(text if level == "Warning" else None)
 
-    def _require_no_messages(self) -> None:
-        if not Look(self.connection).tables().issuperset(("ready", "delayed", "claim", "dead")):
-            return  # a rollback that broke off here was allowed to
-        cursor = self.connection.cursor()
-        cursor.execute(HAS_MESSAGES)
-        if cursor.fetchone()[0]:
-            raise messages_unfinished()
-
     def _require_nothing_of_others(self) -> None:
         look = Look(self.connection)
         texts = self.release.copies(self.installed).values()
@@ -278,7 +269,7 @@ def _refusal(error: pymysql.Error) -> MigrationError | None:
 _REMEDIES = {
     "RQ801": "rowq needs MariaDB 10.6 or MySQL 8.0.21, or newer.",
     "RQ803": "Let a DBA run: grant all privileges on rowq.* to this account with grant option;",
-    "RQ802": "Nothing was changed. Where the database is rowq's, revoke what others have there, or let"
-    " the account migrate whose it is.",
+    "RQ802": "Nothing was changed. Where the database is rowq's, revoke what others have there, or"
+    " let the account migrate whose it is.",
     "RQ806": "Another migration has not ended for 60 seconds. Try again.",
 }

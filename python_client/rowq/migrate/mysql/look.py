@@ -7,6 +7,7 @@ from typing import Any
 import pymysql
 
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.losses import Losses
 from rowq.migrate.release import Release
 
 ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
@@ -50,6 +51,26 @@ _ORPHANS = """
     left join mysql.user u
         on cast(concat(u.user, '@', u.host) as binary) = cast(r.definer as binary)
     where r.routine_schema = 'rowq' and u.user is null
+"""
+_LOST_TABLES = {"queue", "ready", "delayed", "claim", "dead", "archive", "finished"}
+_LOSSES = """
+    select
+        (select count(*) from rowq.queue),
+        (select count(*) from (select 1 from rowq.ready where message_id > 0 limit 100000) r)
+            + (
+                select count(*)
+                from (select 1 from rowq.delayed where message_id > 0 limit 100000) d
+            )
+            + (select count(*) from (select 1 from rowq.dead limit 100000) d)
+            + (
+                select coalesce(sum(json_length(c.messages)), 0)
+                from (select messages from rowq.claim where claim_id > 0 limit 100000) c
+            ),
+        (select count(*) from (select 1 from rowq.archive limit 100000) a)
+            + (
+                select coalesce(sum(json_length(f.messages)), 0)
+                from (select messages from rowq.finished where finish_id > 0 limit 100000) f
+            )
 """
 _ROLES = "select user from mysql.user where user in ({names})"
 _FOR_MARIADB = re.compile(r"/\*M!(\d+)(.*?)\*/", re.DOTALL)
@@ -159,6 +180,12 @@ class Look:
         """Return the names of events and triggers in the database, of which rowq has none."""
         return {name for (name,) in self._rows(_OTHERS)}
 
+    def losses(self) -> Losses:
+        """Return what is lost when the tables are; nothing where some of them are gone."""
+        if not self.tables() >= _LOST_TABLES:
+            return Losses()
+        return Losses(*map(int, self._rows(_LOSSES)[0]))
+
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         with closing(self._connection.cursor(pymysql.cursors.Cursor)) as cursor:
             cursor.execute(query)
@@ -182,15 +209,13 @@ def shipped_routines(release: Release, number: int, server: str = "") -> dict[st
     return found
 
 
-def made_for_others(
-    release: Release, number: int, server: str, there: dict[str, str]
-) -> set[str]:
+def made_for_others(release: Release, number: int, server: str, there: dict[str, str]) -> set[str]:
     """Return the routines that are as they were shipped, but for another version of the server."""
     texts = release.copies(number).values()
     versions = {int(found[1]) for text in texts for found in _FOR_MARIADB.finditer(text)}
-    names = ["MariaDB 0.0.0", *(f"MariaDB {n // 10_000}.{n // 100 % 100}.{n % 100}" for n in versions)]
+    servers = [f"MariaDB {n // 10_000}.{n // 100 % 100}.{n % 100}" for n in {0, *versions}]
     here = shipped_routines(release, number, server)
-    others = [shipped_routines(release, number, name) for name in names]
+    others = [shipped_routines(release, number, other) for other in servers]
     return {
         name
         for name, text in there.items()

@@ -1,4 +1,4 @@
-"""The account that the routines run as: rowq's own, where the one that installs them may make it."""
+"""The account that the routines run as: rowq's own, where whoever installs them may make it."""
 
 from typing import Any
 

@@ -12,13 +12,6 @@ _DROP = re.compile(r"drop procedure if exists (rowq\.\w+)")
 _CREATE = re.compile(r"^create procedure (?=rowq\.)", re.MULTILINE)
 _CREATED = re.compile(r"create (?:definer = \S+ )?procedure (rowq\.\w+)\(")
 
-HAS_MESSAGES = """
-    select exists (select 1 from rowq.ready where message_id > 0)
-        or exists (select 1 from rowq.delayed where message_id > 0)
-        or exists (select 1 from rowq.claim where claim_id > 0)
-        or exists (select 1 from rowq.dead)
-"""
-
 _REMEMBER_VERSION = """
 insert into rowq.meta (name, value, changed_at)
 values

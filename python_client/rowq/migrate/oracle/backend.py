@@ -24,9 +24,9 @@ from rowq.migrate.errors import (
 )
 from rowq.migrate.frozen import GRANTS
 from rowq.migrate.oracle.look import Look, missing_roles
-from rowq.migrate.oracle.sql import HAS_MESSAGES, forgiven, units, version_text
+from rowq.migrate.oracle.sql import forgiven, units, version_text
 from rowq.migrate.release import Numbered, Release
-from rowq.migrate.shared import messages_unfinished, refusals, tables_in_use
+from rowq.migrate.shared import refusals, require_no_messages, tables_in_use
 
 _FAULT = re.compile(r"RQ8\d\d \w+[^\n]*")
 _LACKS_PRIVILEGE = {1031, 1950}
@@ -145,7 +145,7 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
                     return None, target
                 numbered = self.release.get(installed)
                 if numbered.loses_messages and not force:
-                    self._require_no_messages()
+                    require_no_messages(look.losses())
                 numbered.migration.process_steps(self, "rollback")
                 if installed > 1:
                     self._settle(self.release.get(installed - 1))
@@ -190,14 +190,6 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
                 cursor.execute(_MARK, {**named, "p_moment": moment})
             else:
                 cursor.execute(_UNMARK, {"p_hash": named["p_hash"]})
-
-    def _require_no_messages(self) -> None:
-        if not Look(self.connection).tables() >= {"ROWQ_READY", "ROWQ_DELAYED", "ROWQ_DEAD"}:
-            return  # a rollback that broke off here was allowed to
-        with self.connection.cursor() as cursor:
-            cursor.execute(HAS_MESSAGES)
-            if cursor.fetchone()[0]:
-                raise messages_unfinished()
 
 
 def _refusal(error: oracledb.DatabaseError) -> MigrationError | None:

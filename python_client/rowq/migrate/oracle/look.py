@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.losses import Losses
 from rowq.migrate.oracle.sql import units
 from rowq.migrate.release import Release
 
@@ -36,6 +37,21 @@ _SOURCES = r"""
       and (s.name = 'ROWQ' or s.name like 'ROWQ\_%' escape '\')
       and s.name <> 'ROWQ_DOORBELL'
     order by s.name, s.type, s.line
+"""
+_LOST_TABLES = {
+    f"ROWQ_{name}"
+    for name in ("QUEUE", "READY", "DELAYED", "LEASED", "DEAD", "ARCHIVE", "FINISHED")
+}
+_LOSSES = """
+    select
+        (select count(*) from rowq_queue),
+        (select count(*) from rowq_ready where rownum <= 100000)
+            + (select count(*) from rowq_delayed where rownum <= 100000)
+            + (select count(*) from rowq_leased where rownum <= 100000)
+            + (select count(*) from rowq_dead where rownum <= 100000),
+        (select count(*) from rowq_archive where rownum <= 100000)
+            + (select count(*) from rowq_finished where rownum <= 100000)
+    from dual
 """
 _ROLES = "select distinct p.grantee from user_tab_privs_made p where p.grantee in ({names})"
 _CREATED = re.compile(r"create or replace (package(?: body)?) (\w+)")
@@ -115,6 +131,12 @@ class Look:
     def tables(self) -> set[str]:
         """Return the names of the schema's tables that begin with ROWQ_."""
         return {name for (name,) in self._rows(_TABLES)}
+
+    def losses(self) -> Losses:
+        """Return what is lost when the tables are; nothing where some of them are gone."""
+        if not self.tables() >= _LOST_TABLES:
+            return Losses()
+        return Losses(*map(int, self._rows(_LOSSES)[0]))
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:

@@ -5,15 +5,6 @@ from collections.abc import Iterator
 
 from rowq.migrate.release import Numbered
 
-HAS_MESSAGES = """
-    select count(*)
-    from dual
-    where exists (select null from rowq_ready)
-       or exists (select null from rowq_delayed)
-       or exists (select null from rowq_claim)
-       or exists (select null from rowq_dead)
-"""
-
 ALREADY_THERE = (955, 1408)
 """A name, or a list of columns, that an object has already."""
 

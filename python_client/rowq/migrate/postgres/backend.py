@@ -34,9 +34,10 @@ from rowq.migrate.errors import (
     SchemaInUse,
 )
 from rowq.migrate.frozen import GRANTS
-from rowq.migrate.postgres.sql import HAS_MESSAGES, version_text
+from rowq.migrate.postgres.look import losses
+from rowq.migrate.postgres.sql import version_text
 from rowq.migrate.release import Numbered, Release
-from rowq.migrate.shared import log_row, messages_unfinished, refusals, tables_in_use
+from rowq.migrate.shared import log_row, refusals, require_no_messages, tables_in_use
 
 _T = TypeVar("_T")
 
@@ -194,8 +195,7 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
 
     def _require_no_messages(self) -> None:
         self.connection.execute("lock table rowq.message in access exclusive mode")
-        if self.connection.execute(HAS_MESSAGES).fetchone()[0]:
-            raise messages_unfinished()
+        require_no_messages(losses(self.connection))
 
     def _keep_notice(self, notice: psycopg.errors.Diagnostic) -> None:
         text = notice.message_primary or ""

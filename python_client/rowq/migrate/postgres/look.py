@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.losses import Losses
 from rowq.migrate.release import Release
 
 ROLES = ("rowq_owner", "rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
@@ -28,19 +29,39 @@ _SCHEMA = """
 # that run as whoever looks. Nothing is committed: the transaction ends with the connection.
 _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_temp"
 
-# A table, that nobody may make anything else of until the end of the transaction: a view, or a
+# Tables, that nobody may make anything else of until the end of the transaction: a view, or a
 # policy, would run its owner's functions as whoever reads it.
-_LOCK = "lock table rowq.migration in access share mode"
-_IS_PLAIN = """
-    select c.relkind = 'r' and not c.relrowsecurity and not c.relhasrules
-    from pg_class c
-    where c.oid = 'rowq.migration'::regclass
+_LOCK = "lock table {tables} in access share mode"
+_NOT_PLAIN = """
+    select t.name
+    from unnest(%s::text[]) t (name)
+    left join pg_partition_tree(t.name::regclass) p on true
+    join pg_class c on c.oid in (t.name::regclass, p.relid)
+    where c.relkind not in ('r', 'p') or c.relrowsecurity or c.relhasrules
 """
 
 _ROUTINES = """
     select p.proname, p.prosrc
     from pg_proc p
     where p.pronamespace = to_regnamespace('rowq')
+"""
+
+_COUNTED = ("queue", "ready", "delayed", "dead", "claim", "archive", "finished")
+_LOSSES = """
+    select
+        (select count(*) from only rowq.queue),
+        (select count(*) from (select from only rowq.ready limit 100000) r)
+            + (select count(*) from (select from only rowq.delayed limit 100000) d)
+            + (select count(*) from (select from only rowq.dead limit 100000) d)
+            + (
+                select coalesce(sum(cardinality(c.message_ids)), 0)
+                from (select message_ids from only rowq.claim limit 100000) c
+            ),
+        (select count(*) from (select from rowq.archive limit 100000) a)
+            + (
+                select coalesce(sum(cardinality(f.message_ids)), 0)
+                from (select message_ids from only rowq.finished limit 100000) f
+            )
 """
 
 _BODY = re.compile(
@@ -95,11 +116,7 @@ class Look:
         """
         if self._value("select to_regclass('rowq.migration')") is None:
             return []
-        self._connection.execute(_LOCK)
-        if not self._value(_IS_PLAIN):
-            raise ForeignSchema(
-                f"{ForeignSchema.number} foreign_schema: rowq.migration is not a plain table"
-            )
+        self._hold("migration")
         rows = self._connection.execute("select migration_id from rowq.migration").fetchall()
         return [row[0] for row in rows]
 
@@ -115,8 +132,31 @@ class Look:
         """Return name and body of every routine in the schema."""
         return dict(self._connection.execute(_ROUTINES).fetchall())
 
+    def losses(self) -> Losses:
+        """Return what is lost when the tables are.
+
+        Raises:
+            ForeignSchema: counting it would run what is not ours.
+        """
+        self._hold(*_COUNTED)
+        return losses(self._connection)
+
+    def _hold(self, *tables: str) -> None:
+        """See to it that reading these tables runs nothing of their owner's."""
+        names = [f"rowq.{table}" for table in tables]
+        self._connection.execute(_LOCK.format(tables=", ".join(names)))
+        for (name,) in self._connection.execute(_NOT_PLAIN, (names,)):
+            raise ForeignSchema(
+                f"{ForeignSchema.number} foreign_schema: {name} is not a plain table"
+            )
+
     def _value(self, query: str) -> Any:
         return self._connection.execute(query).fetchone()[0]
+
+
+def losses(connection: Any) -> Losses:
+    """Return what is lost when the tables are, for who knows them to be rowq's own."""
+    return Losses(*connection.execute(_LOSSES).fetchone())
 
 
 def shipped_routines(release: Release, number: int, server: str = "") -> dict[str, str]:

@@ -2,13 +2,6 @@
 
 from rowq.migrate.release import Numbered
 
-HAS_MESSAGES = """
-    select exists (select 1 from rowq.ready)
-        or exists (select 1 from rowq.delayed)
-        or exists (select 1 from rowq.claim)
-        or exists (select 1 from rowq.dead)
-"""
-
 _REMEMBER_VERSION = """
     insert into rowq.meta (name, value)
     values ('schema_version', '{number}'), ('rowq_version', '{version}')

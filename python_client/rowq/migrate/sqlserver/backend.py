@@ -23,9 +23,9 @@ from rowq.migrate.errors import (
 )
 from rowq.migrate.frozen import GRANTS
 from rowq.migrate.release import Numbered, Release
-from rowq.migrate.shared import log_row, messages_unfinished, refusals, tables_in_use
+from rowq.migrate.shared import log_row, refusals, require_no_messages, tables_in_use
 from rowq.migrate.sqlserver.look import Look
-from rowq.migrate.sqlserver.sql import HAS_MESSAGES, HOLD_MESSAGES, batches, version_text
+from rowq.migrate.sqlserver.sql import HOLD_MESSAGES, batches, version_text
 
 _LACKS_PRIVILEGE = {229, 230, 262, 297, 300, 916, 2760, 3701, 15151, 15247}
 _BUSY = {1205, 1222}
@@ -181,8 +181,7 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
 
     def _require_no_messages(self) -> None:
         self.connection.execute(HOLD_MESSAGES)
-        if self.connection.value(HAS_MESSAGES):
-            raise messages_unfinished()
+        require_no_messages(Look(self.connection).losses())
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ from typing import Any
 from rowq.engines import is_driver_error
 from rowq.engines.sqlserver_errors import numbers_of
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.losses import Losses
 from rowq.migrate.release import Release
 from rowq.migrate.sqlserver.sql import batches
 
@@ -62,6 +63,16 @@ _ROUTINES = """
     left join sys.sql_modules m on m.object_id = o.object_id
     where o.schema_id = schema_id(N'rowq')
       and o.type in ('P', 'FN', 'IF', 'TF', 'V', 'TR')
+"""
+_LOSSES = """
+    select
+        (select count(*) from rowq.queue),
+        (select count(*) from (select top (100000) 1 as n from rowq.ready) r)
+            + (select count(*) from (select top (100000) 1 as n from rowq.delayed) d)
+            + (select count(*) from (select top (100000) 1 as n from rowq.leased) l)
+            + (select count(*) from (select top (100000) 1 as n from rowq.dead) d),
+        (select count(*) from (select top (100000) 1 as n from rowq.archived) a)
+            + (select count(*) from (select top (100000) 1 as n from rowq.finished) f);
 """
 _ROLES = "select p.name from sys.database_principals p where p.type = 'R'"
 # The server keeps the text without "or alter", and with the blanks around it.
@@ -122,16 +133,7 @@ class Look:
             return []
         for (name,) in self._rows(_COMPUTED):
             raise _foreign(f"rowq.migration has computed column {name}")
-        try:
-            return [one for (one,) in self._rows(AS_DBO + _IDS + AND_BACK)]
-        except Exception as error:
-            if is_driver_error(error) and _CANNOT_BE_DBO in numbers_of(error):
-                raise MissingPrivilege(
-                    f"{MissingPrivilege.number} missing_privilege: the database's owner is no login"
-                    " of this server",
-                    "A DBA can run: alter authorization on database::name to a login;",
-                ) from error
-            raise
+        return [one for (one,) in self._rows_as_dbo(_IDS)]
 
     def roles(self) -> dict[str, bool]:
         """Return for each of rowq's roles whether the database has it."""
@@ -145,6 +147,22 @@ class Look:
     def tables(self) -> set[str]:
         """Return the names of the tables in the schema."""
         return {name for (name,) in self._rows(_TABLES)}
+
+    def losses(self) -> Losses:
+        """Return what is lost when the tables are."""
+        return Losses(*self._rows_as_dbo(_LOSSES)[0])
+
+    def _rows_as_dbo(self, query: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._rows(AS_DBO + query + AND_BACK)
+        except Exception as error:
+            if is_driver_error(error) and _CANNOT_BE_DBO in numbers_of(error):
+                raise MissingPrivilege(
+                    f"{MissingPrivilege.number} missing_privilege: the database's owner is no login"
+                    " of this server",
+                    "A DBA can run: alter authorization on database::name to a login;",
+                ) from error
+            raise
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         with closing(self._connection.cursor()) as cursor:

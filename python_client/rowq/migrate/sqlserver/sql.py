@@ -11,15 +11,6 @@ HOLD_MESSAGES = """
     select @held = max(m.message_id)
     from rowq.message m with (tablockx, holdlock);
 """
-HAS_MESSAGES = """
-    select case
-        when exists (select 1 from rowq.ready) then 1
-        when exists (select 1 from rowq.delayed) then 1
-        when exists (select 1 from rowq.claim) then 1
-        when exists (select 1 from rowq.dead) then 1
-        else 0
-    end
-"""
 
 _REMEMBER_VERSION = """
 update m

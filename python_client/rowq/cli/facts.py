@@ -1,0 +1,60 @@
+"""What a program is told of its message: by its environment, and by a file."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rowq.messages import Message
+
+# Secrets of rowq's own connection. A command that needs a database is given a variable of its own.
+WITHHELD = ("ROWQ_URL", "PGPASSWORD", "MYSQL_PWD")
+
+# Linux takes no variable above 128 KiB, and the sum of all is limited everywhere.
+_LONGEST_VARIABLE = 32 * 1024
+
+
+def facts_of(queue_name: str, message: Message) -> dict[str, Any]:
+    """Return what there is to know of a message, but for its body."""
+    return {
+        "queue": queue_name,
+        "message_id": message.message_id,
+        "claim_id": message.claim_id,
+        "attempt": message.attempt,
+        "message_type": message.message_type,
+        "headers": message.headers or {},
+        "enqueued_at": message.enqueued_at.isoformat(),
+        "last_error": message.last_error,
+    }
+
+
+def as_json(facts: Mapping[str, Any]) -> bytes:
+    """Return facts as one JSON object in UTF-8."""
+    return json.dumps(facts, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def environment(facts: Mapping[str, Any], file: Path) -> dict[bytes, bytes]:
+    """Return a program's environment: this process's without secrets, facts, and their file.
+
+    A fact is ROWQ_ and its name, empty when there is none, in UTF-8 and without NULs. One that is
+    too long for a variable is left out.
+    """
+    spelled = {f"ROWQ_{name.upper()}": _spelled(fact) for name, fact in facts.items()}
+    hidden = {name.encode() for name in (*WITHHELD, *spelled)}
+    inherited = {name: value for name, value in os.environb.items() if name not in hidden}
+    fitting = {
+        name.encode(): value for name, value in spelled.items() if len(value) <= _LONGEST_VARIABLE
+    }
+    return inherited | fitting | {b"ROWQ_MESSAGE_FILE": os.fsencode(file)}
+
+
+def _spelled(fact: Any) -> bytes:
+    match fact:
+        case None:
+            text = ""
+        case dict():
+            text = json.dumps(fact)
+        case _:
+            text = str(fact)
+    return text.replace("\0", "").encode("utf-8", "backslashreplace")

@@ -1,0 +1,66 @@
+"""The program's standard streams: UTF-8 whatever the locale, and what happens when one fails."""
+
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import Any
+
+# What stands in for a stream that is closed, lest a file or a connection take its number. Writing
+# to standard output fails then, as it should; standard error is just not seen.
+_STAND_INS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
+
+
+class ReaderGone(BrokenPipeError):  # noqa: N818 - named by what happened
+    """Nobody reads standard output any more."""
+
+
+class Output(io.FileIO):
+    """Standard output. Once a write has failed, it takes everything and writes nothing.
+
+    What still lies in a buffer then must not come out later: its messages may have been given back.
+    """
+
+    failure: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        """Write; raises OSError, once, which is ReaderGone when nobody reads."""
+        if self.failure is not None:
+            return len(data)
+        try:
+            return super().write(data)
+        except OSError as error:
+            kind = ReaderGone if isinstance(error, BrokenPipeError) else OSError
+            self.failure = kind(error.errno, error.strerror, "standard output")
+            raise self.failure from None
+
+
+class Errors(io.FileIO):
+    """Standard error, where what cannot be written is dropped: it must not change what is done."""
+
+    def write(self, data: Any, /) -> int:
+        """Write, as far as anybody takes it."""
+        with suppress(OSError):
+            return super().write(data) or len(data)
+        return len(data)
+
+
+def take_over() -> Output:
+    """Replace the standard streams, and return what is below standard output; for Unix."""
+    for number, flags in enumerate(_STAND_INS):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, flags), True)
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    output = Output(1, "w", closefd=False)
+    sys.stdout = _text(output)
+    sys.stderr = _text(Errors(2, "w", closefd=False))
+    return output
+
+
+def _text(raw: io.FileIO) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True
+    )

@@ -1,0 +1,157 @@
+"""Handlers do at random what they should not; their own messages pay for it and no others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rowq import NewMessage, Queue
+from tests.chaos.deeds import DEEDS, LEASE_SECONDS, QUEUE, UNSEEN
+from tests.chaos.mortal import Mortal
+from tests.chaos.notes import history
+from tests.chaos.unruly import KINDS
+from tests.concurrency.checker import check
+from tests.concurrency.history import Event, write
+from tests.dice import AGAIN, dice, limit, times
+from tests.engines.base import Connection
+from tests.helpers.dialects import dialect_of
+
+pytestmark = [pytest.mark.chaos, pytest.mark.requires("genuine"), pytest.mark.timeout(limit(240))]
+
+ROOT = Path(__file__).parents[2]
+MESSAGES = 80
+STARTS = 60
+"""So often a worker may be started until the queue is drained."""
+
+
+@pytest.fixture
+def session(mortal: Mortal, url: str) -> Iterator[Connection]:
+    """Return a session of the tables' owner, with the tables that handlers write."""
+    if mortal.server.engine not in {"postgres", "mysql"}:
+        pytest.skip(f"no deeds are written for {mortal.server.engine}")
+    with closing(mortal.server.connect(url)) as connection:
+        dialect = dialect_of(connection)
+        dialect.make_table(connection, "ledger", "message_id bigint not null")
+        dialect.make_table(connection, "quarrel", "id int primary key, n int")
+        dialect.execute(connection, "insert into quarrel values (1, 0), (2, 0)")
+        if mortal.server.engine == "mysql":
+            for name, body in PROCEDURES.items():
+                dialect.execute(connection, f"create procedure {name}() begin {body} end")
+        Queue(connection).create_queue(
+            QUEUE,
+            lease_seconds=LEASE_SECONDS,
+            backoff_base_seconds=0.1,
+            backoff_cap_seconds=0.5,
+            max_attempts=10,
+        )
+        yield connection
+
+
+PROCEDURES = {
+    "commits_unseen": "commit;",
+    "rollbacks_unseen": "rollback;",
+    "begins_unseen": "start transaction; update quarrel set n = n + 1 where id = 3; commit;",
+}
+
+
+class Trial:
+    """One queue of messages, some of which make their handlers unruly, and what became of them.
+
+    deeds: what each message makes its handler do, one deed for each delivery.
+    """
+
+    def __init__(self, connection: Connection, room: Path, kind: str) -> None:
+        self.connection = connection
+        self.queue = Queue(connection)
+        self.room = room
+        self.kind = kind
+        self.deeds: dict[int, list[str]] = {}
+        self.events: list[Event] = []
+        self.starts = 0
+
+    def send(self, names: list[str], count: int) -> None:
+        """Enqueue messages, a third of them with deeds; a few of these never leave off."""
+        drawn = dice(self.kind, names)
+        bodies = []
+        for _ in range(count):
+            deeds = drawn.choices(names, k=drawn.choice([1, 1, 2])) if drawn.random() < 0.35 else []
+            bodies.append(deeds * (20 if drawn.random() < 0.03 and "exits" not in deeds else 1))
+        start = time.monotonic()
+        sent = self.queue.enqueue_batch(QUEUE, [NewMessage(data={"deeds": one}) for one in bodies])
+        ids = [one.message_id for one in sent]
+        self.deeds |= dict(zip(ids, bodies, strict=True))
+        results = tuple((one, 5) for one in ids)
+        self.events.append(Event(start, time.monotonic(), "producer", "enqueue", None, results))
+
+    def work(self, url: str) -> None:
+        """Run workers, one after the other, until nothing is left to be done."""
+        command = [sys.executable, "-m", "tests.chaos.unruly", self.kind, url, str(self.room)]
+        while self._is_left():
+            self.starts += 1
+            assert self.starts <= times(STARTS), f"not drained; see {self.room / 'log'}"
+            with (self.room / "log").open("ab") as log:
+                subprocess.run(command, cwd=ROOT, stderr=log, check=False)
+
+    def _is_left(self) -> bool:
+        stats = self.queue.queue_stats(QUEUE)[0]
+        return bool(stats.ready or stats.delayed or stats.leased)
+
+    def judge(self) -> None:
+        """Say what is wrong with what is left."""
+        start = time.monotonic()
+        left = dialect_of(self.connection).census(self.connection, QUEUE)
+        self.events += history(self.room, start)
+        self.events.append(Event(start, time.monotonic(), "judge", "census", None, tuple(left)))
+        write(self.events, self.room / "history.jsonl")
+        where = f"{AGAIN}; see {self.room}"
+        assert check(self.events) == [], where
+        assert {state for _, state in left} <= {"dead"}, where
+        dead = {message for message, _ in left}
+        assert not [one for one in dead if not self.deeds[one]], where
+        self._judge_effects(dead, where)
+
+    def _judge_effects(self, dead: set[int], where: str) -> None:
+        rows = self.connection.execute("select message_id from ledger").fetchall()
+        effects = Counter(int(one) for (one,) in rows)
+        done = self.deeds.keys() - dead
+        assert not [one for one in done if effects[one] < 1], where
+        if "transactions" in self.kind:
+            assert not [one for one in done if effects[one] > 1], where
+            assert not [one for one in dead if effects[one]], where
+
+    def summary(self) -> str:
+        """Say what happened, for people to read."""
+        counts = Counter(deed for deeds in self.deeds.values() for deed in deeds[:2])
+        events = Counter(event.action for event in self.events)
+        return f"{self.kind}: {self.starts} starts, deeds {dict(counts)}, calls {dict(events)}"
+
+
+@pytest.mark.slow
+@pytest.mark.promise("P02", "P03", "P04", "P08", "P09")
+@pytest.mark.parametrize("kind", KINDS)
+def test_unruly_handlers_cost_their_own_messages_and_no_others(
+    url: str, session: Connection, tmp_path: Path, kind: str
+) -> None:
+    trial = Trial(session, tmp_path, kind)
+    trial.send(list(DEEDS), times(MESSAGES))
+    trial.work(url)
+    trial.judge()
+    print(trial.summary())
+
+
+@pytest.mark.promise("P02", "P04")
+def test_handlers_that_commit_unseen_double_and_lose_no_others_effect(
+    url: str, session: Connection, tmp_path: Path
+) -> None:
+    trial = Trial(session, tmp_path, "threads_in_transactions")
+    trial.send(list(UNSEEN), times(MESSAGES))
+    trial.work(url)
+    trial.judge()
+    print(trial.summary())

@@ -1,0 +1,104 @@
+"""A worker with unruly handlers: `python -m tests.chaos.unruly <kind> <url> <room>`.
+
+It works until the queue is drained, or until a handler has ended it. A message's body says what its
+handler does at which delivery: {"deeds": [name, ...]}; after these it is handled as it should be.
+Each handler writes a row into the table ledger. Calls are noted in files in the room.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import rowq
+from rowq.engines import engine_for_url
+from tests.chaos.deeds import DEEDS, LEASE_SECONDS, QUEUE, UNSEEN
+from tests.chaos.notes import note_calls
+from tests.engines.base import Connection
+from tests.helpers.dialects import dialect_of
+
+URL, ROOM = "ROWQ_TEST_URL", "ROWQ_TEST_ROOM"
+
+_own = threading.local()
+
+
+def handle_in_transaction(message: rowq.Message, connection: Connection) -> Any:
+    """Write a row by the worker's connection, and do the deed before it or after it."""
+    deeds: list[str] = message.data["deeds"]
+    deed = deeds[message.attempt - 1] if message.attempt <= len(deeds) else None
+    said = None
+    if deed and message.message_id % 3 == 0:
+        said = (DEEDS | UNSEEN)[deed](message, connection)
+    with suppress(*[rowq.ForbiddenInHandler] * (deed in DEEDS)):
+        statement = f"insert into ledger (message_id) values ({message.message_id})"
+        dialect_of(connection).execute(connection, statement)
+    if deed and message.message_id % 3:
+        said = (DEEDS | UNSEEN)[deed](message, connection)
+    return said
+
+
+def handle(message: rowq.Message) -> Any:
+    """Do as handle_in_transaction, on a connection of the thread's own."""
+    engine = engine_for_url(os.environ[URL])
+    if not hasattr(_own, "connection") or not engine.is_usable(_own.connection):
+        _own.connection = engine.connect(os.environ[URL])
+    try:
+        return handle_in_transaction(message, _own.connection)
+    except BaseException:
+        engine.close(_own.connection)
+        raise
+
+
+def threads(url: str) -> rowq.Worker:
+    return rowq.Worker(url, QUEUE, handle, threads=4, **OPTIONS)
+
+
+def processes(url: str) -> rowq.Worker:
+    return rowq.Worker(url, QUEUE, handle, threads=2, processes=2, **OPTIONS)
+
+
+def threads_in_transactions(url: str) -> rowq.Worker:
+    return rowq.Worker(url, QUEUE, handle_in_transaction, threads=4, transactional=True, **OPTIONS)
+
+
+def processes_in_transactions(url: str) -> rowq.Worker:
+    return rowq.Worker(
+        url, QUEUE, handle_in_transaction, threads=2, processes=2, transactional=True, **OPTIONS
+    )
+
+
+OPTIONS: dict[str, Any] = {"batch_size": 5, "lease_seconds": LEASE_SECONDS, "drain": True}
+
+KINDS: dict[str, Callable[[str], rowq.Worker]] = {
+    one.__name__: one
+    for one in (threads, processes, threads_in_transactions, processes_in_transactions)
+}
+"""The kinds of workers; one that runs programs for its messages may be added here."""
+
+
+def main() -> None:
+    """Be a worker, once."""
+    logging.basicConfig(format="%(asctime)s %(process)d %(threadName)s %(message)s")
+    kind, url, room = sys.argv[1:]
+    os.environ |= {URL: url, ROOM: room}
+    note_calls(engine_for_url(url), Path(room))
+    try:
+        KINDS[kind](url).run()
+    except rowq.WorkerFailed as error:
+        sys.exit(f"failed: {error}")
+
+
+# The children of a worker import this module, too.
+if ROOM in os.environ:
+    note_calls(engine_for_url(os.environ[URL]), Path(os.environ[ROOM]))
+    random.seed()
+
+if __name__ == "__main__":
+    main()

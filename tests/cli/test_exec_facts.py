@@ -1,0 +1,123 @@
+"""rowq work --exec: what a program is told of its message, and what it is not told."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.cli.facts import WITHHELD
+from tests.cli.working import counts, script, work
+
+# Writes its body, and as JSON its environment and the file of its message.
+WITNESS = """
+import json, os, sys
+from pathlib import Path
+
+notes = Path(sys.argv[1])
+(notes / "body").write_bytes(sys.stdin.buffer.read())
+variables = {os.fsdecode(k): v.decode() for k, v in os.environb.items()}
+(notes / "variables").write_text(json.dumps(variables))
+(notes / "facts").write_bytes(Path(os.environ["ROWQ_MESSAGE_FILE"]).read_bytes())
+"""
+
+
+@pytest.fixture
+def witness(tmp_path: Path) -> str:
+    """Return a command that writes what it is told to files of the test's directory."""
+    (tmp_path / "witness.py").write_text(WITNESS)
+    return f"{sys.executable} {tmp_path}/witness.py {tmp_path}"
+
+
+def note(tmp_path: Path, name: str) -> Any:
+    """Return what the witness has been told."""
+    return json.loads((tmp_path / name).read_text())
+
+
+def test_a_program_gets_the_body_and_the_facts(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, witness: str
+) -> None:
+    sent = queue.enqueue(made, {"n": "é€"}, message_type="bezahlt €", headers={"a": ["ä", 1]})
+    done = work(database_url, made, "--exec", witness, "--drain", "--json", TMPDIR=str(tmp_path))
+    assert (done.returncode, counts(done)) == (0, {"processed": 1}), done.stderr
+    assert (tmp_path / "body").read_text() == '{"n":"é€"}'
+
+    facts = note(tmp_path, "facts")
+    assert facts.pop("enqueued_at").endswith("+00:00")
+    claim_id = facts.pop("claim_id")
+    assert facts == {
+        "queue": made,
+        "message_id": sent.message_id,
+        "attempt": 1,
+        "message_type": "bezahlt €",
+        "headers": {"a": ["ä", 1]},
+        "last_error": None,
+    }
+    told = {k: v for k, v in note(tmp_path, "variables").items() if k.startswith("ROWQ_")}
+    assert not Path(told.pop("ROWQ_MESSAGE_FILE")).exists()
+    assert told.pop("ROWQ_ENQUEUED_AT").endswith("+00:00")
+    assert told == {
+        "ROWQ_QUEUE": made,
+        "ROWQ_MESSAGE_ID": str(sent.message_id),
+        "ROWQ_CLAIM_ID": str(claim_id),
+        "ROWQ_ATTEMPT": "1",
+        "ROWQ_MESSAGE_TYPE": "bezahlt €",
+        "ROWQ_HEADERS": '{"a": ["\\u00e4", 1]}',
+        "ROWQ_LAST_ERROR": "",
+    }
+
+
+def test_what_is_unknown_is_empty(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, witness: str
+) -> None:
+    queue.enqueue(made)
+    done = work(database_url, made, "--exec", witness, "--drain", "--json")
+    assert counts(done) == {"processed": 1}
+    assert (tmp_path / "body").read_bytes() == b""
+    variables = note(tmp_path, "variables")
+    assert [variables[f"ROWQ_{name}"] for name in ("MESSAGE_TYPE", "HEADERS")] == ["", "{}"]
+    facts = note(tmp_path, "facts")
+    assert (facts["message_type"], facts["headers"]) == (None, {})
+
+
+def test_the_longest_headers_reach_the_program_by_the_file(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, witness: str
+) -> None:
+    headers = {"k": "x" * 65_000}
+    queue.enqueue(made, b"\0\xff", headers=headers)
+    done = work(
+        database_url, made, "--exec", witness, "--drain", "--json", ROWQ_HEADERS="another's"
+    )
+    assert counts(done) == {"processed": 1}
+    assert (tmp_path / "body").read_bytes() == b"\0\xff"
+    assert note(tmp_path, "facts")["headers"] == headers
+    assert "ROWQ_HEADERS" not in note(tmp_path, "variables")
+
+
+def test_the_database_s_url_and_passwords_are_not_handed_on(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, witness: str
+) -> None:
+    queue.enqueue(made, 1)
+    secrets = {name: "s3cret" for name in WITHHELD if name != "ROWQ_URL"}
+    done = work(database_url, made, "--exec", witness, "--drain", "--json", MINE="1", **secrets)
+    assert counts(done) == {"processed": 1}
+    variables = note(tmp_path, "variables")
+    assert set(WITHHELD) & variables.keys() == set()
+    assert database_url not in variables.values()
+    assert (variables["MINE"], variables["PATH"]) == ("1", os.environ["PATH"])
+
+
+def test_the_locale_does_not_matter(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    queue.enqueue(made, {"n": "€"}, message_type="€")
+    command = script(tmp_path / "run", f'echo "$ROWQ_MESSAGE_TYPE $(cat)" > "{tmp_path}/out"')
+    latin = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "POSIX"}
+    done = work(database_url, made, "--exec", command, "--drain", "--json", **latin)
+    assert counts(done) == {"processed": 1}, done.stderr
+    assert (tmp_path / "out").read_text() == '€ {"n":"€"}\n'

@@ -1,0 +1,233 @@
+"""rowq work --exec: what becomes of a message by the end of its program."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq.cli.errors import ExitCode
+from tests.cli.conftest import Run
+from tests.cli.working import counts, lines, script, work
+
+
+@pytest.fixture
+def made(queue: rowq.Queue, queue_name: str) -> str:
+    """Return the name of a queue whose messages have one attempt."""
+    queue.create_queue(queue_name, backoff_base_seconds=0, max_attempts=1)
+    return queue_name
+
+
+def fill(queue: rowq.Queue, queue_name: str, count: int) -> None:
+    """Enqueue so many messages."""
+    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
+
+
+def untouched(queue: rowq.Queue, queue_name: str) -> int:
+    """Return how many messages are ready with no attempt spent."""
+    return sum(message.attempt == 0 for message in queue.peek(queue_name, 100))
+
+
+def test_exit_status_65_declares_the_message_dead_with_the_end_of_its_errors(
+    database_url: str, queue: rowq.Queue, queue_name: str, tmp_path: Path
+) -> None:
+    queue.create_queue(queue_name)
+    queue.enqueue(queue_name, 1)
+    command = script(tmp_path / "run", "printf '%03000d\\n' 7 >&2; echo it is broken >&2; exit 65")
+    done = work(database_url, queue_name, "--exec", command, "--drain", "--json")
+    assert (done.returncode, counts(done)) == (0, {"failed": 1})
+    (dead,) = queue.list_dead(queue_name)
+    assert dead.last_error is not None
+    assert dead.last_error.endswith("07\nit is broken")
+    assert len(dead.last_error) == 1999
+
+
+@pytest.mark.parametrize("status", [1, 2, 3, 64, 75, 126, 127, 143, 255])
+def test_any_other_exit_status_retries_until_the_attempts_run_out(
+    database_url: str, queue: rowq.Queue, queue_name: str, tmp_path: Path, status: int
+) -> None:
+    queue.create_queue(queue_name, backoff_base_seconds=0, max_attempts=2)
+    queue.enqueue(queue_name, 1)
+    command = script(tmp_path / "run", f"exit {status}")
+    done = work(database_url, queue_name, "--exec", command, "--drain")
+    assert done.returncode == 0
+    assert "0 completed, 1 to be retried, 1 failed" in done.stdout
+    (dead,) = queue.list_dead(queue_name)
+    assert (dead.attempt, dead.last_error) == (2, f"exit status {status}")
+
+
+def test_the_next_attempt_is_told_why_the_last_one_failed_and_can_complete(
+    database_url: str, queue: rowq.Queue, queue_name: str, tmp_path: Path
+) -> None:
+    queue.create_queue(queue_name, backoff_base_seconds=0)
+    queue.enqueue(queue_name, 1)
+    command = script(
+        tmp_path / "run",
+        f'echo "$ROWQ_ATTEMPT $ROWQ_LAST_ERROR" >> "{tmp_path}/log"\n'
+        '[ "$ROWQ_ATTEMPT" = 1 ] || exit 0\n'
+        "echo not yet >&2; exit 75\n",
+    )
+    done = work(database_url, queue_name, "--exec", command, "--drain", "--json")
+    assert (done.returncode, counts(done)) == (0, {"retried": 1, "processed": 1})
+    assert lines(tmp_path / "log") == ["1 ", "2 not yet"]
+    assert "not yet" in done.stderr
+
+
+def test_a_program_that_a_signal_ends_is_retried(
+    database_url: str, queue: rowq.Queue, queue_name: str, tmp_path: Path
+) -> None:
+    queue.create_queue(queue_name, backoff_base_seconds=0)
+    queue.enqueue(queue_name, 1)
+    command = script(tmp_path / "run", '[ "$ROWQ_ATTEMPT" = 2 ] || kill -KILL $$')
+    done = work(database_url, queue_name, "--exec", command, "--drain", "--json")
+    assert counts(done) == {"retried": 1, "processed": 1}
+
+
+@pytest.mark.parametrize("end", ["kill -TERM $$", "exit 143"])
+def test_a_program_that_is_ended_together_with_its_worker_has_spent_no_attempt(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, end: str
+) -> None:
+    """So does systemd: it signals the worker and what the worker runs at the same time."""
+    queue.enqueue(made, 1)
+    command = script(tmp_path / "run", f"kill -TERM $PPID; {end}")
+    done = work(database_url, made, "--exec", command, "--json")
+    assert (done.returncode, counts(done)) == (0, {"released": 1})
+    assert untouched(queue, made) == 1
+
+
+@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("status", "outcome"), [(0, "done"), (65, "dead")])
+def test_a_full_or_closed_standard_error_changes_no_outcome(
+    database_url: str,
+    queue: rowq.Queue,
+    made: str,
+    tmp_path: Path,
+    streams: str,
+    status: int,
+    outcome: str,
+) -> None:
+    sent = queue.enqueue(made, 1)
+    text = f'echo ran >> "{tmp_path}/log"; echo warn >&2; exit {status}'
+    command = script(tmp_path / "run", text)
+    done = work(database_url, made, "--exec", command, "--drain", streams=streams)
+    found = queue.get_message(made, sent.message_id)
+    assert (found.state if found else "done") == outcome
+    assert lines(tmp_path / "log") == ["ran"]
+    assert done.returncode == (0 if ">&-" not in streams.split() else ExitCode.FAILED)
+
+
+def test_a_reader_of_standard_error_that_has_gone_changes_no_outcome(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    fill(queue, made, 3)
+    command = script(tmp_path / "run", "echo warn >&2")
+    streams = f'2>&1 >"{tmp_path}/out" | true; cat "{tmp_path}/out"; exit'
+    done = work(database_url, made, "--exec", command, "--drain", "--json", streams=streams)
+    assert counts(done) == {"processed": 3}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python3 boook.py",
+        "python3 -u ./boook.py one",
+        "sh boook",
+        "bash boook.sh",
+        "perl boook.pl",
+        "node boook.js",
+        "sh -c no-such-command",
+        "sh -c /etc/passwd",
+    ],
+)
+def test_a_command_that_cannot_run_stops_the_worker_before_anything_is_dead(
+    database_url: str, queue: rowq.Queue, made: str, command: str
+) -> None:
+    if shutil.which(command.split()[0]) is None:
+        pytest.skip(f"{command.split()[0]} is not installed")
+    fill(queue, made, 5)
+    done = work(database_url, made, "--exec", command, "--drain")
+    assert done.returncode == ExitCode.FAILED
+    assert done.stdout == (
+        "0 completed, 0 to be retried, 0 failed, 5 given back, 0 lost to others\n"
+    )
+    last_line = done.stderr.splitlines()[-1]
+    assert last_line.startswith("rowq: the command cannot run: the first 3 messages ended with")
+    assert last_line.endswith("; nothing was declared dead")
+    assert untouched(queue, made) == 5
+
+
+def test_one_message_that_no_command_is_found_for_does_not_stop_the_others(
+    database_url: str, queue: rowq.Queue, made: str
+) -> None:
+    for name in ("no-such-command", "no-such-command", "true", "no-such-command", "true"):
+        queue.enqueue(made, 1, message_type=name)
+    command = """sh -c '"$ROWQ_MESSAGE_TYPE"'"""
+    done = work(database_url, made, "--exec", command, "--drain", "--json")
+    assert (done.returncode, counts(done)) == (0, {"processed": 2, "failed": 3, "released": 2})
+
+
+@pytest.mark.parametrize("status", [1, 2])
+def test_a_program_that_fails_for_another_reason_is_not_taken_for_one_that_cannot_run(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, status: int
+) -> None:
+    fill(queue, made, 4)
+    command = script(tmp_path / "run.sh", f"echo run.sh: bad message >&2; exit {status}")
+    done = work(database_url, made, "--exec", command, "--drain", "--json")
+    assert (done.returncode, counts(done)) == (0, {"failed": 4})
+
+
+def test_a_program_that_is_replaced_by_another_version_meanwhile_costs_no_attempt(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    fill(queue, made, 3)
+    program = tmp_path / "run"
+    program.write_text('#!/bin/sh\nmv "$0" "$0.old"\n(sleep 0.6; mv "$0.old" "$0") >&2 &\n')
+    program.chmod(0o755)
+    done = work(database_url, made, "--exec", program, "--drain", "--json")
+    assert (done.returncode, counts(done)) == (0, {"processed": 3})
+    assert f"the command cannot run: {program}: No such file or directory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ('rm "$0"', "No such file or directory"),
+        ('chmod -x "$0"', "Permission denied"),
+        ('printf "\\177ELF" > "$0"', "Exec format error"),
+        ('sed -i "1s/.*/#!.no.such/" "$0"', "No such file or directory"),
+    ],
+)
+def test_a_program_that_is_gone_for_longer_stops_the_worker(
+    run: Run,
+    queue: rowq.Queue,
+    made: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: str,
+    words: str,
+) -> None:
+    monkeypatch.setattr("rowq.cli.execute._PAUSES", (0.01, 0.01))
+    fill(queue, made, 4)
+    program = tmp_path / "run"
+    program.write_text(f"#!/bin/sh\n{fault}\n")
+    program.chmod(0o755)
+    done = run("work", made, "--exec", program, "--drain")
+    assert done.code == ExitCode.FAILED
+    assert done.out.startswith("1 completed, 0 to be retried, 0 failed, 3 given back")
+    expected = f"rowq: the command cannot run: {program}: {words}; nothing was declared dead\n"
+    assert done.err.endswith(expected)
+    assert untouched(queue, made) == 3
+
+
+def test_a_worker_that_waits_for_its_program_to_come_back_can_be_stopped(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    fill(queue, made, 2)
+    program = tmp_path / "run"
+    program.write_text('#!/bin/sh\nrm "$0"; (sleep 1; kill -TERM $PPID) >&2 &\n')
+    program.chmod(0o755)
+    done = work(database_url, made, "--exec", program, "--json")
+    assert (done.returncode, counts(done)) == (0, {"processed": 1, "released": 1})
+    assert untouched(queue, made) == 1

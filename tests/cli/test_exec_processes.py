@@ -1,0 +1,129 @@
+"""rowq work --exec: the programs of a worker that is told to stop, killed, or has lost a lease."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import rowq
+from tests.cli.working import counts, is_running, lines, script, work, worker
+from tests.engines.base import wait_until
+
+# Two processes, whose ids it notes; its end is noted, too.
+LONG = """
+cd "{}"
+sleep 60 &
+echo $! >> pids; echo $$ >> pids
+trap 'echo end >> log; exit 1' TERM
+echo begin >> log
+wait
+"""
+
+
+def have_ended(pids: Path) -> bool:
+    """Whether no process of a file of ids runs."""
+    return not any(is_running(int(pid)) for pid in lines(pids))
+
+
+def test_a_program_whose_lease_is_lost_ends_before_the_message_is_worked_on_again(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    queue.enqueue(made, 1)
+    again = f'[ -e "{tmp_path}/log" ] && echo again >> "{tmp_path}/log" && exit 0\n'
+    command = script(
+        tmp_path / "run",
+        f'echo "$ROWQ_CLAIM_ID" >> "{tmp_path}/claim"\n' + again + LONG.format(tmp_path),
+    )
+    arguments = (made, "--exec", command, "--lease-seconds", 3, "--drain", "--json")
+    with worker(database_url, *arguments) as process:
+        wait_until(lambda: lines(tmp_path / "log") == ["begin"], "the program runs")
+        queue.release(made, int(lines(tmp_path / "claim")[0]))
+        out, _ = process.communicate()
+    assert lines(tmp_path / "log") == ["begin", "end", "again"]
+    assert have_ended(tmp_path / "pids")
+    printed = json.loads(out)
+    assert (printed["processed"], printed["stale"]) == (1, 1)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_worker_that_ends_at_once_takes_its_programs_with_it(
+    database_url: str,
+    queue: rowq.Queue,
+    made: str,
+    tmp_path: Path,
+    number: signal.Signals,
+) -> None:
+    """By a second signal, or by SIGKILL; the message comes back when its lease runs out."""
+    queue.enqueue(made, 1)
+    command = script(tmp_path / "run", LONG.format(tmp_path))
+    with worker(database_url, made, "--exec", command, TMPDIR=str(tmp_path)) as process:
+        wait_until(lambda: lines(tmp_path / "log") == ["begin"], "the program runs")
+        assert len(list(tmp_path.glob("rowq-*"))) == 1
+        while process.poll() is None:
+            process.send_signal(number)
+            time.sleep(0.1)
+    assert process.returncode == (-9 if number == signal.SIGKILL else 128 + number)
+    wait_until(lambda: have_ended(tmp_path / "pids"), "the program has ended")
+    wait_until(lambda: not list(tmp_path.glob("rowq-*")), "its file is gone")
+    assert queue.queue_stats(made)[0].leased == 1
+
+
+def test_a_first_signal_lets_the_program_finish(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    queue.enqueue(made, 1)
+    command = script(tmp_path / "run", "kill -TERM $PPID; sleep 1")
+    done = work(database_url, made, "--exec", command, "--json", TMPDIR=str(tmp_path))
+    assert (done.returncode, counts(done)) == (0, {"processed": 1})
+    assert not list(tmp_path.glob("rowq-*"))
+
+
+def test_a_process_that_inherits_standard_input_holds_up_nothing(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    queue.enqueue(made, os.urandom(300_000))
+    command = script(
+        tmp_path / "run", f'exec 3<&0; sleep 60 <&3 > "{tmp_path}/out" & echo $! > "{tmp_path}/pid"'
+    )
+    done = work(database_url, made, "--exec", command, "--drain", "--json")
+    assert counts(done) == {"processed": 1}
+    (pid,) = map(int, lines(tmp_path / "pid"))
+    assert is_running(pid), "the worker has waited for it"
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_process_that_inherits_standard_output_holds_up_no_worker(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        queue.enqueue(made, 1)
+    command = script(tmp_path / "run", f'echo out; sleep 60 & echo $! >> "{tmp_path}/pids"')
+    streams = f'> "{tmp_path}/out" 2>&1'
+    done = work(database_url, made, "--exec", command, "--drain", streams=streams)
+    assert done.returncode == 0
+    assert lines(tmp_path / "out").count("out") == 2
+    pids = list(map(int, lines(tmp_path / "pids")))
+    assert all(map(is_running, pids)), "the worker has waited for them"
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_several_workers_run_several_commands_at_a_time(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    """Each command waits for the other one's file: alone it would never end."""
+    for n in (1, 2):
+        queue.enqueue(made, n)
+    command = script(
+        tmp_path / "run",
+        f'cd "{tmp_path}"; read n; touch "here$n"; while [ ! -e here1 -o ! -e here2 ]; do'
+        " sleep 0.05; done\n",
+    )
+    arguments = ("--exec", command, "--workers", 2, "--batch-size", 1, "--drain", "--json")
+    assert counts(work(database_url, made, *arguments)) == {"processed": 2}

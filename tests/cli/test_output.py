@@ -1,0 +1,143 @@
+"""Where results go: standard output that is full, closed, or read by nobody, and any locale."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rowq
+from rowq.cli.errors import ExitCode
+from tests.cli.working import PROGRAM, ROOT, environment, lines
+
+Shell = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def shell(database_url: str) -> Shell:
+    """Return a function that runs a shell's line in which `rowq` is the installed program."""
+
+    def run(line: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", "-c", f'rowq() {{ "{PROGRAM}" "$@"; }}; {line}']
+        variables = environment(database_url, **more)
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=ROOT, env=variables, check=False
+        )
+
+    return run
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """Return what rowq said on standard error; drivers may have warned before."""
+    return "\n".join(line for line in done.stderr.splitlines() if line.startswith("rowq:"))
+
+
+def states(queue: rowq.Queue, queue_name: str) -> tuple[int, int]:
+    """Return how many messages are ready, with no attempt spent, and how many leased."""
+    fresh = [message for message in queue.peek(queue_name, 1000) if message.attempt == 0]
+    return len(fresh), queue.queue_stats(queue_name)[0].leased
+
+
+def test_what_dequeue_cannot_write_is_given_back(
+    shell: Shell, queue: rowq.Queue, made: str
+) -> None:
+    queue.enqueue_batch(made, [rowq.NewMessage(data="x" * 1000) for _ in range(20)])
+    done = shell(f"rowq dequeue {made} --batch-size 20 > /dev/full")
+    assert done.returncode == ExitCode.FAILED
+    assert said(done) == "rowq: standard output: No space left on device"
+    assert states(queue, made) == (20, 0)
+
+
+def test_what_dequeue_has_written_stays_leased_when_the_disk_fills_up(
+    shell: Shell, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    queue.enqueue_batch(made, [rowq.NewMessage(data="x" * 10_000) for _ in range(20)])
+    done = shell(f"ulimit -f 100; rowq dequeue {made} --batch-size 20 > '{tmp_path}/out'")
+    assert done.returncode == ExitCode.FAILED
+    assert "File too large" in done.stderr
+    *whole, cut = lines(tmp_path / "out")
+    assert len([json.loads(line) for line in whole]) == 9
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(cut)
+    assert states(queue, made) == (11, 9)
+
+
+def test_a_reader_that_has_gone_makes_the_exit_status_141_and_gets_no_more_messages(
+    shell: Shell, queue: rowq.Queue, made: str
+) -> None:
+    queue.enqueue_batch(made, [rowq.NewMessage(data="x" * 10_000) for _ in range(100)])
+    done = shell(f"rowq dequeue {made} --batch-size 100 | head -1; exit ${{PIPESTATUS[0]}}")
+    assert (done.returncode, said(done)) == (ExitCode.BROKEN_PIPE, "")
+    assert json.loads(done.stdout)["attempt"] == 1
+    ready, leased = states(queue, made)
+    # What is in the pipe and in head's buffer counts as read.
+    assert ready + leased == 100
+    assert 1 <= leased <= 20
+
+
+@pytest.mark.parametrize(
+    "command", ["--help", "enqueue --help", "stats", "stats --json", "sql --engine postgres"]
+)
+def test_every_command_ends_with_141_and_in_silence_when_nobody_reads(
+    shell: Shell, made: str, command: str
+) -> None:
+    assert made
+    done = shell(f"(sleep 0.1; rowq {command}; echo $? >&2) | exec true")
+    assert done.stderr == f"{ExitCode.BROKEN_PIPE}\n"
+
+
+def test_a_closed_standard_output_is_a_failure_and_nothing_stays_leased(
+    shell: Shell, queue: rowq.Queue, made: str
+) -> None:
+    queue.enqueue(made, 1)
+    done = shell(f"rowq dequeue {made} >&-")
+    assert done.returncode == ExitCode.FAILED
+    assert said(done) == "rowq: standard output: Bad file descriptor"
+    assert states(queue, made) == (1, 0)
+
+
+@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-"])
+def test_an_error_that_cannot_be_written_keeps_its_exit_status(
+    shell: Shell, queue_name: str, streams: str
+) -> None:
+    assert shell(f"rowq peek {queue_name} {streams}").returncode == ExitCode.REFUSED
+
+
+@pytest.mark.parametrize(
+    "locale",
+    [
+        {"PYTHONIOENCODING": "latin-1"},
+        {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "POSIX"},
+    ],
+)
+def test_output_is_utf_8_whatever_the_locale(
+    shell: Shell, queue: rowq.Queue, made: str, locale: dict[str, str]
+) -> None:
+    for _ in range(2):
+        queue.enqueue(made, "€ 🐘", message_type="€")
+    done = shell(f"rowq dequeue {made}", **locale)
+    assert (done.returncode, json.loads(done.stdout)["body"]) == (0, '"€ 🐘"')
+    message_id = json.loads(done.stdout)["message_id"]
+    assert "€ 🐘" in shell(f"rowq show {made} {message_id}", **locale).stdout
+    assert "euro€" in shell("rowq peek euro€", PYTHONIOENCODING="latin-1").stderr
+
+
+def test_an_unforeseen_error_is_one_line_and_6_and_shows_its_traceback_when_asked(
+    shell: Shell, made: str, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import rowq\n\n"
+        "def peek(*_):\n"
+        "    raise LookupError('out of\\nthe blue')\n\n"
+        "rowq.Queue.peek = peek\n"
+    )
+    done = shell(f"rowq peek {made}", PYTHONPATH=str(tmp_path))
+    assert done.returncode == ExitCode.FAILED
+    assert done.stderr == ("rowq: LookupError: out of the blue (ROWQ_TRACEBACK=1 shows more)\n")
+    done = shell(f"rowq peek {made}", PYTHONPATH=str(tmp_path), ROWQ_TRACEBACK="1")
+    assert done.returncode == ExitCode.FAILED
+    assert "Traceback" in done.stderr
+    assert "sitecustomize.py" in done.stderr

@@ -1,0 +1,125 @@
+"""The programs of `rowq work --exec`: none outlives its lease, or the process that started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rowq.cli.programs import Programs
+from tests.cli.working import ROOT, is_running, lines
+from tests.engines.base import wait_until
+
+# Runs a program that has a file.
+STARTER = """
+import os, sys, tempfile
+from rowq.cli.programs import Programs
+
+with Programs(grace_seconds=0.5) as programs, tempfile.TemporaryFile() as file:
+    with programs.new_file(b"facts") as path:
+        if sys.argv[2] == "unknown to the guard":
+            programs._tell_guard = lambda: None
+        variables = {b"PATH": b"/bin:/usr/bin", b"ROWQ_MESSAGE_FILE": os.fsencode(path)}
+        program = programs.start(["sh", "-c", sys.argv[1]], variables, file, file)
+        print(path, flush=True)
+        programs.wait(program, lambda: False)
+"""
+TWO = "sleep 60 & echo $$ > pids; echo $! >> pids; wait"
+TWO_THAT_IGNORE = f"trap '' TERM; {TWO}"
+
+
+@pytest.fixture
+def programs() -> Iterator[Programs]:
+    with Programs(grace_seconds=0.2) as entered:
+        yield entered
+
+
+def run(programs: Programs, line: str, is_lost: Callable[[], bool] = lambda: False) -> int:
+    """Run a shell's line to its end."""
+    with ExitStack() as files:
+        body, errors = (files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+        program = programs.start(["sh", "-c", line], os.environb, body, errors)
+        return programs.wait(program, is_lost)
+
+
+@pytest.fixture(params=["with a pidfd", "without"])
+def _ways_to_wait(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "without":
+        monkeypatch.delattr(os, "pidfd_open")
+
+
+@pytest.mark.usefixtures("_ways_to_wait")
+@pytest.mark.parametrize(
+    ("line", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", -9), ("sleep 0.5", 0)]
+)
+def test_the_exit_status_is_told(programs: Programs, line: str, status: int) -> None:
+    assert run(programs, line) == status
+
+
+@pytest.mark.usefixtures("_ways_to_wait")
+def test_a_program_may_clean_up_when_its_lease_is_lost(programs: Programs, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    line = f"trap 'echo cleaned > {tmp_path}/log; exit 3' TERM; touch {begun}; sleep 60 & wait"
+    assert run(programs, line, begun.exists) == 3
+    assert lines(tmp_path / "log") == ["cleaned"]
+
+
+@pytest.mark.usefixtures("_ways_to_wait")
+@pytest.mark.parametrize("line", [TWO, TWO_THAT_IGNORE], ids=["obeys", "ignores SIGTERM"])
+def test_nothing_of_a_program_goes_on_when_its_lease_is_lost(
+    programs: Programs, tmp_path: Path, line: str
+) -> None:
+    pids = tmp_path / "pids"
+    run(programs, f"cd {tmp_path}; {line}", lambda: len(lines(pids)) == 2)
+    wait_until(lambda: not any(is_running(int(pid)) for pid in lines(pids)), "all has ended")
+
+
+def test_what_a_program_leaves_behind_when_it_is_done_goes_on(
+    programs: Programs, tmp_path: Path
+) -> None:
+    assert run(programs, f"sleep 60 & echo $! > {tmp_path}/pid") == 0
+    (pid,) = lines(tmp_path / "pid")
+    programs.__exit__(None, None, None)
+    assert is_running(int(pid))
+    os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("line", [TWO, TWO_THAT_IGNORE], ids=["obeys", "ignores SIGTERM"])
+@pytest.mark.parametrize("moment", ["known to the guard", "unknown to the guard"])
+def test_nothing_of_a_program_or_its_files_outlives_a_killed_worker(
+    tmp_path: Path, line: str, moment: str
+) -> None:
+    """The guard does not know a program yet that was started the moment before."""
+    if moment == "unknown to the guard" and sys.platform != "linux":
+        pytest.skip("it is found by /proc")
+    command = [sys.executable, "-c", STARTER, f"cd {tmp_path}; {line}", moment]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        path = Path(process.stdout.readline().strip())
+        assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"facts", 0o600)
+        wait_until(lambda: len(lines(tmp_path / "pids")) == 2, "the program runs")
+        process.kill()
+    pids = [int(pid) for pid in lines(tmp_path / "pids")]
+    wait_until(lambda: not any(map(is_running, pids)), "the program has ended")
+    wait_until(lambda: not path.exists(), "its file is gone")
+
+
+@pytest.mark.chaos
+def test_another_guard_takes_the_place_of_one_that_was_killed(
+    programs: Programs, tmp_path: Path
+) -> None:
+    first = programs._guard
+    first.kill()
+    first.wait()
+    assert run(programs, "exit 4") == 4
+    assert is_running(programs._guard.pid)
+    assert programs._guard.pid != first.pid
+    assert not list(tmp_path.iterdir())

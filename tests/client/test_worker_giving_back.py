@@ -1,0 +1,73 @@
+"""What a handler of rowq's own may say besides: give this back, and no more can be done."""
+
+import threading
+
+import pytest
+
+import rowq
+from rowq.worker.claim import HeldMessage
+from rowq.worker.handlers import Release
+from tests.engines.base import Connection
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name, max_attempts=1)
+    for n in range(3):
+        queue.enqueue(queue_name, n)
+    return queue
+
+
+def attempts(queue: rowq.Queue, queue_name: str) -> dict[int, int]:
+    """Return the attempts of what is ready, by body."""
+    return {message.data: message.attempt for message in queue.peek(queue_name, 10)}
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_message_that_is_given_back_has_spent_no_attempt_and_the_others_are_done(
+    database_url: str, queue: rowq.Queue, queue_name: str, transactional: bool
+) -> None:
+    worker: rowq.Worker
+
+    def handler(message: rowq.Message, *_: object) -> None:
+        if message.data == 1:
+            raise Release
+        if message.data == 2:
+            worker.stop()
+
+    worker = rowq.Worker(database_url, queue_name, handler, transactional=transactional)
+    stats = worker.run()
+    assert (stats.processed, stats.released) == (2, 1)
+    assert attempts(queue, queue_name) == {1: 0}
+
+
+def test_a_handler_that_says_that_going_on_makes_no_sense_ends_the_worker_and_loses_nothing(
+    database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    def handler(message: rowq.Message) -> None:
+        if message.data == 1:
+            raise rowq.WorkerFailed("no program")
+
+    worker = rowq.Worker(database_url, queue_name, handler)
+    with pytest.raises(rowq.WorkerFailed, match="no program"):
+        worker.run()
+    assert (worker.stats.processed, worker.stats.released) == (1, 2)
+    assert attempts(queue, queue_name) == {1: 0, 2: 0}
+
+
+def test_a_handler_can_wait_for_the_worker_to_be_stopped(
+    database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    told: list[bool] = []
+    worker: rowq.Worker
+
+    def handler(message: HeldMessage) -> None:
+        told.append(message.is_stopping())
+        threading.Timer(0.1, worker.stop).start()
+        told.append(message.is_stopping(within_seconds=30))
+
+    worker = rowq.Worker(database_url, queue_name, handler)
+    assert worker.run().processed == 1
+    assert told == [False, True]
+    assert attempts(queue, queue_name) == {1: 0, 2: 0}

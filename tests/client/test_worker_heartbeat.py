@@ -1,0 +1,233 @@
+"""The heartbeat keeps every claim, whatever the others' handlers and the network do to it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.engines import engine_for_url
+from rowq.errors import StaleClaim
+from rowq.worker import context
+from rowq.worker.claim import LiveClaim
+from rowq.worker.stats import WorkerStats
+from tests.client.proxy import relay
+from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.workers import running
+
+LEASE_SECONDS = 3
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name, lease_seconds=LEASE_SECONDS, max_attempts=1)
+    return queue
+
+
+def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
+    sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
+    return [one.message_id for one in sent]
+
+
+def lease_of(queue: rowq.Queue, queue_name: str, message_id: int) -> datetime | None:
+    details = queue.get_message(queue_name, message_id)
+    return details.lease_until if details else None
+
+
+STATEMENTS = {
+    "postgres": "select * from rowq.extend_lease(%s, %s)",
+    "mysql": "call rowq.extend_lease(%s, %s, null)",
+}
+"""Plain SQL that locks a claim until the transaction ends, and that nobody can refuse."""
+
+
+@pytest.fixture
+def hold_own_claim(server: Server, queue_name: str) -> Callable[[Connection, rowq.Message], None]:
+    """Return what a handler may do to hold up its claim's heartbeat."""
+    if server.engine not in STATEMENTS:
+        pytest.skip(f"no statement that locks a claim is written for {server.engine}")
+
+    def hold(own: Connection, message: rowq.Message) -> None:
+        own.cursor().execute(STATEMENTS[server.engine], [queue_name, message.claim_id])
+
+    return hold
+
+
+Hold = Callable[[Connection, rowq.Message], None]
+
+
+@pytest.fixture
+def is_held_up(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
+    """Return what says whether the heartbeat has met a claim that another session holds."""
+    caplog.set_level("WARNING", "rowq.worker")
+    return lambda: "cannot be extended now" in caplog.text
+
+
+@pytest.mark.promise("P02", "P04")
+def test_a_handler_that_locks_its_own_claim_does_not_hang_its_worker(
+    database_url: str,
+    queue: rowq.Queue,
+    queue_name: str,
+    hold_own_claim: Hold,
+    is_held_up: Callable[[], bool],
+) -> None:
+    fill(queue, queue_name, 2)
+
+    def handler(message: rowq.Message, own: Connection) -> None:
+        if message.data == 0:
+            hold_own_claim(own, message)
+            wait_until(is_held_up, "the heartbeat is held up")
+
+    worker = rowq.Worker(database_url, queue_name, handler, transactional=True)
+    with running(worker):
+        wait_until(lambda: worker.stats.processed == 2, "both are completed", 20)
+
+
+@pytest.mark.promise("P03")
+def test_claims_that_are_stuck_delay_no_other_claims_heartbeat(
+    database_url: str, queue: rowq.Queue, queue_name: str, hold_own_claim: Hold
+) -> None:
+    ids = fill(queue, queue_name, 4)
+    stuck = threading.Barrier(4)
+    done = threading.Event()
+    lost: list[bool] = []
+
+    def handler(message: Any, own: Connection) -> None:
+        if message.message_id == ids[0]:
+            stuck.wait(20)
+            before = lease_of(queue, queue_name, ids[0])
+            for _ in range(3):
+                wait_until(
+                    lambda: lease_of(queue, queue_name, ids[0]) != before,  # noqa: B023 - ends here
+                    "the lease is extended",
+                    LEASE_SECONDS,
+                )
+                before = lease_of(queue, queue_name, ids[0])
+            lost.append(message.lost)
+            done.set()
+        else:
+            hold_own_claim(own, message)
+            stuck.wait(20)
+            done.wait(30)
+
+    worker = rowq.Worker(
+        database_url, queue_name, handler, transactional=True, threads=4, batch_size=1
+    )
+    with running(worker):
+        wait_until(lambda: worker.stats.processed == 4, "all are completed", 40)
+    assert lost == [False]
+    assert worker.stats.stale == 0
+
+
+@pytest.mark.requires("genuine")
+@pytest.mark.promise("P03")
+def test_a_heartbeat_that_waits_keeps_no_handler_waiting(
+    database_url: str,
+    queue: rowq.Queue,
+    queue_name: str,
+    connect: Callable[..., Connection],
+    is_held_up: Callable[[], bool],
+) -> None:
+    fill(queue, queue_name, 2)
+    blocker = connect(autocommit=False)
+    handled: list[int] = []
+
+    def handler(message: rowq.Message) -> None:
+        handled.append(message.data)
+        if message.data == 0:
+            rowq.Queue(blocker).extend_lease(queue_name, message.claim_id)
+            wait_until(is_held_up, "the heartbeat is held up")
+        else:
+            blocker.rollback()
+
+    worker = rowq.Worker(database_url, queue_name, handler)
+    with running(worker):
+        wait_until(lambda: worker.stats.processed == 2, "both are completed", 20)
+    assert handled == [0, 1]
+
+
+@pytest.mark.promise("P03")
+def test_a_worker_that_stops_keeps_its_lease_however_long_the_database_was_away(
+    database_url: str, queue: rowq.Queue, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context, "_GRACE_SECONDS", 0.2)
+    queue.alter_queue(queue_name, lease_seconds=10)
+    (message_id,) = fill(queue, queue_name, 1)
+    lost: list[bool] = []
+    with relay(database_url) as between:
+
+        def handler(message: Any) -> None:
+            worker.stop()
+            between.refuse(connections=True)
+            between.cut()
+            wait_until(lambda: between.refused > 2, "the heartbeat has tried for a while", 20)
+            before = lease_of(queue, queue_name, message_id)
+            between.refuse(connections=False)
+            wait_until(
+                lambda: lease_of(queue, queue_name, message_id) != before,
+                "the lease is extended",
+                20,
+            )
+            lost.append(message.lost)
+
+        worker = rowq.Worker(between.url, queue_name, handler, maintain_seconds=0)
+        assert worker.run().processed == 1
+    assert lost == [False]
+
+
+@pytest.mark.requires("genuine")
+def test_a_brief_call_gives_up_when_another_holds_the_claim_and_may_be_tried_again(
+    database_url: str, queue: rowq.Queue, queue_name: str, connect: Callable[..., Connection]
+) -> None:
+    fill(queue, queue_name, 1)
+    (message,) = queue.dequeue_fast(queue_name)
+    arguments = {"queue_name": queue_name, "claim_id": message.claim_id, "lease_seconds": 60}
+    engine = engine_for_url(database_url)
+    own = engine.connect(database_url)
+    blocker = connect(autocommit=False)
+    rowq.Queue(blocker).extend_lease(queue_name, message.claim_id)
+    for _ in range(2):
+        began_at = time.monotonic()
+        with pytest.raises(Exception) as met:  # noqa: PT011 - the driver's own
+            engine.call_briefly(own, "extend_lease", arguments)
+        assert engine.is_passing(met.value)
+        assert not engine.is_connection_lost(met.value)
+        assert time.monotonic() - began_at < 5
+    blocker.rollback()
+    ((claim_id, _),) = engine.call_briefly(own, "extend_lease", arguments)
+    assert claim_id == message.claim_id
+    engine.close(own)
+
+
+class Refusing:
+    """A queue that refuses to extend, after something has happened meanwhile."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        self._meanwhile = meanwhile
+
+    def extend_lease(self, *_: Any, **__: Any) -> None:
+        self._meanwhile()
+        raise StaleClaim("nobody has it")
+
+
+@pytest.mark.parametrize("handed_in", [False, True])
+def test_a_claim_that_is_handed_in_while_it_is_extended_is_not_taken_for_lost(
+    handed_in: bool,
+) -> None:
+    noon = datetime.now().astimezone()
+    message = rowq.Message(1, 2, 3, None, None, "", None, noon, noon, None)
+    own = rowq.Worker("postgresql://host/db", "q", print)._context
+    claim = LiveClaim(own, [message], time.monotonic(), 30)
+
+    def meanwhile() -> None:
+        if handed_in:
+            claim.settled([2], WorkerStats(processed=1))
+
+    claim.extend(Refusing(meanwhile))  # type: ignore[arg-type]
+    assert claim.lost is not handed_in

@@ -1,0 +1,220 @@
+"""In a transactional worker one message's handler does no harm to the others of its claim."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.engines import engine_for_connection
+from tests.client.handlers import insert
+from tests.engines.base import Connection, Server
+from tests.helpers.dialects import dialect_of
+
+Effects = Callable[[], Counter[int]]
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+    dialect_of(connection).make_table(connection, "effect", "queue_name varchar(100), place int")
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name, lease_seconds=60, backoff_base_seconds=0, max_attempts=1)
+    return queue
+
+
+@pytest.fixture
+def effects(connection: Connection, queue_name: str) -> Effects:
+    """Return a function that counts the effects of each message."""
+
+    def count() -> Counter[int]:
+        query = "select place from effect where queue_name = %s"
+        rows = dialect_of(connection).execute(connection, query, [queue_name]).fetchall()
+        return Counter(place for (place,) in rows)
+
+    return count
+
+
+def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
+    new = [rowq.NewMessage(data={"queue_name": queue_name, "number": n}) for n in range(count)]
+    return [one.message_id for one in queue.enqueue_batch(queue_name, new)]
+
+
+def drain(url: str, queue_name: str, handler: Callable[..., Any], **options: Any) -> Any:
+    options = {"lease_seconds": 60, **options}
+    worker = rowq.Worker(url, queue_name, handler, transactional=True, drain=True, **options)
+    return worker.run()
+
+
+def last_error(queue: rowq.Queue, queue_name: str, message_id: int) -> str:
+    details = queue.get_message(queue_name, message_id)
+    assert details
+    return str(details.last_error)
+
+
+@pytest.mark.promise("P10")
+def test_an_error_of_the_database_that_a_handler_swallows_is_its_own_fault_only(
+    database_url: str,
+    connection: Connection,
+    queue: rowq.Queue,
+    queue_name: str,
+    effects: Effects,
+) -> None:
+    ids = fill(queue, queue_name, 6)
+    calls: list[int] = []
+
+    def handler(message: rowq.Message, own: Connection) -> None:
+        number = message.data["number"]
+        calls.append(number)
+        insert(message, own)
+        if number == 2:
+            with contextlib.suppress(dialect_of(own).database_error):
+                dialect_of(own).execute(own, "select nonsense")
+
+    stats = drain(database_url, queue_name, handler)
+    assert calls == [0, 1, 2, 3, 4, 5]
+    is_spoiled = engine_for_connection(connection).name == "postgres"
+    assert (stats.processed, stats.failed) == ((5, 1) if is_spoiled else (6, 0))
+    assert effects() == Counter({0, 1, 2, 3, 4, 5} - ({2} if is_spoiled else set()))
+    if is_spoiled:
+        error = last_error(queue, queue_name, ids[2])
+        assert "went on after an error of the database" in error
+        assert "nonsense" in error
+
+
+@pytest.mark.promise("P02", "P04")
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_message_whose_connection_is_lost_once_is_tried_again_at_no_cost(
+    server: Server,
+    database_url: str,
+    queue: rowq.Queue,
+    queue_name: str,
+    effects: Effects,
+    count: int,
+) -> None:
+    fill(queue, queue_name, count)
+    killed: list[int] = []
+
+    def handler(message: rowq.Message, own: Connection) -> None:
+        insert(message, own)
+        if not killed:
+            killed.append(server.session_id(own))
+            server.kill_session(killed[0])
+            dialect_of(own).execute(own, "select 1")
+
+    stats = drain(database_url, queue_name, handler)
+    assert (stats.processed, stats.retried, stats.failed) == (count, 0, 0)
+    assert effects() == Counter(range(count))
+
+
+@pytest.mark.promise("P10")
+@pytest.mark.parametrize("swallows", [False, True])
+def test_a_message_that_loses_its_connection_each_time_is_given_up_after_three_tries(
+    server: Server,
+    database_url: str,
+    queue: rowq.Queue,
+    queue_name: str,
+    effects: Effects,
+    swallows: bool,
+) -> None:
+    ids = fill(queue, queue_name, 3)
+    calls: list[int] = []
+
+    def handler(message: rowq.Message, own: Connection) -> None:
+        calls.append(message.data["number"])
+        insert(message, own)
+        if message.data["number"] == 1:
+            server.kill_session(server.session_id(own))
+            with contextlib.suppress(*[Exception] * swallows):
+                dialect_of(own).execute(own, "select 1")
+
+    stats = drain(database_url, queue_name, handler)
+    assert (stats.processed, stats.failed) == (2, 1)
+    assert effects() == Counter([0, 2])
+    assert Counter(calls)[1] == 3
+    assert last_error(queue, queue_name, ids[1])
+
+
+@pytest.mark.promise("P02", "P08")
+@pytest.mark.parametrize("call", ["complete", "retry_later", "fail_now", "release", "extend_lease"])
+@pytest.mark.parametrize("alone", [False, True], ids=["several", "alone"])
+def test_a_handler_may_not_finish_or_extend_its_own_claim_in_the_workers_transaction(
+    database_url: str,
+    queue: rowq.Queue,
+    queue_name: str,
+    effects: Effects,
+    call: str,
+    alone: bool,
+) -> None:
+    ids = fill(queue, queue_name, 1 if alone else 3)
+
+    def handler(message: rowq.Message, own: Connection) -> None:
+        insert(message, own)
+        if message.message_id == ids[-1]:
+            getattr(rowq.Queue(own), call)(queue_name, message.claim_id)
+
+    stats = drain(database_url, queue_name, handler, lease_seconds=3)
+    assert (stats.processed, stats.failed) == (len(ids) - 1, 1)
+    assert effects() == Counter(range(len(ids) - 1))
+    assert f"ForbiddenInHandler: {call}" in last_error(queue, queue_name, ids[-1])
+
+
+@pytest.mark.promise("P01")
+def test_a_handler_may_use_every_other_routine_in_the_workers_transaction(
+    database_url: str, queue: rowq.Queue, queue_name: str, effects: Effects
+) -> None:
+    ids = fill(queue, queue_name, 2)
+    other = f"{queue_name[:90]}_other"
+    queue.create_queue(other, max_attempts=1)
+    queue.enqueue(other, 1)
+    (taken,) = queue.dequeue_fast(other)
+
+    def handler(message: rowq.Message, own: Connection) -> None:
+        insert(message, own)
+        mine = rowq.Queue(own)
+        mine.enqueue(other, message.data)
+        if message.message_id == ids[0]:
+            mine.extend_lease(other, taken.claim_id)
+            mine.complete(other, taken.claim_id)
+        else:
+            raise rowq.Fail("undone")
+
+    stats = drain(database_url, queue_name, handler)
+    assert (stats.processed, stats.failed) == (1, 1)
+    assert [one.data["number"] for one in queue.peek(other, 5)] == [0]
+    assert effects() == Counter([0])
+
+
+def plain_sql_completes(own: Connection, queue_name: str, message: rowq.Message) -> None:
+    """Complete a message beside rowq's client, where nobody can refuse it."""
+    name = engine_for_connection(own).name
+    if name == "postgres":
+        statement = "select * from rowq.complete(%s, %s, array[%s]::bigint[])"
+        own.execute(statement, [queue_name, message.claim_id, message.message_id])
+    else:
+        with own.cursor() as cursor:
+            ids = f"[{message.message_id}]"
+            cursor.execute("call rowq.complete(%s, %s, %s)", [queue_name, message.claim_id, ids])
+
+
+@pytest.mark.requires("genuine")
+@pytest.mark.promise("P02", "P08")
+def test_a_handler_that_completes_its_own_message_in_plain_sql_fails_alone(
+    database_url: str, queue: rowq.Queue, queue_name: str, effects: Effects, server: Server
+) -> None:
+    if server.engine not in {"postgres", "mysql"}:
+        pytest.skip("the statement is written for PostgreSQL, MariaDB and MySQL")
+    ids = fill(queue, queue_name, 3)
+
+    def handler(message: rowq.Message, own: Connection) -> None:
+        insert(message, own)
+        if message.message_id == ids[1]:
+            plain_sql_completes(own, queue_name, message)
+
+    stats = drain(database_url, queue_name, handler)
+    assert (stats.processed, stats.failed) == (2, 1)
+    assert effects() == Counter([0, 2])
+    assert "no longer holds" in last_error(queue, queue_name, ids[1])

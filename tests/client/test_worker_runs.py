@@ -1,0 +1,290 @@
+"""Runs of a worker: one after the other, how each ends, and what it leaves behind."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.worker.claim import HeldMessage, LiveClaim
+from rowq.worker.log import log
+from rowq.worker.transactional import TransactionalWork
+from tests.engines.base import Connection, wait_until
+from tests.helpers.workers import running
+
+each_mode = pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name, lease_seconds=60, backoff_base_seconds=0)
+    return queue
+
+
+def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
+    sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
+    return [one.message_id for one in sent]
+
+
+def threads_of_workers() -> list[str]:
+    return [one.name for one in threading.enumerate() if one.name.startswith("rowq-")]
+
+
+# One run after the other
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_second_run_works_as_the_first_one_did(
+    database_url: str, queue: rowq.Queue, queue_name: str, processes: int
+) -> None:
+    worker = rowq.Worker(
+        database_url,
+        queue_name,
+        "tests.client.handlers:nothing",
+        drain=True,
+        processes=processes,
+    )
+    for count in (2, 3):
+        fill(queue, queue_name, count)
+        assert worker.run().processed == count
+        assert worker.stats.processed == count
+
+
+def test_a_second_run_is_stopped_as_the_first_one_was(
+    database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    worker = rowq.Worker(database_url, queue_name, lambda _message: None)
+    for _ in range(2):
+        fill(queue, queue_name, 1)
+        with running(worker):
+            wait_until(lambda: worker.stats.processed == 1, "it works")
+    assert threads_of_workers() == []
+
+
+@pytest.mark.parametrize("runs", [0, 1])
+def test_a_stop_before_a_run_ends_that_run_and_no_other(
+    database_url: str, queue: rowq.Queue, queue_name: str, runs: int
+) -> None:
+    worker = rowq.Worker(database_url, queue_name, lambda _message: None, drain=True)
+    for _ in range(runs):
+        worker.run()
+    fill(queue, queue_name, 1)
+    worker.stop()
+    assert worker.run().processed == 0
+    assert worker.run().processed == 1
+
+
+def test_a_second_run_at_the_same_time_is_refused(
+    database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    fill(queue, queue_name, 1)
+    worker = rowq.Worker(database_url, queue_name, lambda _message: None)
+    with running(worker):
+        wait_until(lambda: worker.stats.processed == 1, "it works")
+        with pytest.raises(rowq.WorkerFailed, match="running already"):
+            worker.run()
+        fill(queue, queue_name, 1)
+        wait_until(lambda: worker.stats.processed == 2, "it works on")
+
+
+# How a run ends
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+def test_a_run_that_cannot_start_its_threads_leaves_none_behind(
+    database_url: str,
+    queue: rowq.Queue,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+) -> None:
+    ids = fill(queue, queue_name, 10)
+    start = threading.Thread.start
+    started: list[str] = []
+
+    def starts_some(thread: threading.Thread) -> None:
+        if thread.name.startswith("rowq-"):
+            started.append(thread.name)
+            if len(started) == number:
+                raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", starts_some)
+    worker = rowq.Worker(database_url, queue_name, lambda _message: None, threads=3)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        worker.run()
+    assert started[0] == "rowq-keeper"
+    assert threads_of_workers() == []
+    stats = queue.queue_stats(queue_name)[0]
+    assert (stats.leased, stats.ready) == (0, len(ids) - worker.stats.processed)
+
+
+class Fault(BaseException):
+    """What comes out of rowq itself."""
+
+
+@pytest.mark.promise("P02")
+@pytest.mark.parametrize(
+    ("transactional", "place", "call", "done"),
+    [(False, LiveClaim, "is_held", 2), (True, TransactionalWork, "_hand_in", 0)],
+    ids=["plain", "transactional"],
+)
+def test_a_thread_that_dies_hands_in_what_is_decided_and_gives_back_the_rest(
+    database_url: str,
+    queue: rowq.Queue,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    transactional: bool,
+    place: type,
+    call: str,
+    done: int,
+) -> None:
+    fill(queue, queue_name, 4)
+    original = getattr(place, call)
+    calls: list[int] = []
+
+    def dies(*args: Any) -> Any:
+        calls.append(1)
+        if len(calls) > done:
+            raise Fault("here")
+        return original(*args)
+
+    monkeypatch.setattr(place, call, dies)
+    worker = rowq.Worker(
+        database_url, queue_name, lambda *_: None, transactional=transactional, drain=True
+    )
+    with pytest.raises(rowq.WorkerFailed, match="Fault: here"):
+        worker.run()
+    stats = queue.queue_stats(queue_name)[0]
+    assert (stats.leased, stats.ready) == (0, 4 - done)
+    assert worker.stats.processed == done
+    assert [one.attempt for one in queue.peek(queue_name, 5)] == [0] * stats.ready
+
+
+# What a run keeps
+
+
+Count = Callable[[type], int]
+
+
+@contextmanager
+def without_collector() -> Iterator[Count]:
+    """Keep the collector away; yield what counts objects that were made meanwhile."""
+
+    def alive(kind: type) -> int:
+        return sum(type(one) is kind for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    before: dict[type, int] = {kind: alive(kind) for kind in (HeldMessage, LiveClaim)}
+    try:
+        yield lambda kind: alive(kind) - before[kind]
+    finally:
+        gc.enable()
+
+
+@each_mode
+@pytest.mark.parametrize("per", ["message", "batch"])
+def test_messages_are_gone_as_soon_as_they_are_handled(
+    database_url: str,
+    queue: rowq.Queue,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    per: Any,
+    transactional: bool,
+) -> None:
+    # What is logged is kept by pytest, with the traceback and all that it leads to.
+    monkeypatch.setattr(log, "propagate", False)
+    monkeypatch.setattr(logging, "lastResort", None)
+    fill(queue, queue_name, 12)
+    most: list[int] = []
+
+    def handler(given: Any, *_: Any) -> None:
+        most.append(alive(HeldMessage))
+        number = (given[0] if per == "batch" else given).data
+        if number == 3:
+            raise rowq.Retry(900)
+        if number == 5:
+            raise ValueError("kept with its traceback")
+
+    with without_collector() as alive:
+        stats = rowq.Worker(
+            database_url,
+            queue_name,
+            handler,
+            batch_size=1,
+            per=per,
+            transactional=transactional,
+            drain=True,
+        ).run()
+        assert stats.processed == 10
+        assert max(most) <= 2
+        assert alive(HeldMessage) == alive(LiveClaim) == 0
+
+
+def test_an_idle_worker_keeps_no_message(
+    database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    fill(queue, queue_name, 3)
+    worker = rowq.Worker(database_url, queue_name, lambda _message: None)
+    with without_collector() as alive, running(worker):
+        wait_until(lambda: worker.stats.processed == 3, "all are handled")
+        wait_until(lambda: alive(HeldMessage) == 0, "they are gone")
+
+
+# What is refused
+
+ARGUMENTS: dict[str, Any] = {"url": "postgresql://host/db", "queue_name": "q", "handler": print}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lease_seconds": 0},
+        {"lease_seconds": 86401},
+        {"lease_seconds": 2.5},
+        {"lease_seconds": "60"},
+        {"lease_seconds": True},
+        {"batch_size": 1001},
+        {"batch_size": 2.0},
+        {"threads": 1.5},
+        {"threads": "2"},
+        {"processes": None},
+        {"idle_min_seconds": float("nan")},
+        {"idle_max_seconds": float("nan")},
+        {"idle_max_seconds": "1"},
+        {"maintain_seconds": float("nan")},
+        {"maintain_seconds": None},
+        {"queue_name": ""},
+        {"queue_name": "q" * 101},
+        {"queue_name": 5},
+        {"worker_name": "w" * 201},
+        {"worker_name": "w" * 199, "threads": 10},
+        {"worker_name": "w" * 199, "processes": 10},
+        {"worker_name": 5},
+    ],
+    ids=lambda options: str(options)[:40],
+)
+def test_what_no_call_would_take_is_refused_when_the_worker_is_made(
+    options: dict[str, Any],
+) -> None:
+    with pytest.raises(rowq.InvalidArgument):
+        rowq.Worker(**(ARGUMENTS | options))
+
+
+def test_what_every_call_takes_is_taken() -> None:
+    taken: list[dict[str, Any]] = [
+        {"lease_seconds": 1, "batch_size": 1, "worker_name": ""},
+        {"lease_seconds": 86400, "batch_size": 1000, "worker_name": "w" * 200},
+        {"idle_max_seconds": float("inf"), "maintain_seconds": 0},
+        {"queue_name": "q" * 100, "worker_name": "w" * 196, "threads": 9, "processes": 1},
+    ]
+    for options in taken:
+        assert rowq.Worker(**(ARGUMENTS | options)).stats.processed == 0
