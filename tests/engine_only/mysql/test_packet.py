@@ -35,9 +35,12 @@ def queue(connection: Connection, queue_name: str) -> str:
 def set_packet(connection: Connection) -> Iterator[SetPacket]:
     """Return what sets the limit of the sessions to come; it is put back afterwards."""
     ((usual,),) = connection.execute("select @@global.max_allowed_packet").fetchall()
-    set_global = "set global max_allowed_packet = {}".format
-    yield lambda size: connection.execute(set_global(size)) and None
-    connection.execute(set_global(usual))
+
+    def set_global(size: int) -> None:
+        connection.execute(f"set global max_allowed_packet = {size}")
+
+    yield set_global
+    set_global(usual)
 
 
 def wait(connection: Connection, queue: str, batch_size: int = 1) -> list[dict[str, Any]]:
@@ -142,7 +145,7 @@ def test_what_an_answer_does_not_hold_keeps_its_place_among_what_the_batch_did_n
     send(connection, queue, "first" + "x" * 400_000, priority=0)
     set_packet(MEGABYTE)
     session = connect()
-    seen = []
+    seen: list[str] = []
     for _ in range(4):
         messages = wait(session, queue, 3)
         assert {row["attempt"] for row in messages} == {1}
