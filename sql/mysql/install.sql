@@ -24,6 +24,7 @@ source internal/add_part.sql
 source internal/archive.sql
 source internal/back_off.sql
 source internal/begin.sql
+source internal/body_fault.sql
 source internal/check_batch_size.sql
 source internal/check_ids.sql
 source internal/check_range.sql
@@ -37,8 +38,10 @@ source internal/empty_queue.sql
 source internal/enter.sql
 source internal/find.sql
 source internal/finish.sql
+source internal/fit.sql
 source internal/first_key.sql
 source internal/free_keys.sql
+source internal/give_back.sql
 source internal/health_queue.sql
 source internal/health_server.sql
 source internal/holder.sql
@@ -46,6 +49,7 @@ source internal/keep_archive.sql
 source internal/keep_house.sql
 source internal/maintain.sql
 source internal/message_fault.sql
+source internal/messages_json.sql
 source internal/move_floor.sql
 source internal/next_number.sql
 source internal/note_error.sql

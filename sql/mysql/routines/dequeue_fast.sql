@@ -20,11 +20,11 @@ begin
 -- differs   the batch is held as a JSON array in the claim row
     declare v_claim_id bigint;
     declare v_lease_until datetime(6);
-    declare v_messages longtext;
+    declare v_messages, v_none longtext;
 
     call rowq.internal_dequeue(
-        p_queue_name, coalesce(p_batch_size, 1), p_worker_name, p_lease_seconds,
-        v_claim_id, v_lease_until, v_messages
+        p_queue_name, coalesce(p_batch_size, 1), p_worker_name, p_lease_seconds, false,
+        v_claim_id, v_lease_until, v_messages, v_none
     );
 
     -- In an open transaction too, an old snapshot would not show a message that is newer.

@@ -61,7 +61,8 @@ begin
     select convert(q.queue_name using utf8mb4) as queue_name, q.paused_at is not null as is_paused,
            j.ready, j.`delayed`, j.leased, j.dead, j.oldest_ready_seconds,
            q.lease_seconds, q.max_attempts, q.backoff_base_seconds, q.backoff_factor,
-           q.backoff_cap_seconds, q.backoff_jitter, q.archive_days
+           q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
+           q.max_body_length
     from json_table(
         concat('[', v_counts, ']'),
         '$[*]' columns (
