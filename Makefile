@@ -10,12 +10,12 @@ ARGS ?=
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-install: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql ## Set up .venv with everything for the tests (the other targets do it by themselves)
+install: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-mariadb ## Set up .venv with everything for the tests (the other targets do it by themselves)
 
 demo: .venv/.stamp ## Run 69,659 real orders through a private PostgreSQL and check the sums
 	@$(BIN)/rowq demo $(ARGS)
 
-test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql ## Run every test on every server at hand
+test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-mariadb ## Run every test on every server at hand
 	@$(BIN)/python -m pytest $(ARGS)
 
 lint: .venv/.stamp-dev ## Check style and types
@@ -67,6 +67,11 @@ clean: ## Remove .venv, caches and built files
 .venv/.stamp-plsql: tests/static/plsql/package.json | .venv/.stamp-dev
 	@echo "Setting up the check of PL/SQL"
 	@if command -v npm >/dev/null && $(BIN)/python -m tests.static.plsql --fetch; then touch $@; fi
+
+# MariaDB of Debian 13 on an older Debian, about 20 MB: without it that version is not tested.
+.venv/.stamp-mariadb: tests/engines/debian_mariadb.py | .venv/.stamp-dev
+	@echo "Setting up MariaDB of Debian 13"
+	@if $(BIN)/python -m tests.engines.debian_mariadb --fetch; then touch $@; fi
 
 # The queues of npm that rowq is measured against, about 150 MB: without them they are left out.
 .venv/.stamp-peers: benchmarks/peers_node/package.json | .venv/.stamp-bench-peers

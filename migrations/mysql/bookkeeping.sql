@@ -1,4 +1,5 @@
--- Which migrations are installed, in the columns that yoyo knows. Times are UTC.
+-- Which migrations are installed, in the columns that yoyo knows, and the name of the lock that
+-- lets one in at a time. Times are UTC.
 create database if not exists rowq character set utf8mb4 collate utf8mb4_bin;
 
 create table if not exists rowq.migration (
@@ -18,3 +19,13 @@ create table if not exists rowq.migration_log (
     created_at_utc datetime(6) not null,
     primary key (id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
+
+-- Anybody may take a lock by its name, so the name is one that only those can know who may read
+-- this table.
+create table if not exists rowq.migration_lock (
+    id        int not null,
+    lock_name varchar(64) not null,
+    primary key (id)
+) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
+insert ignore into rowq.migration_lock (id, lock_name)
+values (1, concat('rowq.migrate.', sha1(concat(uuid(), rand(), rand(), utc_timestamp(6)))));

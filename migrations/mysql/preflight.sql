@@ -1,6 +1,7 @@
--- Runs first in every install, upgrade and rollback: lets one in at a time, for as long as its
--- session lasts, and refuses here, before anything is changed, what would go wrong later. Without a
--- procedure there is no signal: the text of a fault is the name of a table that is not there.
+-- Runs first in every install, upgrade and rollback: refuses here, before anything is changed, what
+-- would go wrong later, or would let others' code run with the rights of whoever migrates. So it
+-- reads the catalog and none of rowq's tables. Without a procedure there is no signal: the text of
+-- a fault is the name of a table that is not there.
 set names utf8mb4;
 set session sql_mode = concat(
     'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,',
@@ -11,9 +12,10 @@ set session lock_wait_timeout = 10;
 set session innodb_lock_wait_timeout = 10;
 
 -- RQ801: JSON tables and skip locked need MariaDB 10.6 or MySQL 8.0.21; the tables need InnoDB.
--- RQ806: another migration has not ended for 60 seconds.
 -- RQ802: a database rowq that rowq did not make; an empty one, or one with nothing but bookkeeping,
---        is a beginning of ours.
+--        is a beginning of ours. Or one that holds what rowq never makes: a view, a trigger, a
+--        routine with its caller's rights. Or one in which an account may make these that has
+--        fewer rights than this one.
 -- RQ803: a right that the account lacks, globally and in this database. What comes by a role is not
 --        shown to its owner, so that with a role nothing is refused here.
 set @rowq_version = cast(substring_index(version(), '.', 1) as unsigned) * 1000000
@@ -31,10 +33,6 @@ into @rowq_fault
 from information_schema.engines e
 where e.engine = 'InnoDB'
   and e.support in ('YES', 'DEFAULT');
-set @rowq_fault = if(
-    @rowq_fault is null and coalesce(get_lock('rowq.migrate', 60), 0) = 0,
-    'RQ806 migration_busy', @rowq_fault
-);
 select if(
     @rowq_fault is null
         and count(*) > coalesce(sum(c.column_name is not null), 0)
@@ -47,9 +45,34 @@ from information_schema.tables t
 left join information_schema.columns c
     on c.table_schema = t.table_schema
    and c.table_name = t.table_name
-   and c.table_name in ('migration', 'migration_log')
-   and c.column_name = 'migration_hash'
+   and c.table_name in ('migration', 'migration_log', 'migration_lock')
+   and c.column_name in ('migration_hash', 'lock_name')
 where t.table_schema = 'rowq';
+select if(
+    @rowq_fault is null and min(x.name) is not null,
+    concat(
+        'RQ802 foreign_schema: it holds ',
+        left(regexp_replace(min(x.name), '[^0-9A-Za-z_]', '_'), 30)
+    ),
+    @rowq_fault
+)
+into @rowq_fault
+from (
+    select t.table_name as name
+    from information_schema.tables t
+    where t.table_schema = 'rowq'
+      and t.table_type <> 'BASE TABLE'
+    union all
+    select g.trigger_name
+    from information_schema.triggers g
+    where g.event_object_schema = 'rowq'
+    union all
+    select r.routine_name
+    from information_schema.routines r
+    where r.routine_schema = 'rowq'
+      and r.security_type = 'INVOKER'
+      and r.routine_name <> 'internal_grant'
+) x;
 set @rowq_account = concat(
     '''',
     left(
@@ -87,6 +110,33 @@ where n.name not in (
         where d.grantee = @rowq_account
           and 'rowq' like d.table_schema
     );
+select if(
+    @rowq_fault is null and min(p.grantee) is not null,
+    concat(
+        'RQ802 foreign_schema: it is open to ',
+        left(trim(regexp_replace(min(p.grantee), '[^0-9A-Za-z_]+', ' ')), 25)
+    ),
+    @rowq_fault
+)
+into @rowq_fault
+from (
+    select s.grantee, s.table_schema, s.privilege_type
+    from information_schema.schema_privileges s
+    union all
+    select t.grantee, t.table_schema, t.privilege_type
+    from information_schema.table_privileges t
+) p
+where 'rowq' like p.table_schema
+  and p.grantee not in (@rowq_account, '''rowq_owner''@''localhost''')
+  and p.privilege_type in (
+      'ALTER', 'ALTER ROUTINE', 'CREATE', 'CREATE ROUTINE', 'CREATE VIEW', 'DROP', 'TRIGGER'
+  )
+  and exists (
+      select 1
+      from information_schema.user_privileges g
+      where g.grantee = @rowq_account
+        and g.privilege_type <> 'USAGE'
+  );
 set @rowq_text = if(
     @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
 );

@@ -24,6 +24,7 @@ source internal/add_part.sql
 source internal/archive.sql
 source internal/back_off.sql
 source internal/begin.sql
+source internal/body_fault.sql
 source internal/check_batch_size.sql
 source internal/check_ids.sql
 source internal/check_range.sql
@@ -37,8 +38,10 @@ source internal/empty_queue.sql
 source internal/enter.sql
 source internal/find.sql
 source internal/finish.sql
+source internal/fit.sql
 source internal/first_key.sql
 source internal/free_keys.sql
+source internal/give_back.sql
 source internal/health_queue.sql
 source internal/health_server.sql
 source internal/holder.sql
@@ -46,6 +49,7 @@ source internal/keep_archive.sql
 source internal/keep_house.sql
 source internal/maintain.sql
 source internal/message_fault.sql
+source internal/messages_json.sql
 source internal/move_floor.sql
 source internal/next_number.sql
 source internal/note_error.sql
@@ -58,6 +62,7 @@ source internal/parse_message.sql
 source internal/parse_moment.sql
 source internal/pick.sql
 source internal/pick_due.sql
+source internal/pin.sql
 source internal/promote.sql
 source internal/purge_archive.sql
 source internal/purge_ready.sql
@@ -81,6 +86,8 @@ source internal/to_delayed.sql
 source internal/to_front.sql
 source internal/to_ready.sql
 source internal/undo.sql
+source internal/unpin.sql
+source internal/wait.sql
 source internal/withdraw.sql
 source routines/alter_queue.sql
 source routines/archive.sql

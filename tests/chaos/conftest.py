@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
@@ -19,10 +18,11 @@ from tests.engines.plugin import SERVERS
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[Mortal]:
     """Return a private server of the product, which may be killed; else a given one."""
-    product = re.sub(r"[\d.]+$", "", request.param)
+    product = request.param.rstrip("0123456789.")
     with ExitStack() as stack:
         try:
-            mortal = stack.enter_context(WAYS.get(product, no_way)())
+            way = WAYS.get(product, no_way)
+            mortal = stack.enter_context(way(request.param.removeprefix(product)))
         except Unavailable as reason:
             variable = url_variable(MAY_BE_GIVEN.get(product, ""))
             if variable not in os.environ:

@@ -59,7 +59,7 @@ class Mortal:
 
 
 @contextmanager
-def mortal_postgres() -> Iterator[Mortal]:
+def mortal_postgres(_version: str) -> Iterator[Mortal]:
     """Run a private PostgreSQL of the preferred version; raises Unavailable."""
     home = Path(tempfile.mkdtemp(prefix="rowq-test-"))
     try:
@@ -85,9 +85,9 @@ def mortal_postgres() -> Iterator[Mortal]:
 
 
 @contextmanager
-def mortal_mariadb() -> Iterator[Mortal]:
-    """Run a private MariaDB; raises Unavailable."""
-    local = LocalMariaDB(find_programs(), MARIADB)
+def mortal_mariadb(version: str) -> Iterator[Mortal]:
+    """Run a private MariaDB of a version; raises Unavailable."""
+    local = LocalMariaDB(find_programs(version), MARIADB)
 
     def die(how: signal.Signals) -> None:
         local.kill(how)
@@ -129,17 +129,17 @@ def in_container(
         server.close()
 
 
-def no_way() -> AbstractContextManager[Mortal]:
+def no_way(_version: str) -> AbstractContextManager[Mortal]:
     """Raise Unavailable: nothing that the tests can start is this product."""
     raise Unavailable("none can be started")
 
 
-WAYS: dict[str, Callable[[], AbstractContextManager[Mortal]]] = {
+WAYS: dict[str, Callable[[str], AbstractContextManager[Mortal]]] = {
     "postgres": mortal_postgres,
     "mariadb": mortal_mariadb,
-    "mysql": lambda: in_container(MysqlProvider()),
-    "sqlserver": lambda: in_container(SqlserverProvider()),
-    "oracle": lambda: in_container(OracleProvider()),
+    "mysql": lambda _: in_container(MysqlProvider()),
+    "sqlserver": lambda _: in_container(SqlserverProvider()),
+    "oracle": lambda _: in_container(OracleProvider()),
 }
 MAY_BE_GIVEN = {
     **{one: one for one in ("postgres", "sqlserver", "oracle")},

@@ -115,7 +115,8 @@ def mortal(server: Mortal, disk: Disk | Limit, monkeypatch: pytest.MonkeyPatch) 
     with ExitStack() as stack:
         with monkeypatch.context() as patch:
             patch.setattr(tempfile, "tempdir", str(disk.mount))
-            mortal = stack.enter_context(WAYS[server.server.product]())
+            product = server.server.product
+            mortal = stack.enter_context(WAYS[product](server.name.removeprefix(product)))
         yield mortal
 
 

@@ -23,20 +23,28 @@ from pathlib import Path
 
 import pymysql
 
-from tests.engines import keeper
+from tests.engines import debian_mariadb, keeper
 from tests.engines.base import Unavailable, free_port, wait_until
 
 _FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 _SECONDS = 60.0
 _LONGEST_SOCKET = 100
+_MYSQL = "create database mysql;\nuse mysql;\nset @auth_root_socket = 'root';"
+_SCRIPTS = ("system_tables", "performance_tables", "system_tables_data", "sys_schema")
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The server, the program that makes its system tables, and their version."""
+    """A MariaDB that can be started here.
 
-    server: str
-    install: str
+    Attributes:
+        command: the words that start the server.
+        share: the folder of its messages and of the scripts that make its system tables.
+        version: such as "10.11.19".
+    """
+
+    command: tuple[str, ...]
+    share: Path
     version: str
 
     @property
@@ -44,18 +52,63 @@ class Programs:
         """Such as "10.11"."""
         return ".".join(self.version.split(".")[:2])
 
+    @property
+    def places(self) -> dict[str, str]:
+        """The options by which the server finds its own files."""
+        return {
+            "basedir": str(self.share.parent.parent),
+            "lc-messages-dir": str(self.share),
+            "character-sets-dir": str(self.share / "charsets"),
+        }
 
-def find_programs() -> Programs:
-    """Return MariaDB's programs; raises Unavailable when they are not installed."""
+    def scripts(self) -> list[Path]:
+        """Return the scripts that make the system tables, whose names begin with either brand."""
+        return [next(self.share.glob(f"m*_{name}.sql")) for name in _SCRIPTS]
+
+
+def all_programs() -> list[Programs]:
+    """Return every MariaDB that can be started here: the system's own first, then Debian 13's."""
+    found: dict[str, Programs] = {}
+    for command in (_system_command, debian_mariadb.command):
+        with contextlib.suppress(Unavailable):
+            programs = _programs(command())
+            found.setdefault(programs.series, programs)
+    return list(found.values())
+
+
+def find_programs(series: str | None = None) -> Programs:
+    """Return the MariaDB of a series, such as "11.8", or the first one that is here.
+
+    Raises:
+        Unavailable: there is none.
+    """
+    there = all_programs()
+    for programs in there:
+        if series in (None, programs.series):
+            return programs
+    if there:
+        raise Unavailable(f"here is {', '.join(programs.version for programs in there)}")
+    return _programs(_system_command())
+
+
+def _system_command() -> tuple[str, ...]:
     server = shutil.which("mariadbd", path=_FOLDERS)
-    install = shutil.which("mariadb-install-db", path=_FOLDERS)
-    if server is None or install is None:
-        raise Unavailable("no mariadbd; apt-get install mariadb-server")
-    answer = subprocess.run([server, "--version"], capture_output=True, text=True, check=False)
+    if server is None:
+        raise Unavailable("no mariadbd; apt-get install mariadb-server-core")
+    return (server,)
+
+
+def _programs(command: tuple[str, ...]) -> Programs:
+    """Return what belongs to a server; raises Unavailable when it does not run."""
+    answer = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
     version = re.search(r"Ver (\d+\.\d+\.\d+)", answer.stdout)
     if version is None:
-        raise Unavailable(f"{server} does not run: {answer.stderr.strip()[:200]}")
-    return Programs(server, install, version[1])
+        raise Unavailable(f"{command[-1]} does not run: {answer.stderr.strip()[:200]}")
+    root = Path(command[-1]).resolve().parent.parent
+    for share in (root / "share" / "mysql", root / "share" / "mariadb"):
+        if any(share.glob(f"m*_{_SCRIPTS[0]}.sql")):
+            return Programs(command, share, version[1])
+    raise Unavailable(f"{command[-1]} has no scripts for its system tables below {root}")
 
 
 class LocalMariaDB:
@@ -72,6 +125,7 @@ class LocalMariaDB:
         self._programs = programs
         self._keeper: subprocess.Popen[str] | None = None
         words = {
+            **programs.places,
             "user": getpass.getuser(),
             "datadir": str(self.home / "data"),
             "socket": str(self.home / "socket"),
@@ -105,7 +159,7 @@ class LocalMariaDB:
         """Start the server and wait until it answers; raises Unavailable with its last words."""
         command = [sys.executable, "-I", keeper.__file__, str(self.home)]
         self._keeper = subprocess.Popen(
-            [*command, self._programs.server, *self._options],
+            [*command, *self._programs.command, *self._options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -139,22 +193,18 @@ class LocalMariaDB:
 
     def _install(self) -> None:
         """Make the system tables, and the statements that every start begins with."""
-        words = [f"--user={getpass.getuser()}", f"--datadir={self.home / 'data'}"]
+        (self.home / "data").mkdir()
+        scripts = [path.read_text(encoding="utf-8") for path in self._programs.scripts()]
+        words = [word for word in self._options if not word.startswith("--init-file=")]
         done = subprocess.run(
-            [
-                self._programs.install,
-                "--no-defaults",
-                *words,
-                "--skip-test-db",
-                "--auth-root-authentication-method=socket",
-                "--innodb-log-file-size=32M",
-            ],
+            [*self._programs.command, *words, "--skip-log-bin", "--bootstrap"],
+            input="\n".join([_MYSQL, *scripts]),
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode:
-            raise Unavailable(f"mariadb-install-db failed: {(done.stderr or done.stdout)[-500:]}")
+            raise Unavailable(f"the system tables cannot be made: {self._last_words()}")
         account = f"'{self.user}'@'%'"
         (self.home / "init.sql").write_text(
             f"create user if not exists {account} identified by '{self.password}';\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 
 import pymysql
@@ -10,9 +9,10 @@ from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
 from rowq.engines.mysql_url import connection_parameters
+from tests.engines import debian_mariadb
 from tests.engines.base import Unavailable, free_port, url_variable, wait_until
 from tests.engines.docker import docker_answers, first_line
-from tests.engines.local_mariadb import LocalMariaDB, find_programs
+from tests.engines.local_mariadb import LocalMariaDB, all_programs, find_programs
 from tests.engines.mysql import MysqlServer
 
 # Processes are killed in the tests, machines are not: what was written survives without syncing.
@@ -106,26 +106,23 @@ class MariaDBProvider(MysqlProvider):
     versions: tuple[str, ...] = ("10.11", "11.8", "10.6")
 
     def at_hand(self) -> list[str]:
-        """Return the versions that can be had: that of the local programs, all with Docker."""
-        found = super().at_hand()
-        with contextlib.suppress(Unavailable):
-            found.append(find_programs().series)
-        return list(dict.fromkeys(found))
+        """Return the versions that can be had: those of the local programs, all with Docker."""
+        found = [programs.series for programs in all_programs()]
+        return list(dict.fromkeys([*super().at_hand(), *found]))
 
     def outlook(self) -> list[str]:
         """Say what is here: a Docker daemon or not, and which programs."""
-        try:
-            found = f"local programs {find_programs().version}"
-        except Unavailable as reason:
-            found = str(reason)
-        return [*super().outlook(), f"mariadb: {found}"]
+        found = [f"local programs {programs.version}" for programs in all_programs()]
+        for look in (find_programs, debian_mariadb.command):
+            try:
+                look()
+            except Unavailable as reason:
+                found.append(str(reason))
+        return [*super().outlook(), *(f"mariadb: {line}" for line in found)]
 
     def from_local(self, version: str) -> MysqlServer:
         """Start the programs of a package in a directory of their own."""
-        programs = find_programs()
-        if programs.series != version:
-            raise Unavailable(f"the local programs are {programs.version}")
-        local = LocalMariaDB(programs, LOCAL_SETTINGS)
+        local = LocalMariaDB(find_programs(version), LOCAL_SETTINGS)
         return MysqlServer(
             local.url,
             "local programs",

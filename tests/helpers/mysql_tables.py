@@ -162,7 +162,8 @@ def _move(
     with _read_committed(connection) as cursor:
         cursor.execute(
             f"update (select {key} from rowq.{table} where ({live}) and {_PART}"
-            f" for update skip locked) c straight_join rowq.{table} t using ({key}) set {how}",
+            f" for update skip locked) c straight_join rowq.{table} t force index (primary)"
+            f" using ({key}) set {how}",
             {"queue": queue, "seconds": seconds},
         )
 

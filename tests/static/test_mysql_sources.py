@@ -16,8 +16,6 @@ each_file = pytest.mark.parametrize("path", CODE, ids=label)
 OVERLAYS = 0
 """Files that differ between MariaDB and MySQL; each says why in its header."""
 
-LONGEST_NAME = 64
-
 
 def code(path: Path) -> str:
     """Return a file without comments and literals, in one line."""
@@ -65,15 +63,8 @@ def test_an_index_that_is_asked_for_is_the_primary_key(path: Path) -> None:
 
 
 @each_file
-def test_locks_by_name_bear_the_name_of_the_schema_and_are_short_enough(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    if "get_lock(" not in text:
-        return
-    names = re.findall(r"'([a-z]+\.[a-z_]+\.?)'", text)
-    assert names
-    for name in names:
-        assert name.startswith("rowq."), name
-        assert len(name) + len(str(2**31)) <= LONGEST_NAME
+def test_no_routine_takes_a_lock_by_name(path: Path) -> None:
+    assert "get_lock(" not in code(path)
 
 
 @each_file

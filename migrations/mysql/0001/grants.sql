@@ -1,14 +1,18 @@
 -- Roles and their rights: execute on the routines of the role, and nothing else. It may run any
 -- number of times and takes back what it does not give. A role that is missing and may not be
 -- created here is left out with a warning: create it ("create role rowq_producer") and run this
--- again. Run it after the procedures: who drops a procedure drops the rights to it.
+-- again. Run it after the procedures: who drops a procedure drops the rights to it. MariaDB runs it
+-- as a block; MySQL has none, and there it is a procedure for a moment.
 drop procedure if exists rowq.internal_grant;
 
 delimiter //
+/*!80000
 create procedure rowq.internal_grant()
 sql security invoker
 modifies sql data
 begin
+*/
+/*M!100600 begin not atomic */
     declare v_role_name varchar(80);
     declare v_text varchar(300);
     declare v_is_due boolean;
@@ -100,5 +104,5 @@ begin
     end if;
 end//
 delimiter ;
-call rowq.internal_grant();
-drop procedure rowq.internal_grant;
+/*!80000 call rowq.internal_grant() */ /*M!100600 do 0 */;
+drop procedure if exists rowq.internal_grant;

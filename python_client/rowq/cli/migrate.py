@@ -11,6 +11,7 @@ from rowq.cli.options import AsJson, Url
 from rowq.cli.output import console, print_facts, print_json, table
 from rowq.engines import engines
 from rowq.migrate import Migrated, Plan, Status
+from rowq.migrate.engines import named
 
 
 def register(app: typer.Typer) -> None:
@@ -79,9 +80,19 @@ def sql(
         int,
         typer.Option("--from", metavar="N", help="Only what comes after this migration."),
     ] = 0,
+    without_owner: Annotated[
+        bool,
+        typer.Option(
+            "--without-owner",
+            help="MariaDB and MySQL: let the routines run as the account that runs the script,"
+            " which need not be allowed to make rowq_owner@localhost then.",
+        ),
+    ] = False,
 ) -> None:
     """Print what migrate does as a script for the engine's own client, such as psql."""
-    typer.echo(migrations.script(engine, from_number), nl=False)
+    if without_owner and named(engine) != "mysql":
+        raise typer.BadParameter("--without-owner is for MariaDB and MySQL")
+    typer.echo(migrations.script(engine, from_number, with_owner=not without_owner), nl=False)
 
 
 def _tell(done: Migrated, as_json: bool) -> None:

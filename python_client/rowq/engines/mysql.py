@@ -125,6 +125,7 @@ class MysqlEngine(SynchronousEngine):
         values = call.values(arguments)
         _check_character_set(connection)
         handled = sys.exception()
+        has_transaction = self.in_transaction(connection)
         try:
             with pymysql.cursors.Cursor(connection) as cursor:
                 statement = cursor.mogrify(call.text(values), values)
@@ -137,6 +138,11 @@ class MysqlEngine(SynchronousEngine):
                 raise refusal from error
             if interruption := _interruption(error, handled):
                 raise interruption from None
+            if not (has_transaction or self.is_connection_lost(error)):
+                # No handler of a routine sees that memory or temporary space has run out: its
+                # own transaction is still open then, and not the caller's to commit.
+                with suppress(pymysql.Error):
+                    connection.rollback()
             raise
 
     def call_briefly(

@@ -128,12 +128,14 @@ def plan_rollback(url: str, to: int | None = None) -> Plan:
         engine.close(connection)
 
 
-def script(engine: str, from_number: int = 0) -> str:
+def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str:
     """Return what migrate does as a complete script for the engine's own client.
 
     Args:
         engine: name of the engine, such as postgres.
         from_number: what the database has already; only what comes after it is printed.
+        with_owner: MariaDB and MySQL only: let the routines run as rowq_owner@localhost, an account
+            that the script makes, and not as the account that runs the script.
 
     Raises:
         UnknownMigration: there is no migration of that number, or nothing comes after it.
@@ -145,7 +147,8 @@ def script(engine: str, from_number: int = 0) -> str:
             f"{UnknownMigration.number} unknown_migration: there is nothing to print after"
             f" {from_number}; this rowq has migrations 1 to {release.newest}"
         )
-    return str(module_for(named(engine), "script").script(release, from_number))
+    options = {} if with_owner else {"with_owner": False}
+    return str(module_for(named(engine), "script").script(release, from_number, **options))
 
 
 @contextmanager

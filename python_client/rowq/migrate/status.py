@@ -73,9 +73,10 @@ def _status(engine: str, connection: Any) -> Status:
     newer = tuple(sorted(set(ids) - {numbered.id for numbered in release.migrations}))
     installed = release.installed([known for known in ids if known not in newer])
     roles = look.roles()
-    shipped = module.shipped_routines(release, installed)
+    server = look.server()
+    shipped = module.shipped_routines(release, installed, server)
     return Status(
-        server=look.server(),
+        server=server,
         installed=installed,
         available=tuple(numbered.number for numbered in release.migrations),
         pending=tuple(range(installed + 1, release.newest + 1)),

@@ -15,29 +15,29 @@ begin
 -- differs   PostgreSQL opens lanes when they are first used, and needs no fences
     declare v_lane smallint default 0;
 
-    insert ignore into rowq.part (part_id) values (p_part_id);
+    insert into rowq.part (part_id) values (p_part_id);
     while v_lane < 20 do
         -- Open from the start: the default priority, the lane that most queues use.
-        insert ignore into rowq.lane (part_id, lane, is_open)
+        insert into rowq.lane (part_id, lane, is_open)
         values (p_part_id, v_lane, v_lane in (10, 11));
-        insert ignore into rowq.ready (part_id, lane, seq, message_id)
+        insert into rowq.ready (part_id, lane, seq, message_id)
         values
             (p_part_id, v_lane, 9223372036854775806, 0),
             (p_part_id, v_lane, 9223372036854775807, 0);
         set v_lane = v_lane + 1;
     end while;
 
-    insert ignore into rowq.lane (part_id, lane)
-    values (p_part_id, -1), (p_part_id, -2), (p_part_id, -3);
-    insert ignore into rowq.delayed (part_id, due_at, message_id, lane)
+    insert into rowq.lane (part_id, lane)
+    values (p_part_id, -1), (p_part_id, -2), (p_part_id, -3), (p_part_id, -4);
+    insert into rowq.delayed (part_id, due_at, message_id, lane)
     values
         (p_part_id, '9999-12-31 23:59:59.999998', 0, 11),
         (p_part_id, '9999-12-31 23:59:59.999999', 0, 11);
-    insert ignore into rowq.claim (part_id, claim_id, lease_until, messages)
+    insert into rowq.claim (part_id, claim_id, lease_until, messages)
     values
         (p_part_id, -2, '9999-12-31 00:00:00', '[]'),
         (p_part_id, -1, '9999-12-31 00:00:00', '[]');
-    insert ignore into rowq.finished (part_id, finish_id, finished_at, state, messages)
+    insert into rowq.finished (part_id, finish_id, finished_at, state, messages)
     values
         (p_part_id, -2, '9999-12-31 00:00:00', 'completed', '[]'),
         (p_part_id, -1, '9999-12-31 00:00:00', 'completed', '[]');

@@ -13,21 +13,35 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   only engines whose procedures open transactions need it
+    declare v_moment double default @@timestamp;
     -- Refused with 1568 where a transaction is open; a start transaction would commit it.
     declare continue handler for 1568 set p_is_own = false;
-    set p_is_own = true;
-    set transaction isolation level read committed;
 
-    if p_is_own and @@autocommit = 1 then
-        start transaction;
-    else
-        set p_is_own = false;
-        savepoint rowq_call;
+    -- Without autocommit the transaction is the caller's, at the isolation level of his choice.
+    set p_is_own = @@autocommit;
+    if p_is_own then
+        set transaction isolation level read committed;
     end if;
 
-    -- MariaDB cuts JSON arrays to this length, as it does group_concat.
-    if @@group_concat_max_len < 1048576 then
-        set session group_concat_max_len = 1048576;
+    -- Looking costs less than setting, and few sessions need it; what sql_safe_updates
+    -- refuses is left to internal_undo. A moment that does not pass is one that the caller has set.
+    if @@insert_id <> 0
+       or @@timestamp = v_moment
+       or not @@unique_checks
+       or not @@sql_big_selects
+       or @@sort_buffer_size < 262144
+       /*M!100600 or @@group_concat_max_len < 1048576 */
+       /*M!100600 or @@tmp_disk_table_size < 1073741824 */
+       /*M!100600 or @@skip_replication */
+       /*M!110602 or (@@innodb_snapshot_isolation and not p_is_own) */
+    then
+        call rowq.internal_pin(v_moment);
+    end if;
+
+    if p_is_own then
+        start transaction;
+    else
+        savepoint rowq_call;
     end if;
 end//
 delimiter ;

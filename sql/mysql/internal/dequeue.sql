@@ -6,16 +6,18 @@ create procedure rowq.internal_dequeue(
     p_batch_size int,
     p_worker_name longtext,
     p_lease_seconds int,
+    p_is_json boolean,
     out p_claim_id bigint,
     out p_lease_until datetime(6),
-    out p_messages longtext
+    out p_messages longtext,
+    out p_json longtext
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_dequeue
 -- version   1
--- purpose   Lease up to p_batch_size ready messages to one new claim; nulls when there is none.
+-- purpose   Lease up to p_batch_size ready messages to one new claim, as rows or as one JSON array; nulls when there is none.
 -- promise   P02 P03 P05 P06 P07 P13 P18
 -- locks     ready rows, passing over locked ones; the part, shared; the new claim row
 -- commits   its own transaction where the caller has none; never the caller's
@@ -25,12 +27,6 @@ begin
     declare v_tries_left int default 5;
     declare v_part_id, v_lease_seconds, v_promoted int;
     declare v_is_paused boolean;
-
-    call rowq.internal_check_range('batch_size', p_batch_size, 1, 1000);
-    call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
-    if char_length(p_worker_name) > 200 then
-        call rowq.internal_refuse('worker_name is longer than 200 characters');
-    end if;
 
     attempt: loop
         begin
@@ -45,7 +41,13 @@ begin
             end;
             call rowq.internal_begin(v_is_own);
 
-            set p_claim_id = null, p_messages = null, v_part_id = null;
+            call rowq.internal_check_range('batch_size', p_batch_size, 1, 1000);
+            call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
+            if char_length(p_worker_name) > 200 then
+                call rowq.internal_refuse('worker_name is longer than 200 characters');
+            end if;
+
+            set p_claim_id = null, p_messages = null, p_json = null, v_part_id = null;
             select q.part_id, q.lease_seconds, q.paused_at is not null
             into v_part_id, v_lease_seconds, v_is_paused
             from rowq.queue q
@@ -74,6 +76,11 @@ begin
                 insert into rowq.claim (part_id, lease_until, worker_name, messages)
                 values (v_part_id, p_lease_until, p_worker_name, p_messages);
                 set p_claim_id = last_insert_id();
+                if p_is_json then
+                    call rowq.internal_fit(
+                        v_part_id, p_claim_id, p_lease_until, p_messages, p_json
+                    );
+                end if;
             end if;
 
             call rowq.internal_commit(v_is_own);

@@ -15,13 +15,14 @@ begin
 -- version   1
 -- purpose   The archive part of maintain: move, purge whole days, drop partitions; a fault in it is a warning.
 -- promise   P09 P19
--- locks     as archive and purge_archive
+-- locks     a row of lane, passed over when locked; as archive and purge_archive
 -- commits   its own transaction where the caller has none, and implicitly; never the caller's
 -- errors    none
 -- differs   nothing
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_archive_days int;
+    declare v_lane smallint;
     declare v_kept, v_finished bigint;
 
     attempt: loop
@@ -35,7 +36,8 @@ begin
                 set p_archived = 0, p_purged = 0;
                 -- After a deadlock the caller's transaction is gone: the caller must hear of it. So
                 -- must who breaks the call off (1317) or has given it a time (1969, 3024).
-                if (v_errno = 1213 and not v_is_own) or v_errno in (1317, 1969, 3024) then
+                if (v_errno in (1213, 1020) and not v_is_own)
+                   or v_errno in (1317, 1969, 3024) then
                     resignal;
                 end if;
                 -- A full disk, a lost partition: the archive waits, promoting and reaping do not.
@@ -45,7 +47,7 @@ begin
                 end if;
             end;
             set p_archived = 0, p_purged = 0, p_partitions_dropped = 0;
-            set v_archive_days = 0, v_kept = null, v_finished = null;
+            set v_archive_days = 0, v_lane = null, v_kept = null, v_finished = null;
 
             call rowq.internal_begin(v_is_own);
             select q.archive_days into v_archive_days
@@ -66,19 +68,27 @@ begin
                     call rowq.internal_open_days(p_part_id, p_limit);
                 end if;
                 call rowq.internal_begin(v_is_own);
-                call rowq.internal_archive(p_part_id, p_limit, p_archived);
-                -- Whole days, but for a queue that keeps nothing any more.
-                call rowq.internal_purge_archive(
-                    p_part_id,
-                    if(
-                        v_archive_days > 0,
-                        date(utc_timestamp(6) - interval v_archive_days day),
-                        utc_timestamp(6)
-                    ),
-                    p_limit, v_is_own, p_purged
-                );
+                -- Elected apart from the rest, which goes on while days are moved and dropped.
+                select l.lane into v_lane
+                from rowq.lane l force index (primary)
+                where l.part_id = p_part_id
+                  and l.lane = -3
+                for update skip locked;
+                if v_lane is not null then
+                    call rowq.internal_archive(p_part_id, p_limit, p_archived);
+                    -- Whole days, but for a queue that keeps nothing any more.
+                    call rowq.internal_purge_archive(
+                        p_part_id,
+                        if(
+                            v_archive_days > 0,
+                            date(utc_timestamp(6) - interval v_archive_days day),
+                            utc_timestamp(6)
+                        ),
+                        p_limit, v_is_own, p_purged
+                    );
+                end if;
                 call rowq.internal_commit(v_is_own);
-                if v_is_own then
+                if v_is_own and v_lane is not null then
                     call rowq.internal_drop_days(p_partitions_dropped);
                 end if;
             end if;

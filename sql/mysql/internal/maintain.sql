@@ -19,34 +19,19 @@ begin
 -- version   1
 -- purpose   Housekeeping of one queue by the one session that is elected for it.
 -- promise   P09 P11 P13 P14 P19
--- locks     the named lock rowq.maintain.<part_id>, tried; a row of lane, passed over when locked
+-- locks     rows of lane, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
--- differs   PostgreSQL needs no named lock between its transactions
-    declare v_lock varchar(64) default concat('rowq.maintain.', p_part_id);
-    declare v_is_held boolean default true;
-    declare exit handler for sqlexception
-    begin
-        do release_lock(v_lock);
-        resignal;
-    end;
-    set p_promoted = 0, p_reaped = 0, p_died = 0, p_archived = 0, p_purged = 0,
-        p_partitions_dropped = 0;
+-- differs   nothing
+    set p_archived = 0, p_purged = 0, p_partitions_dropped = 0;
 
-    set p_elected = coalesce(get_lock(v_lock, 0), 0);
+    call rowq.internal_keep_house(
+        p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died
+    );
     if p_elected then
-        call rowq.internal_keep_house(
-            p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died
+        call rowq.internal_keep_archive(
+            p_part_id, p_limit, p_archived, p_purged, p_partitions_dropped
         );
-        if p_elected then
-            call rowq.internal_keep_archive(
-                p_part_id, p_limit, p_archived, p_purged, p_partitions_dropped
-            );
-        end if;
-        -- As often as it was taken: a call that was killed has left it with its session.
-        while v_is_held do
-            set v_is_held = coalesce(release_lock(v_lock), 0);
-        end while;
     end if;
 end//
 delimiter ;

@@ -11,6 +11,7 @@ create procedure rowq.internal_message_fault(
     p_run_at datetime(6),
     p_dedup_key longtext,
     p_max_attempts int,
+    p_max_body_length int,
     out p_fault varchar(120)
 )
 sql security definer
@@ -35,6 +36,8 @@ begin
             then 'headers must be a JSON object'
         when p_headers is not null and json_type(p_headers) <> 'OBJECT'
             then 'headers must be a JSON object'
+        when char_length(p_headers) > 65536
+            then 'headers are longer than 65536 characters'
         when p_delay_seconds is not null and p_run_at is not null
             then 'delay_seconds and run_at exclude each other'
         when p_delay_seconds not between 0 and 315360000
@@ -46,5 +49,17 @@ begin
         when p_max_attempts not between 1 and 10000
             then concat('max_attempts must be between 1 and 10000, got ', p_max_attempts)
     end;
+
+    -- Apart, because the engine spends time on each word of a statement that it passes. Headers are
+    -- 65536 characters at most, and JSON has up to six bytes for one.
+    if coalesce(length(p_body), length(p_body_binary), 0)
+        > least(
+            p_max_body_length, (cast(@@global.max_allowed_packet as signed) - 1600000) div 6
+        )
+       and p_fault is null then
+        call rowq.internal_body_fault(
+            p_body, p_body_binary, p_headers, p_max_body_length, p_fault
+        );
+    end if;
 end//
 delimiter ;

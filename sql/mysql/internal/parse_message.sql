@@ -3,6 +3,7 @@ drop procedure if exists rowq.internal_parse_message;
 delimiter //
 create procedure rowq.internal_parse_message(
     p_message longtext,
+    p_max_body_length int,
     out p_body longtext,
     out p_body_binary longblob,
     out p_message_type longtext,
@@ -96,7 +97,7 @@ begin
     if p_fault is null then
         call rowq.internal_message_fault(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
-            p_run_at, p_dedup_key, p_max_attempts, p_fault
+            p_run_at, p_dedup_key, p_max_attempts, p_max_body_length, p_fault
         );
     end if;
 end//

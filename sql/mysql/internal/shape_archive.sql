@@ -26,7 +26,11 @@ begin
     set p_is_done = true;
 
     -- Prepared statements take their text from a variable of the session only.
-    set @rowq_statement = p_statement;
+    -- MariaDB would shape it as the caller's alter_algorithm says, or not at all.
+    set @rowq_statement = concat(
+        if(version() like '%MariaDB%', 'set statement alter_algorithm = default for ', ''),
+        p_statement
+    );
     set session lock_wait_timeout = 1;
     prepare rowq_shape from @rowq_statement;
     if p_is_done then

@@ -31,7 +31,6 @@ begin
     declare v_is_open boolean;
     declare v_is_taken boolean default false;
     declare v_enqueued_at datetime(6) default p_now + interval p_place microsecond;
-    declare continue handler for 1062 set v_is_taken = true;
     set p_outcome = null;
 
     hold: loop
@@ -57,8 +56,12 @@ begin
         end if;
 
         set v_is_taken = false;
-        insert into rowq.dedup (part_id, dedup_key, message_id)
-        values (p_part_id, p_dedup_key, p_message_id);
+        begin
+            -- Around this insert only: a number that a message has already is an error.
+            declare continue handler for 1062 set v_is_taken = true;
+            insert into rowq.dedup (part_id, dedup_key, message_id)
+            values (p_part_id, p_dedup_key, p_message_id);
+        end;
         if not v_is_taken then
             leave hold;
         end if;

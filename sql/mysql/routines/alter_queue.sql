@@ -9,7 +9,8 @@ create procedure rowq.alter_queue(
     p_backoff_factor double,
     p_backoff_cap_seconds double,
     p_backoff_jitter double,
-    p_archive_days int
+    p_archive_days int,
+    p_max_body_length int
 )
 sql security definer
 modifies sql data
@@ -26,11 +27,6 @@ begin
     declare v_tries_left int default 5;
     declare v_part_id int;
 
-    call rowq.internal_check_settings(
-        p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
-        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
-    );
-
     attempt: loop
         begin
             declare v_errno int;
@@ -43,6 +39,12 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_settings(
+                p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
+                p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
+                p_max_body_length
+            );
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             -- Again, and locked: it may have been dropped while this waited for it.
@@ -62,7 +64,8 @@ begin
                 q.backoff_factor       = coalesce(p_backoff_factor, q.backoff_factor),
                 q.backoff_cap_seconds  = coalesce(p_backoff_cap_seconds, q.backoff_cap_seconds),
                 q.backoff_jitter       = coalesce(p_backoff_jitter, q.backoff_jitter),
-                q.archive_days         = coalesce(p_archive_days, q.archive_days)
+                q.archive_days         = coalesce(p_archive_days, q.archive_days),
+                q.max_body_length      = coalesce(p_max_body_length, q.max_body_length)
             where q.part_id = v_part_id;
 
             call rowq.internal_commit(v_is_own);
@@ -71,5 +74,9 @@ begin
     end loop;
 
     select p_queue_name as queue_name, 'altered' as outcome;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

@@ -17,8 +17,6 @@ begin
     declare v_tries_left int default 5;
     declare v_part_id, v_archived int;
 
-    call rowq.internal_check_batch_size(p_batch_size);
-
     attempt: loop
         begin
             declare v_errno int;
@@ -31,6 +29,8 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_batch_size(p_batch_size);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             if v_is_own then
@@ -46,5 +46,9 @@ begin
     end loop;
 
     select v_archived as archived;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

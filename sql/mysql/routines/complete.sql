@@ -18,11 +18,6 @@ begin
     declare v_part_id, v_archive_days int;
     declare v_messages longtext;
 
-    call rowq.internal_check_ids(p_message_ids);
-    if p_claim_id is null then
-        call rowq.internal_refuse('claim_id is missing');
-    end if;
-
     attempt: loop
         begin
             declare v_errno int;
@@ -35,6 +30,11 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_ids(p_message_ids);
+            if p_claim_id is null then
+                call rowq.internal_refuse('claim_id is missing');
+            end if;
 
             set v_part_id = null;
             select q.part_id, q.archive_days into v_part_id, v_archive_days
@@ -58,5 +58,9 @@ begin
     end loop;
 
     call rowq.internal_outcomes(p_message_ids, v_messages, 'completed');
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

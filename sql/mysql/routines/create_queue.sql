@@ -9,7 +9,8 @@ create procedure rowq.create_queue(
     p_backoff_factor double,
     p_backoff_cap_seconds double,
     p_backoff_jitter double,
-    p_archive_days int
+    p_archive_days int,
+    p_max_body_length int
 )
 sql security definer
 modifies sql data
@@ -27,11 +28,6 @@ begin
     declare v_part_id int;
     declare v_outcome varchar(20);
 
-    call rowq.internal_check_settings(
-        p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
-        p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days
-    );
-
     attempt: loop
         begin
             declare v_errno int;
@@ -43,7 +39,17 @@ begin
                     resignal;
                 end if;
             end;
+            if v_outcome is null then
+                -- There are few numbers for queues: auto_increment_increment must not waste them.
+                call rowq.internal_pin(@@timestamp);
+            end if;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_settings(
+                p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
+                p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
+                p_max_body_length
+            );
 
             set v_part_id = null, v_outcome = 'exists';
             -- Asked first: a conflict uses up a number each time.
@@ -51,19 +57,35 @@ begin
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
             if v_part_id is null then
-                insert ignore into rowq.queue (
-                    queue_name, lease_seconds, max_attempts, backoff_base_seconds,
-                    backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days, created_at
-                )
-                values (
-                    cast(p_queue_name as binary), coalesce(p_lease_seconds, 30),
-                    coalesce(p_max_attempts, 10), coalesce(p_backoff_base_seconds, 5),
-                    coalesce(p_backoff_factor, 2), coalesce(p_backoff_cap_seconds, 3600),
-                    coalesce(p_backoff_jitter, 0.2), coalesce(p_archive_days, 0), utc_timestamp(6)
-                );
-                if row_count() = 1 then
-                    call rowq.internal_add_part(last_insert_id());
+                begin
+                    -- Another session made the queue while this one waited for it. Without a queue
+                    -- of that name it is the number that is taken, and that is an error.
+                    declare exit handler for 1062
+                    begin
+                        select q.part_id into v_part_id
+                        from rowq.queue q
+                        where q.queue_name = cast(p_queue_name as binary)
+                        lock in share mode;
+                        if v_part_id is null then
+                            resignal;
+                        end if;
+                    end;
+                    insert into rowq.queue (
+                        queue_name, lease_seconds, max_attempts, backoff_base_seconds,
+                        backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days,
+                        max_body_length, created_at
+                    )
+                    values (
+                        cast(p_queue_name as binary), coalesce(p_lease_seconds, 30),
+                        coalesce(p_max_attempts, 10), coalesce(p_backoff_base_seconds, 5),
+                        coalesce(p_backoff_factor, 2), coalesce(p_backoff_cap_seconds, 3600),
+                        coalesce(p_backoff_jitter, 0.2), coalesce(p_archive_days, 0),
+                        coalesce(p_max_body_length, 1048576), utc_timestamp(6)
+                    );
                     set v_outcome = 'created';
+                end;
+                if v_outcome = 'created' then
+                    call rowq.internal_add_part(last_insert_id());
                 end if;
             end if;
 
@@ -73,5 +95,7 @@ begin
     end loop;
 
     select p_queue_name as queue_name, v_outcome as outcome;
+
+    call rowq.internal_unpin();
 end//
 delimiter ;

@@ -20,11 +20,11 @@ begin
 -- differs   the batch is held as a JSON array in the claim row
     declare v_claim_id bigint;
     declare v_lease_until datetime(6);
-    declare v_messages longtext;
+    declare v_messages, v_none longtext;
 
     call rowq.internal_dequeue(
-        p_queue_name, coalesce(p_batch_size, 1), p_worker_name, p_lease_seconds,
-        v_claim_id, v_lease_until, v_messages
+        p_queue_name, coalesce(p_batch_size, 1), p_worker_name, p_lease_seconds, false,
+        v_claim_id, v_lease_until, v_messages, v_none
     );
 
     -- In an open transaction too, an old snapshot would not show a message that is newer.
@@ -42,5 +42,9 @@ begin
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
     order by j.place
     lock in share mode;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

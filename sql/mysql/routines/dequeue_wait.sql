@@ -15,21 +15,16 @@ begin
 -- version   1
 -- purpose   As dequeue_fast, but wait until something is ready or the time is up; fewer messages where they are long.
 -- promise   P03 P17
--- locks     as dequeue_fast; one waiter of a queue at a time the named lock rowq.wait.<part_id>
+-- locks     as dequeue_fast; a row of lane while it sleeps, passed over when locked
 -- commits   after each look, so that no snapshot is held while it waits; needs autocommit
 -- errors    RQ701 RQ711 RQ713
 -- differs   rows come as one JSON array, in a result set of one column
     declare v_claim_id bigint;
     declare v_lease_until, v_until datetime(6);
-    declare v_messages, v_front, v_json longtext;
+    declare v_messages, v_json longtext;
     declare v_part_id int;
-    declare v_is_own boolean;
     declare v_wait_seconds double default coalesce(p_wait_seconds, 20);
-    declare v_pause, v_left double default 0.02;
-    declare v_lock varchar(64);
-    declare v_is_leader boolean default false;
-    declare v_is_held boolean default true;
-    declare v_length bigint default @@group_concat_max_len;
+    declare v_pause double default 0.02;
     -- As in internal_begin: refused with 1568 where a transaction is open.
     declare exit handler for 1568
     begin
@@ -38,9 +33,7 @@ begin
     end;
     declare exit handler for sqlexception
     begin
-        if v_is_leader then
-            do release_lock(v_lock);
-        end if;
+        call rowq.internal_unpin();
         resignal;
     end;
 
@@ -50,81 +43,32 @@ begin
             set message_text = 'RQ713 wrong_transaction_state: dequeue_wait needs autocommit';
     end if;
     set transaction isolation level read committed;
-    set v_until = utc_timestamp(6) + interval round(v_wait_seconds * 1000000) microsecond;
 
     looks: loop
         call rowq.internal_dequeue(
-            p_queue_name, coalesce(p_batch_size, 1), p_worker_name, p_lease_seconds,
-            v_claim_id, v_lease_until, v_messages
+            p_queue_name, coalesce(p_batch_size, 1), p_worker_name, p_lease_seconds, true,
+            v_claim_id, v_lease_until, v_messages, v_json
         );
-        set v_left = timestampdiff(microsecond, utc_timestamp(6), v_until) / 1000000;
-        if v_messages is not null or v_left <= 0 then
+        if v_until is null then
+            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            -- Not before the first look, which puts the clock right should the caller have set it.
+            set v_until = utc_timestamp(6)
+                + interval round(v_wait_seconds * 1000000) microsecond;
+        end if;
+        if v_claim_id is not null and v_json is null then
+            -- All that was taken is dead now, because no answer could hold it.
+            iterate looks;
+        end if;
+        if v_json is not null or utc_timestamp(6) >= v_until then
             leave looks;
         end if;
-        if v_lock is null then
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
-            set v_lock = concat('rowq.wait.', v_part_id);
-            -- A call that was killed while it led has left the lock with its session.
-            while v_is_held do
-                set v_is_held = coalesce(release_lock(v_lock), 0);
-            end while;
-        end if;
-        if v_is_leader or v_left < 1 then
-            do sleep(least(v_pause, v_left));
-            set v_pause = least(v_pause * 2, 0.1);
-        else
-            -- One waiter of a queue looks at it again and again. The others wait for its lock, and
-            -- look once a second (MySQL counts in whole ones), should it have been left behind.
-            set v_is_leader = coalesce(get_lock(v_lock, 1), 0);
-        end if;
+        call rowq.internal_wait(v_part_id, v_until, v_pause);
     end loop;
-    if v_is_leader then
-        do release_lock(v_lock);
-        set v_is_leader = false;
-    end if;
 
-    -- MariaDB cuts JSON arrays to this length, as it does group_concat.
-    set session group_concat_max_len = 1073741824;
-
-    select json_arrayagg(json_object(
-               'claim_id', v_claim_id + 0, 'message_id', h.message_id, 'attempt', h.attempt,
-               'message_type', h.message_type, 'headers', json_extract(h.headers, '$'),
-               'body', h.body,
-               'body_binary', replace(to_base64(h.body_binary), '\n', ''),
-               'enqueued_at', date_format(h.enqueued_at, '%Y-%m-%dT%H:%i:%s.%f+00:00'),
-               'lease_until', date_format(v_lease_until, '%Y-%m-%dT%H:%i:%s.%f+00:00'),
-               'last_error', h.last_error
-           ))
-    into v_json
-    from (
-        select m.message_id, j.attempt, m.message_type, m.headers, m.body, m.body_binary,
-               m.enqueued_at, m.last_error
-        from json_table(
-            v_messages,
-            '$[*]' columns (
-                place for ordinality,
-                message_id bigint path '$[0]',
-                attempt int path '$[2]'
-            )
-        ) j
-        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-        order by j.place
-        limit 1000
-    ) h;
-    set session group_concat_max_len = v_length;
-
-    if v_messages is not null and coalesce(length(v_json) >= @@max_allowed_packet, true) then
-        -- The engine cuts a value at this length, or makes none: give everything back.
-        call rowq.internal_require_queue(p_queue_name, v_part_id);
-        call rowq.internal_begin(v_is_own);
-        call rowq.internal_take(v_part_id, v_claim_id, null, v_messages);
-        call rowq.internal_to_front(v_messages, 1, v_front);
-        call rowq.internal_to_ready(v_part_id, v_front);
-        call rowq.internal_commit(v_is_own);
-        call rowq.internal_refuse(
-            'the batch is longer than max_allowed_packet; take fewer, or use dequeue_fast'
-        );
-    end if;
     select v_json as messages;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

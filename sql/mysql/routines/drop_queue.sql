@@ -39,5 +39,9 @@ begin
     end loop;
 
     select p_queue_name as queue_name, 'dropped' as outcome;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

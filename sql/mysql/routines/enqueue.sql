@@ -27,18 +27,10 @@ begin
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_fault varchar(120);
-    declare v_part_id int;
+    declare v_part_id, v_max_body_length int;
     declare v_now datetime(6);
     declare v_message_id bigint;
     declare v_outcome varchar(20);
-
-    call rowq.internal_message_fault(
-        p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds, p_run_at,
-        p_dedup_key, p_max_attempts, v_fault
-    );
-    if v_fault is not null then
-        call rowq.internal_refuse(v_fault);
-    end if;
 
     attempt: loop
         begin
@@ -53,7 +45,21 @@ begin
             end;
             call rowq.internal_begin(v_is_own);
 
-            call rowq.internal_require_queue(p_queue_name, v_part_id);
+            set v_part_id = null;
+            select q.part_id, q.max_body_length into v_part_id, v_max_body_length
+            from rowq.queue q
+            where q.queue_name = cast(p_queue_name as binary);
+            call rowq.internal_message_fault(
+                p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
+                p_run_at, p_dedup_key, p_max_attempts, v_max_body_length, v_fault
+            );
+            if v_fault is not null then
+                call rowq.internal_refuse(v_fault);
+            end if;
+
+            if v_part_id is null then
+                call rowq.internal_refuse_queue(p_queue_name);
+            end if;
             call rowq.internal_enter(v_part_id, p_queue_name);
             set v_now = utc_timestamp(6);
             call rowq.internal_store(
@@ -69,5 +75,9 @@ begin
     end loop;
 
     select v_message_id as message_id, v_outcome as outcome;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

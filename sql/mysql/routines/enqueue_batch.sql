@@ -18,14 +18,6 @@ begin
     declare v_part_id int;
     declare v_results longtext;
 
-    if p_queue_name is null then
-        call rowq.internal_refuse_queue(p_queue_name);
-    elseif coalesce(not json_valid(p_messages), true) then
-        call rowq.internal_refuse('messages must be a JSON array of at most 10000 objects');
-    elseif json_type(p_messages) <> 'ARRAY' or json_length(p_messages) > 10000 then
-        call rowq.internal_refuse('messages must be a JSON array of at most 10000 objects');
-    end if;
-
     attempt: loop
         begin
             declare v_errno int;
@@ -38,6 +30,14 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            if p_queue_name is null then
+                call rowq.internal_refuse_queue(p_queue_name);
+            elseif coalesce(not json_valid(p_messages), true) then
+                call rowq.internal_refuse('messages must be a JSON array of at most 10000 objects');
+            elseif json_type(p_messages) <> 'ARRAY' or json_length(p_messages) > 10000 then
+                call rowq.internal_refuse('messages must be a JSON array of at most 10000 objects');
+            end if;
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_enter(v_part_id, p_queue_name);
@@ -56,5 +56,9 @@ begin
         )
     ) j
     order by j.place;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

@@ -12,10 +12,16 @@ begin
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   checks of horizon and purge are this engine's; numbers cannot fall behind the data
+-- differs   checks of horizon, purge and numbers are this engine's
     declare v_checks, v_more longtext;
     declare v_part_id, v_last int default 0;
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin();
+        resignal;
+    end;
 
+    call rowq.internal_pin(@@timestamp);
     call rowq.internal_health_server(v_checks);
     queues: loop
         set v_part_id = null;
@@ -54,5 +60,7 @@ begin
     where j.part_id is null
        or q.part_id is not null
     order by j.check_name, q.queue_name;
+
+    call rowq.internal_unpin();
 end//
 delimiter ;

@@ -19,7 +19,13 @@ begin
 -- differs   nothing
     declare v_part_id int;
     declare v_limit int default coalesce(p_max_messages, 100);
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin();
+        resignal;
+    end;
 
+    call rowq.internal_pin(@@timestamp);
     call rowq.internal_check_range('max_messages', v_limit, 1, 10000);
     call rowq.internal_require_queue(p_queue_name, v_part_id);
 
@@ -31,5 +37,7 @@ begin
       and d.message_id > coalesce(p_after_message_id, 0)
     order by d.part_id, d.message_id
     limit v_limit;
+
+    call rowq.internal_unpin();
 end//
 delimiter ;

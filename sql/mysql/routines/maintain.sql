@@ -19,7 +19,13 @@ begin
     declare v_part_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped int;
     declare v_elected boolean;
     declare v_at int default 0;
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin();
+        resignal;
+    end;
 
+    call rowq.internal_pin(@@timestamp);
     call rowq.internal_check_batch_size(p_batch_size);
     call rowq.internal_begin(v_is_own);
     if p_queue_name is null then
@@ -83,5 +89,7 @@ begin
         )
     ) j
     straight_join rowq.queue q on q.part_id = j.part_id;
+
+    call rowq.internal_unpin();
 end//
 delimiter ;

@@ -17,8 +17,6 @@ begin
     declare v_tries_left int default 5;
     declare v_part_id, v_promoted int;
 
-    call rowq.internal_check_batch_size(p_batch_size);
-
     attempt: loop
         begin
             declare v_errno int;
@@ -32,6 +30,8 @@ begin
             end;
             call rowq.internal_begin(v_is_own);
 
+            call rowq.internal_check_batch_size(p_batch_size);
+
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_enter(v_part_id, p_queue_name);
             call rowq.internal_promote(
@@ -44,5 +44,9 @@ begin
     end loop;
 
     select v_promoted as promoted;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

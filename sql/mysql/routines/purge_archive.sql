@@ -18,8 +18,6 @@ begin
     declare v_part_id, v_archive_days, v_purged int;
     declare v_dropped int default 0;
 
-    call rowq.internal_check_batch_size(p_batch_size);
-
     attempt: loop
         begin
             declare v_errno int;
@@ -32,6 +30,8 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_batch_size(p_batch_size);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             if v_is_own then
@@ -53,5 +53,9 @@ begin
     end loop;
 
     select v_purged as purged, v_dropped as partitions_dropped;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

@@ -18,8 +18,6 @@ begin
     declare v_part_id int;
     declare v_ready, v_delayed, v_dead bigint default 0;
 
-    call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
-
     attempt: loop
         begin
             declare v_errno int;
@@ -32,6 +30,8 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_enter(v_part_id, p_queue_name);
@@ -51,5 +51,9 @@ begin
     end loop;
 
     select v_ready + v_delayed + v_dead as removed;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

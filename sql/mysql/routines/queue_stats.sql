@@ -18,7 +18,13 @@ begin
     declare v_ready, v_delayed, v_leased, v_dead bigint;
     declare v_oldest datetime(6);
     declare v_counts longtext;
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin();
+        resignal;
+    end;
 
+    call rowq.internal_pin(@@timestamp);
     call rowq.internal_check_range('max_count', v_limit, 1, 100000000);
     if p_queue_name is not null then
         call rowq.internal_require_queue(p_queue_name, v_last);
@@ -55,7 +61,8 @@ begin
     select convert(q.queue_name using utf8mb4) as queue_name, q.paused_at is not null as is_paused,
            j.ready, j.`delayed`, j.leased, j.dead, j.oldest_ready_seconds,
            q.lease_seconds, q.max_attempts, q.backoff_base_seconds, q.backoff_factor,
-           q.backoff_cap_seconds, q.backoff_jitter, q.archive_days
+           q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
+           q.max_body_length
     from json_table(
         concat('[', v_counts, ']'),
         '$[*]' columns (
@@ -69,5 +76,7 @@ begin
     ) j
     straight_join rowq.queue q on q.part_id = j.part_id
     order by q.queue_name;
+
+    call rowq.internal_unpin();
 end//
 delimiter ;

@@ -18,11 +18,6 @@ begin
     declare v_part_id int;
     declare v_messages, v_front longtext;
 
-    call rowq.internal_check_ids(p_message_ids);
-    if p_claim_id is null then
-        call rowq.internal_refuse('claim_id is missing');
-    end if;
-
     attempt: loop
         begin
             declare v_errno int;
@@ -35,6 +30,11 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_ids(p_message_ids);
+            if p_claim_id is null then
+                call rowq.internal_refuse('claim_id is missing');
+            end if;
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_enter(v_part_id, p_queue_name);
@@ -50,5 +50,9 @@ begin
     end loop;
 
     call rowq.internal_outcomes(p_message_ids, v_messages, 'released');
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

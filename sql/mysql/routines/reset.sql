@@ -19,9 +19,6 @@ begin
     declare v_limit int default if(p_message_ids is null, coalesce(p_max_messages, 1000), 10000);
     declare v_seen, v_dead, v_taken, v_reset longtext;
 
-    call rowq.internal_check_ids(p_message_ids);
-    call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
-
     attempt: loop
         begin
             declare v_errno int;
@@ -34,6 +31,9 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_ids(p_message_ids);
+            call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_enter(v_part_id, p_queue_name);
@@ -139,5 +139,9 @@ begin
         v_seen, '$[*]' columns (place for ordinality, message_id bigint path '$')
     ) a
     order by a.place;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

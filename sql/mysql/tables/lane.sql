@@ -5,7 +5,9 @@
 -- (internal_rescan_floors) and puts right what is wrong with it, so a floor that is off delays a
 -- message and never loses one. Lanes below 0 stand for the other tables that are read from their
 -- low end: -1 claim (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished
--- (finish_id). A lane that was never used is closed, and dequeue does not look into it.
+-- (finish_id). Locks on some of them elect one session: -1 for maintain, -3 for its archive part,
+-- and -4, which stands for no table, for the waiter of dequeue_wait that looks for all. A lane that
+-- was never used is closed, and dequeue does not look into it.
 create table if not exists rowq.lane (
     part_id     int not null,
     lane        smallint not null,

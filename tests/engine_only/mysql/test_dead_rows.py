@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from statistics import median
 
 import pytest
@@ -128,19 +129,21 @@ def test_dequeues_that_are_rolled_back_and_done_again_stay_flat(
     call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 6040)
     session, costs, taken = connect(), [], 0
 
-    def look() -> None:
+    def look(ending: str) -> None:
         nonlocal taken
+        session.execute("begin")
         rows = take(session, queue, 20)
         taken = len(rows)
         if rows:
             call(session, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+        # Newer servers count the pages of a transaction when it ends.
+        session.execute(ending)
 
     for turn in range(600):
         session.execute(f"set transaction isolation level {level}")
-        session.execute("begin")
-        costs.append(pages(connection, look))
+        ending = "rollback" if turn % 2 else "commit"
+        costs.append(pages(connection, partial(look, ending)))
         assert taken == 20
-        session.execute("rollback" if turn % 2 else "commit")
         if turn % 20 == 0:
             rescan(connection, queue)
     assert median(costs[-60:]) < 1.3 * median(costs[:60]), costs

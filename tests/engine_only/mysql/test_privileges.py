@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterator
 
 import pymysql
 import pytest
 
 from rowq.contract import load_contract
-from rowq.engines.mysql_url import connection_parameters
 from rowq.resources import sql_directory
 from tests.engines.base import Connection
-from tests.engines.mysql import Session, set_default_role
+from tests.engines.mysql import Session
 from tests.helpers.calls import call, send
+from tests.helpers.mysql_accounts import NOBODY, ROLES, Accounts, accounts
 
-ROLES = ("producer", "consumer", "monitor", "admin")
 ROUTINES = load_contract().routines
 NOT_ALLOWED = (1044, 1142, 1143, 1227, 1370)
 ARGUMENTS: dict[str, object] = {
@@ -28,27 +26,12 @@ ARGUMENTS: dict[str, object] = {
 }
 """A value for each parameter without a default."""
 
-Users = dict[str, Session]
-
 
 @pytest.fixture
-def users(connection: Connection, database_url: str) -> Iterator[Users]:
-    """Return sessions of new accounts by the rowq role they have, and one of a stranger."""
-    password = secrets.token_hex(12)
-    sessions: Users = {}
-    for role in (*ROLES, "stranger"):
-        name = f"rowq_{role}_user"
-        connection.execute(f"create user {name} identified by '{password}'")
-        if role in ROLES:
-            connection.execute(f"grant rowq_{role} to {name}")
-            set_default_role(connection, f"rowq_{role}", name)
-        parts = {**connection_parameters(database_url), "user": name, "password": password}
-        del parts["database"]
-        sessions[role] = Session(**parts, autocommit=True)
-    yield sessions
-    for role, session in sessions.items():
-        session.close()
-        connection.execute(f"drop user rowq_{role}_user")
+def users(connection: Connection, database_url: str) -> Iterator[Accounts]:
+    """Return sessions of new accounts by the rowq role they have, and one of nobody."""
+    with accounts(connection, database_url) as sessions:
+        yield sessions
 
 
 def may_call(session: Session, routine: str) -> bool:
@@ -68,9 +51,9 @@ def may_call(session: Session, routine: str) -> bool:
 
 
 @pytest.mark.promise("P16")
-@pytest.mark.parametrize("role", [*ROLES, "stranger"])
+@pytest.mark.parametrize("role", [*ROLES, NOBODY])
 def test_each_role_may_call_its_routines_and_no_other(
-    connection: Connection, queue_name: str, users: Users, role: str
+    connection: Connection, queue_name: str, users: Accounts, role: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
     send(connection, queue_name, "1")
@@ -79,9 +62,9 @@ def test_each_role_may_call_its_routines_and_no_other(
 
 
 @pytest.mark.promise("P16")
-@pytest.mark.parametrize("role", [*ROLES, "stranger"])
+@pytest.mark.parametrize("role", [*ROLES, NOBODY])
 def test_nobody_reads_a_table_or_calls_what_is_internal(
-    connection: Connection, users: Users, role: str
+    connection: Connection, users: Accounts, role: str
 ) -> None:
     tables = connection.execute(
         "select table_name from information_schema.tables where table_schema = 'rowq'"
@@ -138,6 +121,7 @@ def test_granting_again_takes_back_what_a_role_should_not_have(connection: Conne
     grant_again(connection)
     assert given(connection) == before
     rights = connection.execute(
-        "select user from mysql.db where db = 'rowq' and user like 'rowq_%%'"
+        "select user from mysql.db"
+        " where db = 'rowq' and user like 'rowq_%%' and user <> 'rowq_owner'"
     )
     assert rights.fetchall() in ((), [])

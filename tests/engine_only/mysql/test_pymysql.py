@@ -10,6 +10,7 @@ import pymysql
 import pytest
 
 import rowq
+from rowq.engines import mysql
 from rowq.engines.mysql import ENGINE
 from rowq.engines.mysql_url import connection_parameters
 from tests.engines.base import Connection, Server, wait_until_blocked
@@ -251,6 +252,31 @@ def test_a_handler_that_ends_the_workers_transaction_spoils_no_other_message(
     rows = own.execute(f"select number from {table} order by number").fetchall()
     assert [number for (number,) in rows] == [0, 1, 3]
     own.execute(f"drop table {table}")
+
+
+@pytest.mark.promise("P15", "P17")
+def test_a_call_that_runs_out_of_memory_leaves_no_transaction_open(
+    own: Connection, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No handler sees the error of a sort without room, so that the procedure cannot roll back.
+    own.execute("create table numbers as select 1 as a union all select 2 union all select 3")
+    own.execute(
+        "create procedure runs_out() begin start transaction; insert into numbers values (4);"
+        " select x.a, y.a, repeat('x', 5000) as text from numbers x, numbers y"
+        " order by repeat(x.a, 500), text; commit; end"
+    )
+    own.execute("set session sort_buffer_size = 1024")
+    own.autocommit(True)
+    try:
+        monkeypatch.setattr(mysql._Call, "text", lambda *_: "call runs_out()")
+        monkeypatch.setattr(mysql._Call, "values", lambda *_: [])
+        with pytest.raises(pymysql.Error, match="sort memory"):
+            rowq.Queue(own).peek(queue_name)
+        assert not ENGINE.in_transaction(own)
+        assert own.execute("select count(*) from numbers").fetchone() == (3,)
+    finally:
+        own.execute("drop procedure runs_out")
+        own.execute("drop table numbers")
 
 
 def _in_thread(call: Callable[[], object]) -> threading.Thread:

@@ -1,8 +1,9 @@
 """innodb_snapshot_isolation, which MariaDB has switched on by default since 11.6.2.
 
 A repeatable read transaction that would change a row newer than its snapshot gets error 1020. A
-call's own transaction is read committed and never meets it; in a caller's own it means "begin
-again", as a deadlock does.
+call's own transaction is read committed and never meets it. In a caller's own a call puts it off
+for as long as it lasts, on the versions that have it on by default; on others that have it, 1020
+means "begin again", as a deadlock does.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pymysql
 import pytest
@@ -19,6 +21,7 @@ from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, send, state_of, take
 
 Connect = Callable[..., Connection]
+ON_BY_DEFAULT = (11, 6, 2)
 CHANGED = 1020
 
 
@@ -115,3 +118,35 @@ def test_a_finish_in_an_old_snapshot_is_done_once_or_begun_again(
         call(session, "complete", queue_name=queue, claim_id=row.claim_id)
     assert state_of(connection, queue, row.message_id) is None
     assert call(connection, "enqueue", queue_name=queue, dedup_key="key")[0].outcome == "enqueued"
+
+
+def test_no_routine_asks_the_caller_of_an_old_snapshot_to_begin_again(
+    strict: Callable[[], Connection], connection: Connection, queue: str
+) -> None:
+    session = strict()
+    version = tuple(map(int, session.server_version.partition("-")[0].split(".")))
+    if version < ON_BY_DEFAULT:
+        pytest.skip("on by default since MariaDB 11.6.2; run with --engine mariadb11.8")
+    call(connection, "alter_queue", queue_name=queue, archive_days=1)
+    session.execute("begin")
+    session.execute("select count(*) from rowq.message, rowq.claim, rowq.lane, rowq.queue")
+    for routine in ("complete", "retry_later", "release", "fail_now", "extend_lease"):
+        send(connection, queue, "newer", dedup_key=routine)
+        [row] = take(connection, queue)
+        call(session, routine, queue_name=queue, claim_id=row.claim_id)
+    [newer] = send(connection, queue, "newer")
+    call(connection, "maintain", queue_name=queue)
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("enqueue", {"dedup_key": "extend_lease"}),
+        ("enqueue_batch", {"messages": [{"body": "x", "dedup_key": "extend_lease"}]}),
+        ("reset", {}),
+        ("cancel", {"message_ids": [newer]}),
+        ("dequeue_fast", {"batch_size": 10}),
+        *((name, {}) for name in ("reap", "promote", "maintain", "archive", "purge_archive")),
+        *((name, {}) for name in ("pause_queue", "resume_queue", "alter_queue", "purge_queue")),
+    ]
+    for routine, arguments in calls:
+        call(session, routine, queue_name=queue, **arguments)
+    on = session.execute("select @@innodb_snapshot_isolation, @@in_transaction").fetchone()
+    assert on == (1, 1)
+    session.commit()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowq.migrate.mysql.sql import replacing, statements
+from rowq.migrate.mysql.sql import owned, replacing, statements
 from rowq.resources import migrations_directory
 
 COMMENTS = ("-- a; b;", "-- end//", "-- delimiter //", "--", "", "   ")
@@ -61,9 +61,10 @@ def test_a_script_is_cut_as_the_stock_client_does(text: str, found: list[str]) -
 def test_every_file_of_ours_is_cut_into_whole_statements() -> None:
     for path in (migrations_directory() / "mysql").rglob("*.sql"):
         for statement in statements(path.read_text(encoding="utf-8")):
-            first = statement.lstrip().partition(" ")[0]
-            words = {"create", "drop", "insert", "set", "select", "prepare", "execute", "call"}
-            assert first in words | {"deallocate", "grant", "revoke"}, (path, first)
+            first = statement.split()[0]
+            words = {"create", "alter", "drop", "insert", "set", "select", "grant", "revoke"}
+            words |= {"prepare", "execute", "deallocate", "call", "/*!80000"}
+            assert first in words, (path, first)
             assert ("\nbegin\n" in statement) == statement.endswith("\nend"), path
 
 
@@ -75,3 +76,6 @@ def test_a_drop_and_the_creation_after_it_become_one_statement() -> None:
     assert list(replacing(["x", drop, create, "y"])) == ["x", one, "y"]
     assert list(replacing([other, create, drop])) == [other, create, drop]
     assert list(replacing([drop, drop, create, other])) == [drop, one, other]
+    owners = owned(create)
+    assert owners == create.replace("create", "create definer = 'rowq_owner'@'localhost'")
+    assert list(replacing([drop, owners])) == [owners.replace("create", "create or replace")]

@@ -154,6 +154,23 @@ def test_without_autocommit_a_call_opens_the_callers_transaction(
 
 
 @pytest.mark.promise("P17")
+@pytest.mark.parametrize("scope", ["session", ""], ids=["session", "next transaction"])
+def test_without_autocommit_the_isolation_level_is_the_callers(
+    connection: Connection, connect: Connect, queue: str, scope: str
+) -> None:
+    session = connect(autocommit=False)
+    session.execute(f"set {scope} transaction isolation level serializable")
+    send(session, queue, "x")
+    level = connection.execute(
+        "select trx_isolation_level from information_schema.innodb_trx"
+        " where trx_mysql_thread_id = %s",
+        [session.thread_id()],
+    )
+    assert level.fetchone() == ("SERIALIZABLE",)
+    session.rollback()
+
+
+@pytest.mark.promise("P17")
 def test_a_session_that_chains_transactions_is_left_without_one(
     connect: Connect, queue: str
 ) -> None:

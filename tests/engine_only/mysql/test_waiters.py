@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 import pymysql
 import pytest
@@ -16,6 +17,7 @@ from tests.helpers.calls import call, one, send
 Connect = Callable[..., Connection]
 
 WAITERS = 20
+INTERRUPTED = 1317
 LOOKS_A_SECOND = 40
 """The leader looks ten times a second; each of the others once."""
 
@@ -42,6 +44,11 @@ class Waiter(threading.Thread):
         self.ended_at = time.monotonic()
 
 
+def has_taken(waiters: list[Waiter], body: str) -> bool:
+    """Return whether one of the waiters has a message."""
+    return any(body in waiter.got for waiter in waiters)
+
+
 def commits(connection: Connection) -> int:
     """Return how many transactions the server has committed; each look is some of them."""
     row = connection.execute("show global status like 'Com_commit'").fetchone()
@@ -50,12 +57,16 @@ def commits(connection: Connection) -> int:
 
 
 def leader(connection: Connection, queue: str) -> int | None:
-    """Return the session that waits for all."""
+    """Return the session that waits for all: it sleeps on the row of the queue's waiters."""
     row = connection.execute(
-        "select is_used_lock(concat('rowq.wait.', part_id)) from rowq.queue where queue_name = %s",
+        "select p.id from information_schema.processlist p"
+        " join rowq.queue q on q.queue_name = %s"
+        " where p.info like concat("
+        "     'select sleep(%%''p_part_id'',', q.part_id, ')%%for update skip locked%%'"
+        " )",
         [queue],
     ).fetchone()
-    return None if row is None or row[0] is None else int(row[0])
+    return None if row is None else int(row[0])
 
 
 @pytest.mark.promise("P17")
@@ -97,23 +108,44 @@ def test_a_waiter_that_is_killed_while_it_leads_is_followed(
 
 
 @pytest.mark.promise("P17")
-def test_a_lock_that_was_left_behind_delays_others_by_a_second_at_most(
+@pytest.mark.parametrize("killed", ["leader", "follower"])
+def test_a_wait_that_is_interrupted_says_so_and_leaves_nothing_behind(
+    connection: Connection, connect: Connect, queue_name: str, killed: str
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name)
+    first, second = connect(), connect()
+    thread = first.thread_id()
+    waiter = Waiter(first, queue_name, 30)
+    wait_until(lambda: leader(connection, queue_name) == thread, "the first leads")
+    other = Waiter(second, queue_name, 30)
+    interrupted, going_on = (waiter, other) if killed == "leader" else (other, waiter)
+    number = thread if killed == "leader" else second.thread_id()
+    time.sleep(0.3)  # until the second has looked, and only sleeps
+    connection.execute(f"kill query {number}")
+    interrupted.join(10)
+    assert isinstance(interrupted.error, pymysql.Error)
+    assert interrupted.error.args[0] == INTERRUPTED
+    send(connection, queue_name, "late")
+    going_on.join(10)
+    assert going_on.got == ["late"]
+    assert leader(connection, queue_name) is None
+
+
+@pytest.mark.promise("P17")
+def test_when_the_leader_has_a_message_the_next_one_leads_at_once(
     connection: Connection, connect: Connect, queue_name: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
-    idle = connect()
-    name = "concat('rowq.wait.', (select part_id from rowq.queue where queue_name = %s))"
-    idle.execute(f"do get_lock({name}, 0)", [queue_name])
-    waiter = Waiter(connect(), queue_name, 20)
-    time.sleep(0.5)
-    send(connection, queue_name, "a")
-    sent_at = time.monotonic()
-    waiter.join(10)
-    assert waiter.got == ["a"]
-    assert waiter.ended_at - sent_at < 3
-    # Its own session puts it right with the next wait.
-    one(idle, "dequeue_wait", queue_name=queue_name, wait_seconds=0.1)
-    assert leader(connection, queue_name) is None
+    waiters = [Waiter(connect(), queue_name, 20) for _ in range(2)]
+    wait_until(lambda: leader(connection, queue_name) is not None, "one waiter leads")
+    for body in ("a", "b"):
+        sent_at = time.monotonic()
+        send(connection, queue_name, body)
+        wait_until(partial(has_taken, waiters, body), f"{body} is taken")
+        assert time.monotonic() - sent_at < 0.8
+    for waiter in waiters:
+        waiter.join(10)
+        assert waiter.error is None
 
 
 @pytest.mark.promise("P17")

@@ -18,16 +18,17 @@ begin
         if json_valid(p_message_ids) and json_type(p_message_ids) = 'ARRAY' then
             set v_count = json_length(p_message_ids);
             if v_count <= 10000
-               and p_message_ids regexp '^\\[[\\-0-9, ]*\\]$'
+               and p_message_ids regexp '\\A\\[[\\-0-9,\\x20]*\\]\\z'
                and not p_message_ids regexp '[0-9]{20}' then
-                -- Nothing but numbers, as most lists are.
+                -- Nothing but numbers, as most lists are. The patterns mean the same whatever
+                -- default_regex_flags says.
                 set v_good = v_count;
             elseif v_count <= 10000 then
                 select count(*) into v_good
                 from json_table(
                     p_message_ids, '$[*]' columns (id varchar(40) path '$')
                 ) a
-                where a.id regexp '^-?[0-9]{1,19}$';
+                where a.id regexp '\\A-?[0-9]{1,19}\\z';
             end if;
         end if;
         if v_good is null or v_good <> v_count then

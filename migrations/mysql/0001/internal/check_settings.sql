@@ -9,7 +9,8 @@ create procedure rowq.internal_check_settings(
     p_backoff_factor double,
     p_backoff_cap_seconds double,
     p_backoff_jitter double,
-    p_archive_days int
+    p_archive_days int,
+    p_max_body_length int
 )
 sql security definer
 modifies sql data
@@ -34,5 +35,6 @@ begin
     call rowq.internal_check_range('backoff_cap_seconds', p_backoff_cap_seconds, 0, 31536000);
     call rowq.internal_check_range('backoff_jitter', p_backoff_jitter, 0, 1);
     call rowq.internal_check_range('archive_days', p_archive_days, 0, 36500);
+    call rowq.internal_check_range('max_body_length', p_max_body_length, 1, 33554432);
 end//
 delimiter ;

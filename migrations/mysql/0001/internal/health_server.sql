@@ -7,14 +7,15 @@ reads sql data
 begin
 -- routine   internal_health_server
 -- version   1
--- purpose   Appends the checks that concern the whole server: who holds back the purge, and how much waits for it.
+-- purpose   Appends the checks that concern the whole server: who holds back the purge, how much waits for it, numbers that run out.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   this engine's own
     declare v_age double default 0;
-    declare v_length double default 0;
+    declare v_length, v_used double default 0;
+    declare v_table varchar(64);
     declare v_thread bigint;
     declare v_may_look boolean default true;
     -- The accounts of some clouds may not look at other sessions (1227: the PROCESS privilege).
@@ -33,7 +34,7 @@ begin
     set p_checks = concat_ws(',', p_checks, json_array(
         'clean_up_horizon', null, greatest(v_age, 0), 300, 3600,
         case
-            when not v_may_look then 'unknown: the account that installed rowq lacks PROCESS'
+            when not v_may_look then concat('unknown: grant process on *.* to ', current_user())
             when v_thread is null or v_age < 1 then 'no transaction is older than a second'
             else concat(
                 'connection ', v_thread,
@@ -49,8 +50,24 @@ begin
         'purge_lag', null, greatest(v_length, 0), 1000000, 100000000,
         if(
             v_may_look, 'transactions whose dead rows wait for the purge',
-            'unknown: the account that installed rowq lacks PROCESS'
+            concat('unknown: grant process on *.* to ', current_user())
         )
+    ));
+
+    select h.table_name, h.used into v_table, v_used
+    from (
+        select t.table_name,
+               1e2 * t.auto_increment / if(t.table_name = 'queue', 2147483647, 9223372036854775807)
+                   as used
+        from information_schema.tables t
+        where t.table_schema = 'rowq'
+          and t.table_name in ('queue', 'message', 'claim', 'finished')
+    ) h
+    order by h.used desc
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'sequence_near_end', null, coalesce(v_used, 0), 50, 90,
+        concat('per cent of the numbers of rowq.', coalesce(v_table, 'message'), ' are used up')
     ));
 end//
 delimiter ;

@@ -13,15 +13,16 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
+    -- The patterns mean the same whatever default_regex_flags says.
     declare v_zone varchar(6) default coalesce(
-        regexp_substr(p_text, '(Z|[+-][0-9]{2}:?[0-9]{2})$'), ''
+        regexp_substr(p_text, '(Z|[+-][0-9]{2}:?[0-9]{2})\\z'), ''
     );
     declare v_minutes int default 0;
     set p_moment = null;
 
     if p_text regexp concat(
-        '^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,6})?)?',
-        '(Z|[+-][0-9]{2}:?[0-9]{2})?$'
+        '\\A[0-9]{4}-[0-9]{2}-[0-9]{2}[T\\x20][0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,6})?)?',
+        '(Z|[+-][0-9]{2}:?[0-9]{2})?\\z'
     ) then
         set p_moment = cast(
             replace(left(p_text, char_length(p_text) - char_length(v_zone)), 'T', ' ')

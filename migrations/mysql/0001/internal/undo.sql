@@ -25,8 +25,15 @@ begin
     -- 1213 deadlock, 1020 changed since read: nobody is to blame, and nothing has happened.
     if p_is_own and p_errno in (1213, 1020) then
         set p_tries_left = p_tries_left - 1;
+    elseif p_errno = 1175 and @rowq_pinned is null then
+        -- Refused because of sql_safe_updates.
+        call rowq.internal_pin(@@timestamp);
+        set p_tries_left = p_tries_left - 1;
     else
         set p_tries_left = 0;
+    end if;
+    if p_tries_left = 0 and @rowq_pinned then
+        call rowq.internal_unpin();
     end if;
 end//
 delimiter ;

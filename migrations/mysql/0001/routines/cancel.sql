@@ -18,11 +18,6 @@ begin
     declare v_part_id, v_archive_days int;
     declare v_messages, v_unknown longtext;
 
-    if p_message_ids is null then
-        call rowq.internal_refuse('message_ids is missing');
-    end if;
-    call rowq.internal_check_ids(p_message_ids);
-
     attempt: loop
         begin
             declare v_errno int;
@@ -35,6 +30,11 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            if p_message_ids is null then
+                call rowq.internal_refuse('message_ids is missing');
+            end if;
+            call rowq.internal_check_ids(p_message_ids);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_enter(v_part_id, p_queue_name);
@@ -84,5 +84,9 @@ begin
         p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
     ) a
     order by a.place;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

@@ -18,11 +18,6 @@ begin
     declare v_part_id, v_lease_seconds int;
     declare v_lease_until datetime(6);
 
-    if p_claim_id is null then
-        call rowq.internal_refuse('claim_id is missing');
-    end if;
-    call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
-
     attempt: loop
         begin
             declare v_errno int;
@@ -35,6 +30,11 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            if p_claim_id is null then
+                call rowq.internal_refuse('claim_id is missing');
+            end if;
+            call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
 
             set v_part_id = null, v_lease_until = null;
             select q.part_id, coalesce(p_lease_seconds, q.lease_seconds)
@@ -68,5 +68,9 @@ begin
     end loop;
 
     select p_claim_id as claim_id, v_lease_until as lease_until;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

@@ -19,7 +19,13 @@ begin
     declare v_worker_name varchar(200);
     declare v_lane, v_attempt smallint;
     declare v_claim_id bigint;
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin();
+        resignal;
+    end;
 
+    call rowq.internal_pin(@@timestamp);
     if p_message_id is null then
         call rowq.internal_refuse('message_id is missing');
     end if;
@@ -55,5 +61,7 @@ begin
         where a.part_id = v_part_id
           and a.message_id = p_message_id;
     end if;
+
+    call rowq.internal_unpin();
 end//
 delimiter ;

@@ -51,5 +51,9 @@ begin
     end loop;
 
     select p_queue_name as queue_name, 'paused' as outcome;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

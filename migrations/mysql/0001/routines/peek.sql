@@ -3,7 +3,7 @@ drop procedure if exists rowq.peek;
 delimiter //
 create procedure rowq.peek(p_queue_name longtext, p_batch_size int)
 sql security definer
-reads sql data
+modifies sql data
 begin
 -- routine   peek
 -- version   1
@@ -19,7 +19,13 @@ begin
     declare v_next smallint;
     declare v_floor bigint;
     declare v_some, v_messages longtext;
+    declare exit handler for sqlexception
+    begin
+        call rowq.internal_unpin();
+        resignal;
+    end;
 
+    call rowq.internal_pin(@@timestamp);
     call rowq.internal_check_range('batch_size', v_left, 1, 1000);
     call rowq.internal_require_queue(p_queue_name, v_part_id);
 
@@ -69,5 +75,7 @@ begin
     ) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
     order by j.place;
+
+    call rowq.internal_unpin();
 end//
 delimiter ;

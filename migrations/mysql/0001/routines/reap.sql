@@ -17,8 +17,6 @@ begin
     declare v_tries_left int default 5;
     declare v_part_id, v_max_attempts, v_reaped, v_died int;
 
-    call rowq.internal_check_batch_size(p_batch_size);
-
     attempt: loop
         begin
             declare v_errno int;
@@ -31,6 +29,8 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_batch_size(p_batch_size);
 
             set v_part_id = null;
             select q.part_id, q.max_attempts into v_part_id, v_max_attempts
@@ -50,5 +50,9 @@ begin
     end loop;
 
     select v_reaped as reaped, v_died as died;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

@@ -24,12 +24,6 @@ begin
     declare v_part_id, v_max_attempts int;
     declare v_messages, v_alive, v_dead, v_delayed longtext;
 
-    call rowq.internal_check_ids(p_message_ids);
-    if p_claim_id is null then
-        call rowq.internal_refuse('claim_id is missing');
-    end if;
-    call rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
-
     attempt: loop
         begin
             declare v_errno int;
@@ -42,6 +36,12 @@ begin
                 end if;
             end;
             call rowq.internal_begin(v_is_own);
+
+            call rowq.internal_check_ids(p_message_ids);
+            if p_claim_id is null then
+                call rowq.internal_refuse('claim_id is missing');
+            end if;
+            call rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
 
             set v_part_id = null;
             select q.part_id, q.max_attempts into v_part_id, v_max_attempts
@@ -91,5 +91,9 @@ begin
         v_dead, '$[*]' columns (message_id bigint path '$[0]')
     ) d on d.message_id = a.message_id
     order by a.place;
+
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+    end if;
 end//
 delimiter ;

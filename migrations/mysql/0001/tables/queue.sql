@@ -10,6 +10,7 @@ create table if not exists rowq.queue (
     backoff_cap_seconds  double not null default 3600,
     backoff_jitter       double not null default 0.2,
     archive_days         int not null default 0,
+    max_body_length      int not null default 1048576,
     paused_at            datetime(6) null,
     created_at           datetime(6) not null,
     primary key (part_id),
@@ -20,5 +21,6 @@ create table if not exists rowq.queue (
     constraint queue_backoff_factor_ck check (backoff_factor between 1 and 10),
     constraint queue_backoff_cap_seconds_ck check (backoff_cap_seconds between 0 and 31536000),
     constraint queue_backoff_jitter_ck check (backoff_jitter between 0 and 1),
-    constraint queue_archive_days_ck check (archive_days between 0 and 36500)
+    constraint queue_archive_days_ck check (archive_days between 0 and 36500),
+    constraint queue_max_body_length_ck check (max_body_length between 1 and 33554432)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin;

@@ -4,7 +4,7 @@ Every statement that makes or removes a table or a routine commits by itself, so
 transaction: it may be run again after a crash at any statement, and is remembered at its end only.
 What differs from yoyo's own backend, and why:
 - the bookkeeping tables are rowq.migration and rowq.migration_log, out of the way of others';
-- a named lock of the session instead of a row that outlives a crash;
+- a named lock of the session instead of a row that outlives a crash; its name is a secret;
 - steps that were done are not undone when a later one fails: they are done again next time.
 """
 
@@ -24,20 +24,32 @@ from rowq.migrate.errors import (
     SchemaInUse,
 )
 from rowq.migrate.frozen import GRANTS, created
-from rowq.migrate.mysql.look import BOOKKEEPING, Look, shipped_routines
-from rowq.migrate.mysql.sql import replacing, statements, version_text
+from rowq.migrate.mysql.look import BOOKKEEPING, Look, made_for_others, shipped_routines
+from rowq.migrate.mysql.owner import LACKS_PRIVILEGE, drop_owner, make_owner
+from rowq.migrate.mysql.sql import (
+    OWNER,
+    owned,
+    replacing,
+    statements,
+    version_text,
+)
 from rowq.migrate.release import Numbered, Release
 from rowq.migrate.shared import log_row, refusals, require_no_messages, tables_in_use
 
 _FAULT = re.compile(r"RQ8\d\d \w+(?:: [\w ]+)?")
-_LACKS_PRIVILEGE = {1044, 1142, 1143, 1227, 1370, 1419}
 _BUSY = {1205, 1213}
+_GONE = {1049, 1146}
 
 
 class Connection:
-    """A connection that runs whole scripts; yoyo sees the rest of the driver's."""
+    """A connection that runs whole scripts; yoyo sees the rest of the driver's.
+
+    Attributes:
+        is_owned: whether the procedures that it makes run as rowq's own account.
+    """
 
     def __init__(self, driver_connection: Any) -> None:
+        self.is_owned = False
         self._connection = driver_connection
 
     def __getattr__(self, name: str) -> Any:
@@ -46,7 +58,7 @@ class Connection:
     def execute(self, text: str) -> Any:
         """Run a script, one statement after the other, and return the last one's cursor."""
         cursor = self._connection.cursor()
-        parts = statements(text)
+        parts = statements(owned(text) if self.is_owned else text)
         if "mariadb" in self._connection.server_version.lower():
             parts = replacing(parts)
         for statement in parts:
@@ -94,14 +106,22 @@ class Backend(MySQLBackend):  # type: ignore[misc]
         yield
 
     @contextmanager
-    def lock(self, timeout: float = 0) -> Iterator[None]:  # noqa: ARG002 - the time is in preflight
-        """Hold migrations to one at a time; refuse what would fail."""
-        self.connection.execute(self.release.text("preflight.sql"))
+    def lock(self, timeout: float = 0) -> Iterator[None]:  # noqa: ARG002 - the time is in lock.sql
+        """Hold migrations to one at a time, as soon as there is a table of ours."""
+        if "migration_lock" not in Look(self.connection).tables():
+            yield
+            return
+        try:
+            self.connection.execute(self.release.text("lock.sql"))
+        except pymysql.Error as error:
+            if error.args[0] in _GONE:
+                raise tables_in_use(": a rollback removed rowq meanwhile") from error
+            raise
         try:
             yield
         finally:
             with suppress(pymysql.Error):
-                self.connection.execute("do release_lock('rowq.migrate');")
+                self.connection.execute("do release_lock(@rowq_lock);")
 
     def get_log_data(self, migration: Any = None, operation: str = "apply") -> dict[str, Any]:
         """Return the log's row."""
@@ -114,14 +134,20 @@ class Backend(MySQLBackend):  # type: ignore[misc]
 
         When `target` is reached already: see to roles and rights once more, and return None.
         """
-        with refusals(pymysql.Error, _refusal), self.lock():
+        with refusals(pymysql.Error, _refusal):
+            self.connection.execute(self.release.text("preflight.sql"))
+            self.connection.execute(self.release.text("bookkeeping.sql"))
+            return self._step_up(target)
+
+    def _step_up(self, target: int) -> int | None:
+        with self.lock():
             self.installed = self.release.installed(Look(self.connection).installed_ids())
+            self._make_owner()
             if self.installed >= target:
                 self._adopt()
                 self._grant(self.installed)
                 return None
             numbered = self.release.get(self.installed + 1)
-            self.connection.execute(self.release.text("bookkeeping.sql"))
             numbered.migration.process_steps(self, "apply")
             self._settle(numbered)
             self.log_migration(numbered.migration, "apply")
@@ -139,7 +165,12 @@ class Backend(MySQLBackend):  # type: ignore[misc]
         Returns:
             The number removed (None: nothing was above the target), and the target.
         """
-        with refusals(pymysql.Error, _refusal), self.lock():
+        with refusals(pymysql.Error, _refusal):
+            self.connection.execute(self.release.text("preflight.sql"))
+            return self._step_down(target, force=force)
+
+    def _step_down(self, target: int | None, *, force: bool) -> tuple[int | None, int | None]:
+        with self.lock():
             self.installed = installed = self.release.installed(
                 Look(self.connection).installed_ids()
             )
@@ -154,6 +185,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
             numbered.migration.process_steps(self, "rollback")
             if installed == 1:
                 self.connection.execute(self.release.text("remove.sql"))
+                self._say(drop_owner(self.connection))
             else:
                 self._settle(self.release.get(installed - 1))
                 self.log_migration(numbered.migration, "rollback")
@@ -166,29 +198,50 @@ class Backend(MySQLBackend):  # type: ignore[misc]
         self.connection.execute(version_text(numbered))
         self._grant(numbered.number)
 
+    def _make_owner(self) -> None:
+        """See to rowq's own account, and let it be the definer of what is made from now on."""
+        self.connection.is_owned, notice = make_owner(
+            self.connection, self.release.text("owner.sql")
+        )
+        self._say(notice)
+
     def _adopt(self) -> None:
-        """Make all routines anew if the definer of one is gone, or one is missing."""
+        """Make all routines anew where they run as the wrong account, or one is not as it was.
+
+        After an upgrade of the server they lack what is for the newer version only.
+        """
         look = Look(self.connection)
-        orphans = look.orphans()
-        missing = shipped_routines(self.release, self.installed).keys() - look.routines().keys()
-        if not (orphans or missing):
+        shipped = shipped_routines(self.release, self.installed, look.server())
+        there = look.routines()
+        wrong = set(look.orphans().values())
+        if self.connection.is_owned:
+            wrong |= look.definers() - {OWNER}
+        missing = shipped.keys() - there.keys()
+        aged = made_for_others(self.release, self.installed, look.server(), there)
+        if wrong:
+            why = f"they ran as {', '.join(sorted(wrong))}"
+        elif missing:
+            why = f"{', '.join(sorted(missing))} missing"
+        elif aged:
+            why = "they were made for another version of the server"
+        else:
             return
         for relative, text in self.release.copies(self.installed).items():
             if relative.startswith(("internal/", "routines/")):
                 self.connection.execute(text)
-        who = ", ".join(sorted(set(orphans.values())))
-        why = (
-            f"they ran as {who}, which is gone" if who else f"{', '.join(sorted(missing))} missing"
-        )
-        self.notices.append(f"all routines were made anew, to run as {look.account()}: {why}")
+        account = OWNER if self.connection.is_owned else look.account()
+        self._say(f"all routines were made anew, to run as {account}: {why}")
+
+    def _say(self, notice: str | None) -> None:
+        if notice is not None and notice not in self.notices:
+            self.notices.append(notice)
 
     def _grant(self, number: int) -> None:
-        text = self.release.copies(number).get(GRANTS, "")
-        for statement in statements(text):
+        for statement in statements(self.release.copies(number).get(GRANTS, "")):
             cursor = self.connection.cursor()
             cursor.execute(statement)
-            warnings = self.connection.show_warnings() if statement.startswith("call ") else ()
-            self.notices += [one[2] for one in warnings or () if one[2] not in self.notices]
+            for level, _, text in self.connection.show_warnings() or ():
+                self._say(text if level == "Warning" else None)
 
     def _require_nothing_of_others(self) -> None:
         look = Look(self.connection)
@@ -206,7 +259,7 @@ def _refusal(error: pymysql.Error) -> MigrationError | None:
     number, text = (*error.args, "", "")[:2]
     if fault := _FAULT.search(str(text)):
         return BY_NUMBER[fault.group()[:5]](fault.group(), _REMEDIES.get(fault.group()[:5]))
-    if number in _LACKS_PRIVILEGE:
+    if number in LACKS_PRIVILEGE:
         return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
     if number in _BUSY:
         return tables_in_use()
@@ -216,6 +269,7 @@ def _refusal(error: pymysql.Error) -> MigrationError | None:
 _REMEDIES = {
     "RQ801": "rowq needs MariaDB 10.6 or MySQL 8.0.21, or newer.",
     "RQ803": "Let a DBA run: grant all privileges on rowq.* to this account with grant option;",
-    "RQ802": "The server has a database rowq that rowq did not make; it was left alone.",
+    "RQ802": "Nothing was changed. Where the database is rowq's, revoke what others have there, or"
+    " let the account migrate whose it is.",
     "RQ806": "Another migration has not ended for 60 seconds. Try again.",
 }

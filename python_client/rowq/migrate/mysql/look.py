@@ -11,16 +11,29 @@ from rowq.migrate.losses import Losses
 from rowq.migrate.release import Release
 
 ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
-BOOKKEEPING = ("migration", "migration_log")
+BOOKKEEPING = ("migration", "migration_log", "migration_lock")
 _FIRST = ("meta", "queue", "part")
+_ENOUGH = 2
 
 _TABLES = "select table_name from information_schema.tables where table_schema = 'rowq'"
 _BOOKKEEPING = """
     select table_name
     from information_schema.columns
     where table_schema = 'rowq'
-      and table_name in ('migration', 'migration_log')
-      and column_name = 'migration_hash'
+      and table_name in ('migration', 'migration_log', 'migration_lock')
+      and column_name in ('migration_hash', 'lock_name')
+"""
+# What rowq never makes, and what would run with the rights of whoever reads a table or calls a
+# routine. The one procedure of that kind is there while rights are given, and after a crash then.
+_STRANGE = """
+    select table_name from information_schema.tables
+    where table_schema = 'rowq' and table_type <> 'BASE TABLE'
+    union all
+    select trigger_name from information_schema.triggers where event_object_schema = 'rowq'
+    union all
+    select routine_name from information_schema.routines
+    where routine_schema = 'rowq' and security_type = 'INVOKER'
+      and routine_name <> 'internal_grant'
 """
 _ROUTINES = """
     select routine_name, routine_type, definer
@@ -60,6 +73,8 @@ _LOSSES = """
             )
 """
 _ROLES = "select user from mysql.user where user in ({names})"
+_FOR_MARIADB = re.compile(r"/\*M!(\d+)(.*?)\*/", re.DOTALL)
+_ALL = 1_000_000
 _BODY = re.compile(r"^create procedure rowq\.(\w+)\(.*?^end//$", re.MULTILINE | re.DOTALL)
 
 
@@ -78,10 +93,18 @@ class Look:
     def owner(self) -> str | None:
         """Return the account that the procedures run as, None where nothing is installed.
 
+        This reads the catalog only, as everything does that comes before it.
+
         Raises:
-            ForeignSchema: there is a database rowq that is not ours.
+            ForeignSchema: there is a database rowq that is not ours, or not only ours.
             MissingPrivilege: this account may not see what is installed.
         """
+        if strange := sorted({name for (name,) in self._rows(_STRANGE)}):
+            raise ForeignSchema(
+                f"{ForeignSchema.number} foreign_schema: the database rowq holds a view, a trigger"
+                f" or a routine with its caller's rights, which rowq never makes:"
+                f" {', '.join(strange)[:200]}"
+            )
         tables = self.tables()
         if not tables and self.routines():
             raise MissingPrivilege(
@@ -91,14 +114,17 @@ class Look:
         if not tables:
             return None
         bookkeeping = {name for (name,) in self._rows(_BOOKKEEPING)}
-        is_ours = len(bookkeeping) == len(BOOKKEEPING) or tables.issuperset(_FIRST)
+        is_ours = len(bookkeeping) >= _ENOUGH or tables.issuperset(_FIRST)
         if not (is_ours or tables == bookkeeping):
             raise ForeignSchema(
                 f"{ForeignSchema.number} foreign_schema: the server has a database rowq that rowq"
                 " did not make"
             )
-        definers = {definer for _, _, definer in self._rows(_ROUTINES)}
-        return ", ".join(sorted(definers)) or "nobody"
+        return ", ".join(sorted(self.definers())) or "nobody"
+
+    def definers(self) -> set[str]:
+        """Return the accounts that the routines run as."""
+        return {definer for _, _, definer in self._rows(_ROUTINES)}
 
     def account(self) -> str:
         """Return the account of this connection, as a definer is written."""
@@ -118,7 +144,13 @@ class Look:
         """Return the ids of the installed migrations."""
         if "migration" not in self.tables():
             return []
-        return [one for (one,) in self._rows("select migration_id from rowq.migration")]
+        # A handler opens tables and nothing else: no view can take the table's place.
+        self._rows("handler rowq.migration open as rowq_migration")
+        try:
+            rows = self._rows(f"handler rowq_migration read first limit {_ALL}")
+        finally:
+            self._rows("handler rowq_migration close")
+        return sorted(identity for _, identity, _ in rows)
 
     def roles(self) -> dict[str, bool]:
         """Return for each of rowq's roles whether the server has it; False where that is hidden."""
@@ -160,13 +192,45 @@ class Look:
             return list(cursor.fetchall())
 
 
-def shipped_routines(release: Release, number: int) -> dict[str, str]:
-    """Return name and body of every routine as it is after the migration of this number."""
+def shipped_routines(release: Release, number: int, server: str = "") -> dict[str, str]:
+    """Return name and body of every routine as it is after the migration of this number.
+
+    Args:
+        release: the migrations.
+        number: of the newest one to look at.
+        server: its name and version, such as "MariaDB 10.11.19": it keeps what the comments for
+            its version hold, and nothing of those for newer ones.
+    """
     found: dict[str, str] = {}
     for relative, text in release.copies(number).items():
         if relative.startswith(("internal/", "routines/")):
+            text = _for_server(text, server)
             found.update((match.group(1), _code(match.group())) for match in _BODY.finditer(text))
     return found
+
+
+def made_for_others(release: Release, number: int, server: str, there: dict[str, str]) -> set[str]:
+    """Return the routines that are as they were shipped, but for another version of the server."""
+    texts = release.copies(number).values()
+    versions = {int(found[1]) for text in texts for found in _FOR_MARIADB.finditer(text)}
+    servers = [f"MariaDB {n // 10_000}.{n // 100 % 100}.{n % 100}" for n in {0, *versions}]
+    here = shipped_routines(release, number, server)
+    others = [shipped_routines(release, number, other) for other in servers]
+    return {
+        name
+        for name, text in there.items()
+        if name in here and text != here[name] and any(text == other[name] for other in others)
+    }
+
+
+def _for_server(text: str, server: str) -> str:
+    """Return a text as MariaDB keeps it; other servers keep it as it is."""
+    name, _, version = server.partition(" ")
+    if name != "MariaDB":
+        return text
+    major, minor, patch = (int(part) for part in f"{version}.0.0".split(".")[:3])
+    here = major * 10_000 + minor * 100 + patch
+    return _FOR_MARIADB.sub(lambda found: found[2] if int(found[1]) <= here else "", text)
 
 
 def _code(text: str) -> str:

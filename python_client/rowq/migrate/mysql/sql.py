@@ -5,7 +5,12 @@ from collections.abc import Iterable, Iterator
 
 from rowq.migrate.release import Numbered
 
+OWNER = "rowq_owner@localhost"
+"""The account that the routines run as where the one that installs them may make it."""
+
 _DROP = re.compile(r"drop procedure if exists (rowq\.\w+)")
+_CREATE = re.compile(r"^create procedure (?=rowq\.)", re.MULTILINE)
+_CREATED = re.compile(r"create (?:definer = \S+ )?procedure (rowq\.\w+)\(")
 
 _REMEMBER_VERSION = """
 insert into rowq.meta (name, value, changed_at)
@@ -43,6 +48,11 @@ def statements(text: str) -> Iterator[str]:
         raise ValueError(f"a statement has no end: {lines[0]}")
 
 
+def owned(text: str) -> str:
+    """Return a script with the procedures that it makes running as rowq's own account."""
+    return _CREATE.sub("create definer = 'rowq_owner'@'localhost' procedure ", text)
+
+
 def replacing(parts: Iterable[str]) -> Iterator[str]:
     """Yield statements, with a drop and the creation after it as one, which only MariaDB has.
 
@@ -50,8 +60,8 @@ def replacing(parts: Iterable[str]) -> Iterator[str]:
     """
     dropped: re.Match[str] | None = None
     for statement in parts:
-        if dropped and statement.startswith(f"create procedure {dropped[1]}("):
-            yield statement.replace("create procedure", "create or replace procedure", 1)
+        if dropped and (created := _CREATED.match(statement)) and created[1] == dropped[1]:
+            yield statement.replace("create", "create or replace", 1)
             dropped = None
             continue
         if dropped:

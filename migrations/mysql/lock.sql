@@ -1,0 +1,19 @@
+-- Lets one in at a time, for as long as its session lasts. RQ806: another migration has not ended
+-- for 60 seconds, or was a rollback to nothing.
+set @rowq_lock = null;
+select l.lock_name into @rowq_lock
+from rowq.migration_lock l
+where l.id = 1;
+set @rowq_fault = if(
+    coalesce(get_lock(@rowq_lock, 60), 0) = 0, 'RQ806 migration_busy', null
+);
+select if(@rowq_fault is null and count(*) = 0, 'RQ806 migration_busy', @rowq_fault)
+into @rowq_fault
+from rowq.migration_lock l
+where l.lock_name = @rowq_lock;
+set @rowq_text = if(
+    @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
+);
+prepare rowq_check from @rowq_text;
+execute rowq_check;
+deallocate prepare rowq_check;

@@ -1,0 +1,38 @@
+drop procedure if exists rowq.internal_body_fault;
+
+delimiter //
+create procedure rowq.internal_body_fault(
+    p_body longtext,
+    p_body_binary longblob,
+    p_headers longtext,
+    p_max_body_length int,
+    out p_fault varchar(120)
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_body_fault
+-- version   1
+-- purpose   What is wrong with the length of a body, or null.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   elsewhere the most octets of an answer are no setting of the server
+    declare v_length bigint default coalesce(char_length(p_body), length(p_body_binary));
+    declare v_limit bigint default cast(@@global.max_allowed_packet as signed) - 20000;
+
+    -- As internal_messages_json counts. 20000 are enough for what is beside body and headers, an
+    -- error that comes later among it.
+    set p_fault = case
+        when v_length > p_max_body_length
+            then concat(
+                'body is ', v_length, ' long, and the queue takes ', p_max_body_length,
+                ': max_body_length'
+            )
+        when coalesce(length(json_quote(p_body)), length(p_body) * 6, v_length * 1.352, 0)
+            + coalesce(length(json_extract(p_headers, '$')), 0) > v_limit
+            then concat('as JSON it is longer than max_allowed_packet less 20000, ', v_limit)
+    end;
+end//
+delimiter ;

@@ -1,0 +1,215 @@
+"""max_allowed_packet: what dequeue_wait can return in one value, and what becomes of the rest."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.engines.base import Connection
+from tests.helpers.calls import call, counts, one, refused, send, take
+
+Connect = Callable[..., Connection]
+SetPacket = Callable[[int], None]
+MEGABYTE = 1 << 20
+
+# As JSON each is longer than a packet of 1 MB, however short as a body.
+LONG_AS_JSON = {
+    "control characters": {"body": "\x01" * 180_000},
+    "quotes": {"body": '"' * 530_000},
+    "plain text": {"body": "x" * 1_048_500},
+    "base64 with its line breaks": {"body_binary": b"\xff" * 777_000},
+}
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> str:
+    call(connection, "create_queue", queue_name=queue_name)
+    return queue_name
+
+
+@pytest.fixture
+def set_packet(connection: Connection) -> Iterator[SetPacket]:
+    """Return what sets the limit of the sessions to come; it is put back afterwards."""
+    ((usual,),) = connection.execute("select @@global.max_allowed_packet").fetchall()
+
+    def set_global(size: int) -> None:
+        connection.execute(f"set global max_allowed_packet = {size}")
+
+    yield set_global
+    set_global(usual)
+
+
+def wait(connection: Connection, queue: str, batch_size: int = 1) -> list[dict[str, Any]]:
+    arguments = {"queue_name": queue, "batch_size": batch_size, "wait_seconds": 0}
+    return one(connection, "dequeue_wait", **arguments).messages or []
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("body", LONG_AS_JSON.values(), ids=LONG_AS_JSON)
+def test_a_body_that_no_answer_could_hold_does_not_come_in(
+    connection: Connection, queue: str, set_packet: SetPacket, body: dict[str, Any]
+) -> None:
+    set_packet(MEGABYTE)
+    text = refused(connection, "RQ711", "enqueue", queue_name=queue, **body)
+    assert "max_allowed_packet" in text
+    if "body" in body:
+        batch = [{"body": "a"}, body]
+        text = refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=batch)
+        assert "max_allowed_packet" in text
+        assert "message 2" in text
+    assert counts(connection, queue) == (0, 0, 0, 0)
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize(
+    "body",
+    [{"body": "x" * 1_020_000}, {"body_binary": b"\xff" * 755_000}, {"body": "\x01" * 170_000}],
+    ids=["plain text", "base64", "control characters"],
+)
+def test_a_body_that_an_answer_just_holds_goes_in_and_comes_out_even_after_a_long_error(
+    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, body: Any
+) -> None:
+    set_packet(MEGABYTE)
+    one(connection, "enqueue", queue_name=queue, message_type="\x01" * 200, **body)
+    [row] = take(connection, queue)
+    arguments = {"queue_name": queue, "claim_id": row.claim_id, "delay_seconds": 0}
+    call(connection, "retry_later", error="\x01" * 2000, **arguments)
+    [message] = wait(connect(), queue)
+    assert message["attempt"] == 2
+    assert message["last_error"] == "\x01" * 2000
+    assert message["body"] == body.get("body")
+    assert bool(message["body_binary"]) == ("body_binary" in body)
+
+
+@pytest.mark.promise("P02", "P05", "P10")
+@pytest.mark.parametrize("batch_size", [1, 10])
+@pytest.mark.parametrize("body", LONG_AS_JSON.values(), ids=LONG_AS_JSON)
+def test_a_message_that_a_lowered_limit_shuts_in_is_dead_and_does_not_block_the_others(
+    connection: Connection,
+    connect: Connect,
+    queue: str,
+    set_packet: SetPacket,
+    body: dict[str, Any],
+    batch_size: int,
+) -> None:
+    sent = [one(connection, "enqueue", queue_name=queue, **body).message_id for _ in range(2)]
+    send(connection, queue, "a", "b")
+    set_packet(MEGABYTE)
+    seen = [message["body"] for _ in range(2) for message in wait(connect(), queue, batch_size)]
+    assert seen == ["a", "b"]
+    assert counts(connection, queue) == (0, 0, 2, 2)
+    dead = call(connection, "list_dead", queue_name=queue)
+    assert [(row.message_id, row.attempt) for row in dead] == [(number, 0) for number in sent]
+    assert {"max_allowed_packet, 1048576" in row.last_error for row in dead} == {True}
+
+    found = one(connect(), "get_message", queue_name=queue, message_id=sent[0])
+    assert found.body == body.get("body")
+    assert found.body_binary == body.get("body_binary")
+    call(connection, "reset", queue_name=queue)
+    assert [row.body for row in call(connect(), "peek", queue_name=queue, batch_size=2)] == [
+        body.get("body")
+    ] * 2
+    [row] = take(connect(), queue)
+    assert (row.body, row.body_binary) == (body.get("body"), body.get("body_binary"))
+    set_packet(16 * MEGABYTE)
+    [message] = wait(connect(), queue)
+    assert (message["message_id"], message["attempt"]) == (sent[1], 1)
+
+
+@pytest.mark.promise("P02", "P05")
+def test_a_session_of_a_smaller_limit_is_told_so_and_leaves_the_message_to_the_others(
+    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket
+) -> None:
+    send(connection, queue, "x" * MEGABYTE, "a")
+    set_packet(MEGABYTE)
+    old = connect()
+    set_packet(16 * MEGABYTE)
+    text = refused(old, "RQ711", "dequeue_wait", queue_name=queue, batch_size=2, wait_seconds=0)
+    assert "max_allowed_packet" in text
+    assert counts(connection, queue) == (2, 0, 0, 0)
+    messages = wait(connect(), queue, 2)
+    assert [(row["body"][0], row["attempt"]) for row in messages] == [("x", 1), ("a", 1)]
+
+
+@pytest.mark.promise("P05", "P07")
+def test_what_an_answer_does_not_hold_keeps_its_place_among_what_the_batch_did_not_reach(
+    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket
+) -> None:
+    send(connection, queue, *(f"{number}" + "x" * 400_000 for number in range(6)), priority=3)
+    rows = take(connection, queue, 4)
+    call(connection, "release", queue_name=queue, claim_id=rows[0].claim_id)
+    send(connection, queue, "first" + "x" * 400_000, priority=0)
+    set_packet(MEGABYTE)
+    session = connect()
+    seen: list[str] = []
+    for _ in range(4):
+        messages = wait(session, queue, 3)
+        assert {row["attempt"] for row in messages} == {1}
+        assert counts(connection, queue) == (7 - len(seen) - len(messages), 0, len(messages), 0)
+        seen += [row["body"].rstrip("x") for row in messages]
+        call(connection, "complete", queue_name=queue, claim_id=messages[0]["claim_id"])
+    assert seen == ["first", "0", "1", "2", "3", "4", "5"]
+
+
+@pytest.mark.promise("P02", "P05")
+@pytest.mark.parametrize("place", [0, 1, 99, 100, 101, 249])
+def test_a_long_message_anywhere_in_a_batch_loses_nothing(
+    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, place: int
+) -> None:
+    bodies = [f"{number}" for number in range(250)]
+    bodies[place] = "\x01" * 180_000
+    messages = [{"body": body} for body in bodies]
+    call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    set_packet(MEGABYTE)
+    session = connect()
+    first = wait(session, queue, 1000)
+    second = wait(session, queue, 1000)
+    seen = [row["body"] for row in first + second]
+    assert seen == bodies[:place] + bodies[place + 1 :]
+    assert counts(connection, queue) == (0, 0, 249, 1)
+    for rows in filter(None, (first, second)):
+        call(connection, "complete", queue_name=queue, claim_id=rows[0]["claim_id"])
+    assert counts(connection, queue) == (0, 0, 0, 1)
+
+
+@pytest.mark.promise("P02", "P03")
+def test_sessions_whose_answers_hold_a_part_of_their_batches_get_each_message_once(
+    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket
+) -> None:
+    messages = [{"body": f"{number:03d}" + "x" * 150_000} for number in range(200)]
+    for start in range(0, 200, 50):
+        part = messages[start : start + 50]
+        call(connection, "enqueue_batch", queue_name=queue, messages=part)
+    set_packet(MEGABYTE)
+    seen: list[str] = []
+
+    def consume(session: Connection) -> None:
+        while rows := one(
+            session, "dequeue_wait", queue_name=queue, batch_size=20, wait_seconds=1
+        ).messages:
+            seen.extend(row["body"][:3] for row in rows)
+            call(session, "complete", queue_name=queue, claim_id=rows[0]["claim_id"])
+
+    threads = [threading.Thread(target=consume, args=[connect()]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == [f"{number:03d}" for number in range(200)]
+    assert counts(connection, queue) == (0, 0, 0, 0)
+
+
+@pytest.mark.promise("P17")
+def test_the_length_that_group_concat_is_cut_to_stays_the_sessions_own(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    send(connection, queue, json.dumps({"a": "b" * 5000}))
+    session = connect()
+    session.execute("set session group_concat_max_len = 1024")
+    [message] = wait(session, queue)
+    assert len(message["body"]) > 5000
+    assert session.execute("select @@group_concat_max_len").fetchone() == (1024,)

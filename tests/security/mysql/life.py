@@ -1,0 +1,279 @@
+"""A life of a queue through every routine, and what its caller sees of it.
+
+Two lives are alike when everything is: results, errors, times as far as seconds go, numbers that
+were used up, what is left in the tables, and what a call has changed of its session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pymysql
+
+from rowq.contract import load_contract
+from tests.engines.base import Connection
+from tests.helpers.calls import Row, call
+from tests.helpers.dialects import dialect_of
+from tests.security.mysql.hostile_values import variables
+from tests.stored_times import expire_claim, pass_seconds
+
+NUMBERED = ("queue", "message", "claim", "finished")
+ABOUT = 40.0
+"""Seconds within which moments are taken for the same; all times of a life are far enough apart."""
+
+ENOUGH = 50 * 65535
+"""Numbers that a life may use up: some for its rows, a few for looks that took long, all of them as
+far from the next one as a session may have them (auto_increment_increment)."""
+
+PASSING = {
+    *("error_count", "identity", "in_transaction", "last_gtid", "last_insert_id", "warning_count"),
+    *("gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos", "gtid_executed"),
+    *("rand_seed1", "rand_seed2", "character_set_database", "collation_database"),
+}
+"""Variables that every statement changes; the last two by every call into another database."""
+
+CLOCK = "timestamp"
+"""It stands still where the session has set it, and only there."""
+
+Seen = list[tuple[Any, ...]]
+
+
+class Life:
+    """A life of a queue.
+
+    Attributes:
+        seen: what its caller saw.
+    """
+
+    def __init__(
+        self,
+        session: Connection,
+        admin: Connection,
+        queue: str,
+        *,
+        is_open: bool = False,
+        before: str | None = None,
+    ) -> None:
+        """Prepare a life.
+
+        Args:
+            session: the caller's.
+            admin: of an account that may look into the tables and change them.
+            queue: the name of the queue, which is new.
+            is_open: whether each call is a transaction of the caller's.
+            before: what the session executes before each call, if anything.
+        """
+        self.seen: Seen = []
+        self._session, self._admin, self._queue = session, admin, queue
+        self._is_open, self._before = is_open, before
+        left_out = PASSING if re.search(rf"\b{CLOCK} = ", before or "") else {*PASSING, CLOCK}
+        self._names = [one.name for one in variables(admin) if one.name not in left_out]
+        # Without a table, and with a limit of its own: the session may limit both.
+        self._look = f"select {', '.join(f'@@{name}' for name in self._names)} limit 1"
+        self._messages: dict[int, str] = {}
+        self._claims: dict[int, str] = {}
+
+    def live(self) -> None:
+        """Call every routine."""
+        before = _last_numbers(self._admin)
+        self._settings()
+        ids = self._sent()
+        self._finished(ids)
+        self._kept()
+        self._say("create_queue")
+        with contextlib.suppress(pymysql.Error):
+            call(self._admin, "drop_queue", queue_name=self._queue, force=True)
+        after = _last_numbers(self._admin)
+        self.seen += [("burnt", name, after[name] - before[name] > ENOUGH) for name in NUMBERED]
+        self.seen.append(("left", _strays(self._admin)))
+
+    def _settings(self) -> None:
+        self._say(
+            "create_queue",
+            lease_seconds=1000,
+            max_attempts=2,
+            backoff_base_seconds=2000,
+            backoff_jitter=0.01,
+            archive_days=3,
+        )
+        self._say("create_queue")
+        self._say("alter_queue", archive_days=2)
+        self._say("pause_queue")
+        self._say("enqueue", body="first")
+        self._say("dequeue_fast")
+        self._say("resume_queue")
+        for routine, arguments in (
+            ("alter_queue", {"queue_name": "nowhere"}),
+            ("enqueue", {"priority": 10}),
+            ("dequeue_fast", {"batch_size": 0}),
+            ("complete", {"claim_id": 2**40}),
+            ("cancel", {"message_ids": [2**62, -5]}),
+        ):
+            self._say(routine, **arguments)
+
+    def _sent(self) -> list[int]:
+        ids = [row.message_id for row in self._say("enqueue", body="key", dedup_key="k" * 90 + "1")]
+        self._say("enqueue", body="again", dedup_key="k" * 90 + "1")
+        self._say("enqueue", body="later", delay_seconds=5000)
+        self._say("enqueue", body="at", run_at=datetime(2001, 1, 1, tzinfo=UTC), priority=9)
+        self._say("enqueue", body_binary=bytes(range(256)), headers={"a": [1]}, message_type="t")
+        batch = [
+            {"body": "plain"},
+            {"body": "b", "dedup_key": "k" * 90 + "2", "priority": 3},
+            {"body": "b", "dedup_key": "k" * 90 + "1"},
+            {"body": "c", "delay_seconds": 5000, "headers": {"x": "é"}},
+            {"body_base64": "AAEC", "run_at": "2001-01-01T00:00:00.5Z", "max_attempts": 1},
+        ]
+        ids += [row.message_id for row in self._say("enqueue_batch", messages=batch)]
+        self._say("get_message", message_id=ids[0] if ids else 1)
+        self._say("peek", batch_size=20)
+        self._say("queue_stats")
+        return ids
+
+    def _finished(self, ids: list[int]) -> None:
+        taken = self._say("dequeue_fast", batch_size=4, worker_name="w")
+        claim = taken[0].claim_id if taken else 1
+        held = [row.message_id for row in taken] or [1]
+        self._say("extend_lease", claim_id=claim, lease_seconds=3000)
+        self._say("complete", claim_id=claim, message_ids=held[:1])
+        self._say("retry_later", claim_id=claim, message_ids=held[1:2], error="no")
+        self._say("release", claim_id=claim, message_ids=held[2:3])
+        self._say("complete", claim_id=claim)
+        waits = "dequeue_fast" if self._is_open else "dequeue_wait"
+        waited = self._say(waits, batch_size=2, **({} if self._is_open else {"wait_seconds": 0}))
+        for claim in {_claim_of(row) for row in waited}:
+            self._say("fail_now", claim_id=claim, error="dead")
+        self._say("list_dead")
+        self._say("reset", max_messages=1)
+        self._say("cancel", message_ids=ids or [1])
+
+    def _kept(self) -> None:
+        taken = self._say("dequeue_fast", batch_size=2)
+        for claim in {row.claim_id for row in taken}:
+            self._say("reap")
+            expire_claim(self._admin, claim)
+            self._say("reap")
+        pass_seconds(self._admin, self._queue, 6000)
+        self._say("promote", batch_size=1)
+        self._admin.execute(
+            "update rowq.finished set finished_at = finished_at - interval 5 day"
+            " where finish_id > 0 and part_id ="
+            " (select part_id from rowq.queue where queue_name = %s)",
+            [self._queue],
+        )
+        self._say("archive", batch_size=1)
+        self._say("purge_archive")
+        self._say("maintain")
+        self._say("health")
+        self._say("version")
+        self._say("purge_queue", include_dead=True)
+        self._say("drop_queue")
+        self._say("drop_queue", force=True)
+
+    def _say(self, routine: str, **arguments: Any) -> list[Row]:
+        """Call a routine as the caller, and note what comes of it."""
+        takes = {parameter.name for parameter in load_contract().routine(routine).parameters}
+        if "queue_name" in takes:
+            arguments = {"queue_name": self._queue, **arguments}
+        try:
+            rows = self._call(routine, arguments)
+        except pymysql.Error as error:
+            number, text = dialect_of(self._session).error(error)
+            words = text.replace(self._queue, "the queue")
+            self.seen.append((routine, number, words, self._is_left_open()))
+            return []
+        if routine == "health":
+            rows = [row for row in rows if row.queue_name == self._queue]
+        self.seen.append((routine, *(self._plain(row) for row in rows)))
+        return rows
+
+    def _call(self, routine: str, arguments: dict[str, Any]) -> list[Row]:
+        if self._before:
+            self._session.execute(self._before)
+        before = self._variables()
+        try:
+            return self._answered(routine, arguments)
+        finally:
+            if changed := before ^ self._variables():
+                self.seen.append((routine, "changed", sorted(map(str, changed))))
+
+    def _answered(self, routine: str, arguments: dict[str, Any]) -> list[Row]:
+        if not self._is_open:
+            return call(self._session, routine, **arguments)
+        self._session.execute("start transaction")
+        try:
+            rows = call(self._session, routine, **arguments)
+        except pymysql.Error:
+            self._session.execute("rollback and no chain no release")
+            raise
+        self._session.execute("commit and no chain no release")
+        return rows
+
+    def _variables(self) -> set[tuple[str, Any]]:
+        """Return the variables of the session with their values."""
+        row = self._session.execute(self._look).fetchone()
+        return set(zip(self._names, row, strict=True))
+
+    def _is_left_open(self) -> bool:
+        """Return whether the session is in a transaction, as no call may leave it."""
+        if "mariadb" not in self._session.server_version.lower():
+            return False
+        try:
+            return bool(self._session.execute("select @@in_transaction").fetchone() == (1,))
+        except pymysql.Error:
+            return False
+
+    def _plain(self, row: Row) -> tuple[Any, ...]:
+        """Return a row without what differs from one life to the next."""
+        return tuple((name, self._value(name, value)) for name, value in vars(row).items())
+
+    def _value(self, name: str, value: Any) -> Any:
+        match name, value:
+            case ("messages", list()):
+                return [self._plain(Row(**message)) for message in value]
+            case ("message_id", int()) | ("claim_id", int()):
+                known = self._messages if name == "message_id" else self._claims
+                return known.setdefault(value, f"{name} {len(known) + 1}")
+            case (_, datetime()):
+                return _about((value - datetime.now(UTC)).total_seconds())
+            case (("enqueued_at" | "lease_until"), str()):
+                return self._value(name, datetime.fromisoformat(value))
+            case (_, float()):
+                return _about(value)
+            case ("last_error", str()):
+                return value.partition(":")[0]
+            case ("queue_name", str()):
+                return "the queue"
+        return value
+
+
+def _claim_of(row: Row) -> int:
+    """Return the claim of a row of dequeue_fast, or of the one that dequeue_wait returns."""
+    messages = getattr(row, "messages", None)
+    return int(messages[0]["claim_id"] if messages else row.claim_id)
+
+
+def _about(seconds: float) -> float:
+    return round(seconds / ABOUT) * ABOUT
+
+
+def _last_numbers(admin: Connection) -> dict[str, int]:
+    """Return the numbers that come next."""
+    found = {}
+    for name in NUMBERED:
+        ((_, text),) = admin.execute(f"show create table rowq.{name}").fetchall()
+        (number,) = [word for word in text.split() if word.startswith("AUTO_INCREMENT=")] or ["=1"]
+        found[name] = int(number.partition("=")[2])
+    return found
+
+
+def _strays(admin: Connection) -> int:
+    """Return how many messages belong to no queue."""
+    ((count,),) = admin.execute(
+        "select count(*) from rowq.message m left join rowq.queue q using (part_id)"
+        " where q.part_id is null"
+    ).fetchall()
+    return int(count)

@@ -1,0 +1,93 @@
+"""Nobody stops housekeeping, waiting or a migration by a lock that anybody may take."""
+
+from __future__ import annotations
+
+import time
+
+import pymysql
+import pytest
+
+from rowq import migrate
+from rowq.migrate.engines import release_for
+from rowq.migrate.mysql import backend
+from tests.engines.base import Connection, Server
+from tests.helpers.calls import bodies, one, send, take
+from tests.helpers.mysql_accounts import Accounts, open_account
+from tests.security.mysql.test_numbers import part_of
+from tests.stored_times import expire_claim
+
+PURPOSES = ("maintain", "wait", "archive", "migrate")
+
+
+def take_names(session: Connection, part: int) -> None:
+    """Take the named locks that rowq might be thought to use."""
+    for purpose in PURPOSES:
+        for name in (f"rowq.{purpose}", f"rowq.{purpose}.{part}"):
+            assert session.execute("select get_lock(%s, 0)", [name]).fetchone() == (1,)
+
+
+@pytest.mark.promise("P09", "P16", "P19")
+def test_nobody_keeps_a_queue_from_its_housekeeping_by_a_name(
+    connection: Connection, users: Accounts, queue: str
+) -> None:
+    take_names(users["nobody"], part_of(connection, queue))
+    send(connection, queue, "taken back")
+    [row] = take(connection, queue)
+    expire_claim(connection, row.claim_id)
+    kept = one(users["consumer"], "maintain", queue_name=queue)
+    assert (kept.elected, kept.reaped) == (True, 1)
+
+
+@pytest.mark.promise("P16", "P17")
+def test_nobody_keeps_a_waiter_from_its_message_by_a_name(
+    connection: Connection, users: Accounts, queue: str
+) -> None:
+    take_names(users["nobody"], part_of(connection, queue))
+    started = time.monotonic()
+    send(connection, queue, "at once", delay_seconds=0.5)
+    answer = one(users["consumer"], "dequeue_wait", queue_name=queue, wait_seconds=20)
+    assert [message["body"] for message in answer.messages] == ["at once"]
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.promise("P16")
+def test_nobody_keeps_a_migration_waiting_by_a_name(server: Server, empty_database: str) -> None:
+    with (
+        server.connect(empty_database) as admin,
+        open_account(admin, empty_database) as opened,
+        opened() as nobody,
+    ):
+        take_names(nobody, 1)
+        started = time.monotonic()
+        assert migrate.migrate(empty_database).applied
+        migrate.migrate(empty_database)
+        assert time.monotonic() - started < 30
+        # The name that is taken is nowhere where an account without rights could read it.
+        with pytest.raises(Exception, match="denied"):
+            nobody.execute("select lock_name from rowq.migration_lock")
+
+
+@pytest.mark.promise("P19")
+def test_a_migration_does_not_begin_beside_another(server: Server, empty_database: str) -> None:
+    migrate.migrate(empty_database)
+    lock = release_for("mysql").text("lock.sql")
+    with server.connect(empty_database) as first, server.connect(empty_database) as second:
+        backend.Connection(first).execute(lock)
+        with pytest.raises(pymysql.Error, match="RQ806"):
+            backend.Connection(second).execute(lock.replace(", 60)", ", 0)"))
+        first.execute("do release_lock(@rowq_lock)")
+        backend.Connection(second).execute(lock)
+
+
+@pytest.mark.promise("P09", "P19")
+def test_an_open_maintain_of_a_consumer_holds_up_no_delivery(
+    connection: Connection, users: Accounts, queue: str
+) -> None:
+    attacker = users["consumer"]
+    attacker.begin()
+    assert one(attacker, "maintain", queue_name=queue).elected
+    assert not one(connection, "maintain", queue_name=queue).elected
+    send(connection, queue, "a", "b")
+    assert bodies(take(connection, queue, 10)) == ["a", "b"]
+    attacker.rollback()
+    assert one(connection, "maintain", queue_name=queue).elected

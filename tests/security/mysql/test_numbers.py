@@ -1,0 +1,153 @@
+"""Numbers of messages and claims are the server's to give, and not the caller's."""
+
+from __future__ import annotations
+
+import pymysql
+import pytest
+
+from rowq.migrate import migrate
+from tests.engines.base import Connection, Server
+from tests.helpers.calls import bodies, call, one, send, take
+from tests.helpers.mysql_accounts import Accounts
+
+LAST = 2**63 - 1
+TAKEN = 1062
+
+
+@pytest.mark.promise("P01", "P02")
+def test_a_producer_that_chooses_the_highest_number_stops_nobody(
+    connection: Connection, users: Accounts, queue: str
+) -> None:
+    attacker, consumer = users["producer"], users["consumer"]
+    attacker.execute(f"set insert_id = {LAST - 1}")
+    sent = send(attacker, queue, "evil")
+    attacker.execute(f"set insert_id = {LAST - 1}")
+    call(attacker, "enqueue_batch", queue_name=queue, messages=[{"body": "batch"}] * 2)
+    sent += send(connection, queue, "honest")
+    assert max(sent) < LAST // 2
+    consumer.execute(f"set insert_id = {LAST - 1}")
+    assert bodies(take(consumer, queue, 10)) == ["evil", "batch", "batch", "honest"]
+    assert send(connection, queue, "again")
+    assert take(connection, queue)[0].claim_id < LAST // 2
+
+
+@pytest.mark.promise("P01", "P12")
+def test_a_producer_that_chooses_a_used_number_loses_no_message_and_takes_no_key(
+    connection: Connection, users: Accounts, queue: str
+) -> None:
+    attacker = users["producer"]
+    [used] = send(connection, queue, "first")
+    attacker.execute(f"set insert_id = {used}")
+    row = one(attacker, "enqueue", queue_name=queue, body="second", dedup_key="invoice-77")
+    assert (row.message_id > used, row.outcome) == (True, "enqueued")
+    again = one(connection, "enqueue", queue_name=queue, dedup_key="invoice-77")
+    assert (again.message_id, again.outcome) == (row.message_id, "duplicate")
+    assert bodies(take(connection, queue, 10)) == ["first", "second"]
+
+
+@pytest.mark.promise("P01", "P12")
+@pytest.mark.parametrize("key", [None, "invoice-77"])
+def test_a_number_that_a_message_has_already_is_an_error_and_never_a_message(
+    connection: Connection, queue: str, key: str | None
+) -> None:
+    [used] = send(connection, queue, "first")
+    part = part_of(connection, queue)
+    connection.begin()
+    connection.execute(f"set insert_id = {used}")
+    with pytest.raises(pymysql.Error) as met:
+        connection.execute(
+            "call rowq.internal_store(%s, 0, utc_timestamp(6), 'x', null, null, null, 5, null, %s,"
+            " null, @message_id, @outcome)",
+            [part, key],
+        )
+    assert met.value.args[0] == TAKEN
+    connection.rollback()
+    connection.execute(f"set insert_id = {used}")
+    with pytest.raises(pymysql.Error) as met:
+        connection.execute(
+            'call rowq.internal_store_batch(%s, \'[{"body": "x"}]\', @results)', [part]
+        )
+    assert met.value.args[0] == TAKEN
+    connection.execute("set insert_id = 0")
+    row = one(connection, "enqueue", queue_name=queue, dedup_key="invoice-77")
+    assert row.outcome == "enqueued"
+
+
+@pytest.mark.promise("P15")
+def test_a_queue_whose_number_is_taken_is_refused_and_not_said_to_exist(
+    server: Server, empty_database: str
+) -> None:
+    migrate(empty_database)
+    with server.connect(empty_database) as admin:
+        call(admin, "create_queue", queue_name="orders")
+        # As after a restore that forgot the counters.
+        admin.execute("drop procedure rowq.internal_pin")
+        admin.execute("create procedure rowq.internal_pin(p_moment double) begin end")
+        admin.execute(f"set insert_id = {part_of(admin, 'orders')}")
+        with pytest.raises(pymysql.Error) as met:
+            call(admin, "create_queue", queue_name="invoices")
+        assert met.value.args[0] == TAKEN
+        admin.execute("set insert_id = 0")
+        assert one(admin, "create_queue", queue_name="invoices").outcome == "created"
+        assert one(admin, "create_queue", queue_name="orders").outcome == "exists"
+
+
+@pytest.mark.promise("P02")
+def test_numbers_that_jump_are_the_callers_own_and_never_those_of_queues(
+    connection: Connection, users: Accounts, queue: str
+) -> None:
+    jump = "set auto_increment_increment = 65535, auto_increment_offset = 65535"
+    users["producer"].execute(jump)
+    first, last = send(users["producer"], queue, "1", "2")
+    assert last - first == 65535
+    third, fourth = send(connection, queue, "3", "4")
+    assert (third - last <= 65535, fourth - third) == (True, 1)
+    users["admin"].execute(jump)
+    part = part_of(connection, queue)
+    call(users["admin"], "create_queue", queue_name=f"{queue} too")
+    assert part_of(connection, f"{queue} too") - part < 65535
+    mine = users["admin"].execute("select @@auto_increment_increment, @@auto_increment_offset")
+    assert mine.fetchone() == (65535, 65535)
+    call(connection, "drop_queue", queue_name=f"{queue} too")
+
+
+@pytest.mark.promise("P06")
+def test_an_open_producer_without_unique_checks_keeps_no_other_producer_waiting(
+    server: Server, empty_database: str
+) -> None:
+    migrate(empty_database)
+    with server.connect(empty_database) as attacker, server.connect(empty_database) as honest:
+        call(honest, "create_queue", queue_name="orders")
+        # InnoDB would lock a table in which there is no row yet for whoever inserts the first.
+        attacker.execute("set unique_checks = 0, foreign_key_checks = 0")
+        attacker.begin()
+        send(attacker, "orders", "first")
+        honest.execute("set innodb_lock_wait_timeout = 1")
+        send(honest, "orders", "second")
+        attacker.rollback()
+        assert bodies(take(honest, "orders", 10)) == ["second"]
+
+
+def test_numbers_that_run_out_are_named_in_time(connection: Connection) -> None:
+    def status() -> tuple[str, str]:
+        [row] = [r for r in call(connection, "health") if r.check_name == "sequence_near_end"]
+        return row.status, row.detail
+
+    assert status()[0] == "ok"
+    ((_, text),) = connection.execute("show create table rowq.finished").fetchall()
+    numbers = [word for word in text.split() if word.startswith("AUTO_INCREMENT=")]
+    usual = numbers[0].partition("=")[2] if numbers else "1"
+    try:
+        for share, expected in ((0.6, "warning"), (0.95, "critical")):
+            number = int(LAST * share)
+            connection.execute(f"alter table rowq.finished auto_increment = {number}")
+            assert status() == (expected, "per cent of the numbers of rowq.finished are used up")
+    finally:
+        connection.execute(f"alter table rowq.finished auto_increment = {usual}")
+
+
+def part_of(connection: Connection, queue: str) -> int:
+    """Return the part of a queue."""
+    query = "select part_id from rowq.queue where queue_name = %s"
+    ((part,),) = connection.execute(query, [queue]).fetchall()
+    return int(part)

@@ -1,0 +1,197 @@
+"""No variable that a caller may set breaks, loses, steals or forges anything in any routine.
+
+A life of a queue in a session with hostile values, compared with one in a session that has set
+nothing; in calls of their own, and in the caller's transactions. What internal_pin sets is tried
+alone. The values of the others are tried in rounds, one of each variable at once: a life that is
+the same in spite of all of them is so in spite of each. Where it is not, they are tried one by one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import pymysql
+import pytest
+
+from rowq.resources import sql_directory
+from tests.engines.base import Connection
+from tests.engines.mysql import Session
+from tests.helpers.mysql_accounts import open_account
+from tests.security.mysql.hostile_values import Variable, variables
+from tests.security.mysql.life import Life, Seen
+
+Opened = Callable[[], Session]
+
+MAY_END = {
+    "default_regex_flags": {"1105", "RQ711"},
+    "max_session_mem_used": {"1041", "1290", "1317"},
+    "max_statement_time": {"1969", "3024", "1568"},
+    "max_tmp_session_space_usage": {"200"},
+    "skip_replication": {"1929"},
+    "transaction_read_only": {"1792"},
+    "tx_read_only": {"1792"},
+}
+"""What may end a caller's own calls, with these errors and nothing changed.
+
+A flag that the engine's regular expressions do not know; limits of memory, of time (it may be up
+before a handler is reached, so that the handler's error comes out) and of space; skip_replication,
+which cannot change in an open transaction; a transaction that may not write.
+"""
+
+DISTURBING = ("character_set_", "collation_", "sql_mode")
+"""What these say decides how the values of others are read."""
+
+_PIN = (sql_directory() / "mysql" / "internal" / "pin.sql").read_text(encoding="utf-8")
+PINNED = frozenset(re.findall(r"@@(?!global\.)(\w+)", _PIN))
+"""One of these may lead to the others' being set as rowq needs them."""
+
+SURELY_SET = {
+    *("auto_increment_increment", "auto_increment_offset", "foreign_key_checks", "insert_id"),
+    *("max_error_count", "optimizer_switch", "sort_buffer_size", "sql_big_selects", "sql_mode"),
+    *("sql_safe_updates", "timestamp", "time_zone", "unique_checks"),
+}
+
+_names = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A variable with the value that the session gives it."""
+
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value}"
+
+
+class Trial:
+    """Lives in sessions of one account, each compared with that of a session that set nothing."""
+
+    def __init__(self, admin: Connection, open_session: Opened) -> None:
+        self._admin = admin
+        self._open = open_session
+        self._plain = {is_open: self._lived([], is_open=is_open) for is_open in (False, True)}
+
+    def settable(self, name: str | None = None) -> Iterator[Variable]:
+        """Yield the variables (or one) that the account may set, with the values it may give."""
+        for variable in variables(self._admin):
+            if name not in (None, variable.name):
+                continue
+            with closing(self._open()) as session:
+                values = [one for one in variable.values if may_set(session, variable.name, one)]
+            if values:
+                yield Variable(variable.name, tuple(values))
+
+    def differences(self, assignments: list[Assignment], *, is_open: bool) -> list[str]:
+        """Return in words what is not as in a session that set nothing."""
+        seen = self._lived(assignments, is_open=is_open)
+        words = ", ".join(map(str, assignments)) + " in a transaction" * is_open
+        errors = set().union(*(MAY_END.get(one.name, ()) for one in assignments))
+        if any(is_error(line, errors) for line in seen):
+            # What follows a call that was refused is another life: let it have no other errors,
+            # leave nothing behind, and keep the session out of transactions.
+            return [f"{words}: {line}" for line in seen if not is_harmless(line, errors)]
+        pairs = itertools.zip_longest(self._plain[is_open], seen)
+        return [f"{words}: {line}, and not {usual}" for usual, line in pairs if line != usual]
+
+    def _lived(self, assignments: list[Assignment], *, is_open: bool) -> Seen:
+        before = f"set session {', '.join(map(str, assignments))}" if assignments else None
+        with closing(self._open()) as session:
+            name = f"life {next(_names)}"
+            life = Life(session, self._admin, name, is_open=is_open, before=before)
+            life.live()
+        return life.seen
+
+
+def may_set(session: Session, name: str, value: str) -> bool:
+    """Set a variable of a session; return whether its account may."""
+    try:
+        session.execute(f"set session {name} = {value}")
+    except pymysql.Error:
+        return False
+    return True
+
+
+@pytest.fixture
+def caller(connection: Connection, database_url: str) -> Iterator[Opened]:
+    """Return a function that opens a session of an account with every role and nothing else."""
+    with open_account(connection, database_url, "rowq_admin") as opened:
+        yield opened
+
+
+@pytest.fixture
+def trial(connection: Connection, caller: Opened) -> Trial:
+    """Return what compares lives."""
+    return Trial(connection, caller)
+
+
+@pytest.mark.promise("P01", "P03", "P12", "P15", "P20")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("is_open", [False, True], ids=["calls", "transactions"])
+def test_no_variable_of_a_session_changes_what_a_queue_lives_through(
+    trial: Trial, is_open: bool
+) -> None:
+    wrong: list[str] = []
+    for chosen in rounds(trial.settable()):
+        if trial.differences(chosen, is_open=is_open):
+            wrong += [
+                line for one in chosen for line in trial.differences([one], is_open=is_open)
+            ] or [f"only together: {', '.join(map(str, chosen))}"]
+    assert wrong == []
+
+
+def rounds(settable: Iterator[Variable]) -> Iterator[list[Assignment]]:
+    """Yield what is set in each round: all variables that do not disturb the setting of others."""
+    together: list[Variable] = []
+    for variable in settable:
+        if variable.name.startswith(DISTURBING) or variable.name in PINNED - MAY_END.keys():
+            yield from ([Assignment(variable.name, value)] for value in variable.values)
+        elif variable.name not in MAY_END:
+            together.append(variable)
+    for values in itertools.zip_longest(*(one.values for one in together)):
+        yield [
+            Assignment(one.name, value)
+            for one, value in zip(together, values, strict=True)
+            if value is not None
+        ]
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("name", MAY_END)
+def test_a_limit_of_the_session_ends_calls_and_leaves_nothing_behind(
+    trial: Trial, name: str
+) -> None:
+    found = list(trial.settable(name))
+    if not found:
+        pytest.skip("this server has no such variable, or an account like this may not set it")
+    for value, is_open in itertools.product(found[0].values, (False, True)):
+        assert trial.differences([Assignment(name, value)], is_open=is_open) == []
+
+
+def test_the_dangerous_variables_are_among_those_that_are_tried(trial: Trial) -> None:
+    names = {one.name for one in trial.settable()}
+    assert names >= SURELY_SET
+    assert len(names) > 100
+
+
+def is_error(line: tuple[object, ...], numbers: set[str]) -> bool:
+    """Return whether a line of what was seen is one of these errors."""
+    return len(line) > 1 and isinstance(line[1], str) and line[1] in numbers
+
+
+def is_harmless(line: tuple[object, ...], numbers: set[str]) -> bool:
+    """Return whether a line may follow a call that was refused."""
+    if line[0] in {"burnt", "left"}:
+        return not line[-1]
+    if line[1:2] == ("changed",):
+        # A call that ran out of time is ended in its handlers too: the next one tidies up.
+        return bool(numbers & MAY_END["max_statement_time"])
+    is_refusal = len(line) > 1 and isinstance(line[1], str)
+    return not is_refusal or (
+        not line[-1] and (line[1] in numbers or str(line[1]).startswith("RQ7"))
+    )
