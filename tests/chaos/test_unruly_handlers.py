@@ -29,7 +29,7 @@ from tests.helpers.dialects import dialect_of
 pytestmark = [pytest.mark.chaos, pytest.mark.requires("genuine"), pytest.mark.timeout(limit(240))]
 
 ROOT = Path(__file__).parents[2]
-MESSAGES = 80
+MESSAGES = 60
 STARTS = 60
 """So often a worker may be started until the queue is drained."""
 
