@@ -15,10 +15,11 @@ import pytest
 
 from rowq import NewMessage, Queue
 from tests.chaos import deeds, unruly_program
-from tests.chaos.deeds import LEASE_SECONDS, QUEUE, UNSEEN
+from tests.chaos.deeds import QUEUE, UNSEEN
 from tests.chaos.mortal import Mortal
 from tests.chaos.notes import history
 from tests.chaos.unruly import IN_PYTHON
+from tests.chaos.unruly_program import LEASE_SECONDS
 from tests.cli.working import is_running
 from tests.concurrency.checker import check
 from tests.concurrency.history import Event, write

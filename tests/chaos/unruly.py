@@ -23,8 +23,9 @@ from rowq.cli.execute import Command
 from rowq.cli.programs import Programs
 from rowq.engines import engine_for_url
 from tests.chaos import unruly_program
-from tests.chaos.deeds import DEEDS, LEASE_SECONDS, QUEUE, UNSEEN
+from tests.chaos.deeds import DEEDS, QUEUE, UNSEEN
 from tests.chaos.notes import note_calls
+from tests.chaos.unruly_program import LEASE_SECONDS
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 
@@ -69,9 +70,7 @@ def processes(url: str) -> None:
 
 
 def threads_in_transactions(url: str) -> None:
-    rowq.Worker(
-        url, QUEUE, handle_in_transaction, threads=4, transactional=True, **OPTIONS
-    ).run()
+    rowq.Worker(url, QUEUE, handle_in_transaction, threads=4, transactional=True, **OPTIONS).run()
 
 
 def processes_in_transactions(url: str) -> None:

@@ -53,8 +53,8 @@ def words_of(number: str) -> str:
 
 def sqlserver_error(code: str) -> Exception:
     pyodbc = pytest.importorskip("pyodbc", reason="apt-get install unixodbc", exc_type=ImportError)
-    words = words_of(f"RQ{code[2:]}")
-    text = f"[HY000] [Microsoft][ODBC Driver 18 for SQL Server][SQL Server]{words} ({code}) (SQLExec)"
+    origin = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]"
+    text = f"[HY000] {origin}{words_of(f'RQ{code[2:]}')} ({code}) (SQLExec)"
     error: Exception = pyodbc.Error("HY000", text)
     return error
 
