@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from rowq import NewMessage, Queue
-from tests.chaos import deeds, unruly_program
+from tests.chaos import deeds as python_deeds
+from tests.chaos import unruly_program
 from tests.chaos.deeds import QUEUE, UNSEEN
 from tests.chaos.mortal import Mortal
 from tests.chaos.notes import history
@@ -65,7 +66,7 @@ PROCEDURES = {
 }
 
 
-HURTING = deeds.HURTING | unruly_program.HURTING
+HURTING = python_deeds.HURTING | unruly_program.HURTING
 
 
 def numbers(path: Path) -> list[int]:
@@ -173,7 +174,7 @@ def test_unruly_handlers_cost_their_own_messages_and_no_others(
     url: str, session: Connection, tmp_path: Path, kind: str
 ) -> None:
     trial = Trial(session, tmp_path, kind)
-    trial.send(list(deeds.DEEDS), times(MESSAGES))
+    trial.send(list(python_deeds.DEEDS), times(MESSAGES))
     trial.work(url)
     trial.judge()
     print(trial.summary())
