@@ -1,10 +1,12 @@
-"""The generated parts of README.md are up to date, and every page's links lead somewhere."""
+"""The generated parts of pages are up to date, and every page's links lead somewhere."""
 
 import re
+from pathlib import Path
 
 import pytest
 
-from generate_readme import README, fresh
+import generate_readme
+from generate_readme import fresh
 from tests.static.sources import ROOT
 
 PAGES = [
@@ -15,8 +17,9 @@ PAGES = [
 ]
 
 
-def test_its_generated_parts_are_what_make_generate_writes() -> None:
-    assert README.read_text(encoding="utf-8") == fresh(), "run: make generate"
+@pytest.mark.parametrize("page", generate_readme.PAGES, ids=lambda page: page.name)
+def test_generated_parts_are_what_make_generate_writes(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == fresh(page), "run: make generate"
 
 
 @pytest.mark.parametrize("page", PAGES)

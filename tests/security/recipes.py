@@ -1,0 +1,16 @@
+"""The recipes of sql/RIGHTS.md, as a test runs them."""
+
+from __future__ import annotations
+
+import re
+
+from tests.static.sources import ROOT
+
+
+def recipe(engine: str) -> list[str]:
+    """Return the statements of the recipe for an engine, whose paragraph begins with its name."""
+    page = (ROOT / "sql" / "RIGHTS.md").read_text(encoding="utf-8")
+    found = re.search(rf"^{engine}[^`]*[^\n]*\n\n```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert found, engine
+    # What stands inside of a statement is indented.
+    return re.split(r"(?<=;)\n(?=create|grant|revoke)", found[1].strip())
