@@ -2,25 +2,10 @@
 
 Made by generate_sync.py from async_session.py.
 
-What an owned session does about what goes wrong, by what the engine says of it (engines/base.py):
-
-is_connection_lost  The connection broke or could not be made; what was sent may have been done. It
-                    connects again. The call is made again if it is in REPEATABLE or was not sent;
-                    else it raises ConnectionLost, because nobody can know.
-is_wrong_server     The server writes nothing, as a replica: nothing was done. It connects again,
-                    to another server perhaps; every call is made again.
-is_undone           The server undid the call because of what others did at the time. Every call is
-                    made again, on the same connection.
-a refusal           The routine changed nothing and would refuse again: raised.
-is_passing besides  A timeout, a full disk: raised, as the driver's error. Worker repeats it, in
-                    worker/context.py, for the calls in REPEATABLE.
-any other error     No right, no such routine: raised, as the driver's error.
-an exception that   It came out of a signal's handler or cancelled a task: the call may have taken
-is no driver's      effect. The connection, perhaps in the middle of an answer, is closed.
-
-It pauses between two tries, longer each time, for `reconnect_seconds` from the first failure; then
-ConnectionLost is raised, or the driver's error of a call that was undone. On the caller's own
-connection nothing is repeated.
+An owned session asks its engine what an error means (engines/base.py) and makes the call again, or
+connects again, or raises: the client's page says which, under "When the connection breaks", for
+this layer and for a worker's. An exception that is no driver's, out of a signal's handler or of a
+cancelled task, breaks the connection off: it may be in the middle of an answer.
 """
 
 # ruff: noqa: D102 - the sessions' methods are described where Session declares them

@@ -19,10 +19,10 @@ import pymysql
 
 import rowq
 from rowq.engines import engine_for_connection
+from tests.chaos.unruly_program import LEASE_SECONDS
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 
-LEASE_SECONDS = 2
 QUEUE = "orders"
 
 Deed = Callable[[rowq.Message, Connection], Any]
@@ -165,6 +165,9 @@ DEEDS: dict[str, Deed] = {
     )
 }
 """What may happen to a worker at any time."""
+
+HURTING = frozenset({"exits"})
+"""What costs others an attempt, too."""
 
 UNSEEN: dict[str, Deed] = {
     deed.__name__: deed for deed in (ends_it_unseen, begins_another, raises, swallows_an_error)

@@ -1,7 +1,8 @@
-"""Handlers do at random what they should not; their own messages pay for it and no others."""
+"""Handlers and programs do at random what they should not; their own messages pay for it alone."""
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import time
@@ -13,20 +14,24 @@ from pathlib import Path
 import pytest
 
 from rowq import NewMessage, Queue
-from tests.chaos.deeds import DEEDS, LEASE_SECONDS, QUEUE, UNSEEN
+from tests.chaos import deeds as python_deeds
+from tests.chaos import unruly_program
+from tests.chaos.deeds import QUEUE, UNSEEN
 from tests.chaos.mortal import Mortal
 from tests.chaos.notes import history
-from tests.chaos.unruly import KINDS
+from tests.chaos.unruly import IN_PYTHON
+from tests.chaos.unruly_program import LEASE_SECONDS
+from tests.cli.working import is_running
 from tests.concurrency.checker import check
 from tests.concurrency.history import Event, write
 from tests.dice import AGAIN, dice, limit, times
-from tests.engines.base import Connection
+from tests.engines.base import Connection, wait_until
 from tests.helpers.dialects import dialect_of
 
 pytestmark = [pytest.mark.chaos, pytest.mark.requires("genuine"), pytest.mark.timeout(limit(240))]
 
 ROOT = Path(__file__).parents[2]
-MESSAGES = 80
+MESSAGES = 60
 STARTS = 60
 """So often a worker may be started until the queue is drained."""
 
@@ -61,6 +66,14 @@ PROCEDURES = {
 }
 
 
+HURTING = python_deeds.HURTING | unruly_program.HURTING
+
+
+def numbers(path: Path) -> list[int]:
+    """Return the numbers in a file, one a line."""
+    return [int(line) for line in path.read_text().splitlines()]
+
+
 class Trial:
     """One queue of messages, some of which make their handlers unruly, and what became of them.
 
@@ -79,16 +92,25 @@ class Trial:
     def send(self, names: list[str], count: int) -> None:
         """Enqueue messages, a third of them with deeds; a few of these never leave off."""
         drawn = dice(self.kind, names)
-        bodies = []
-        for _ in range(count):
-            deeds = drawn.choices(names, k=drawn.choice([1, 1, 2])) if drawn.random() < 0.35 else []
-            bodies.append(deeds * (20 if drawn.random() < 0.03 and "exits" not in deeds else 1))
-        start = time.monotonic()
-        sent = self.queue.enqueue_batch(QUEUE, [NewMessage(data={"deeds": one}) for one in bodies])
-        ids = [one.message_id for one in sent]
-        self.deeds |= dict(zip(ids, bodies, strict=True))
-        results = tuple((one, 5) for one in ids)
-        self.events.append(Event(start, time.monotonic(), "producer", "enqueue", None, results))
+        while len(self.deeds) < count:
+            some = [self._draw(drawn, names) for _ in range(min(100, count - len(self.deeds)))]
+            start = time.monotonic()
+            sent = self.queue.enqueue_batch(QUEUE, [message for message, _ in some])
+            ids = [one.message_id for one in sent]
+            self.deeds |= dict(zip(ids, [deeds for _, deeds in some], strict=True))
+            results = tuple((one, 5) for one in ids)
+            event = Event(start, time.monotonic(), "producer", "enqueue", None, results)
+            self.events.append(event)
+
+    def _draw(self, drawn: random.Random, names: list[str]) -> tuple[NewMessage, list[str]]:
+        """Return a message and its deeds; a few of all have a long body, or long headers."""
+        deeds = drawn.choices(names, k=drawn.choice([1, 1, 2])) if drawn.random() < 0.35 else []
+        if drawn.random() < 0.03 and not HURTING.intersection(deeds):
+            deeds *= 20
+        length = drawn.choice([0, 1, 1, 1, 100_000]) if drawn.random() < 0.1 else 10
+        more = "x" * (60_000 if drawn.random() < 0.03 else 0)
+        headers = {"deeds": deeds, "length": length, "more": more}
+        return NewMessage(text="x" * length, headers=headers), deeds
 
     def work(self, url: str) -> None:
         """Run workers, one after the other, until nothing is left to be done."""
@@ -97,7 +119,9 @@ class Trial:
             self.starts += 1
             assert self.starts <= times(STARTS), f"not drained; see {self.room / 'log'}"
             with (self.room / "log").open("ab") as log:
-                subprocess.run(command, cwd=ROOT, stderr=log, check=False)
+                subprocess.run(
+                    command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=log, check=False
+                )
 
     def _is_left(self) -> bool:
         stats = self.queue.queue_stats(QUEUE)[0]
@@ -118,13 +142,23 @@ class Trial:
         self._judge_effects(dead, where)
 
     def _judge_effects(self, dead: set[int], where: str) -> None:
-        rows = self.connection.execute("select message_id from ledger").fetchall()
-        effects = Counter(int(one) for (one,) in rows)
+        effects = Counter(self._effects())
         done = self.deeds.keys() - dead
         assert not [one for one in done if effects[one] < 1], where
         if "transactions" in self.kind:
             assert not [one for one in done if effects[one] > 1], where
             assert not [one for one in dead if effects[one]], where
+
+    def _effects(self) -> list[int]:
+        if self.kind == "programs":
+            return numbers(self.room / "ledger")
+        rows = self.connection.execute("select message_id from ledger").fetchall()
+        return [int(one) for (one,) in rows]
+
+    def wait_for_programs(self) -> None:
+        """Wait until no program runs any more; each was to end with its worker or its lease."""
+        pids = numbers(self.room / "programs")
+        wait_until(lambda: not any(map(is_running, pids)), "no program runs")
 
     def summary(self) -> str:
         """Say what happened, for people to read."""
@@ -135,14 +169,27 @@ class Trial:
 
 @pytest.mark.slow
 @pytest.mark.promise("P02", "P03", "P04", "P08", "P09")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [one.__name__ for one in IN_PYTHON])
 def test_unruly_handlers_cost_their_own_messages_and_no_others(
     url: str, session: Connection, tmp_path: Path, kind: str
 ) -> None:
     trial = Trial(session, tmp_path, kind)
-    trial.send(list(DEEDS), times(MESSAGES))
+    trial.send(list(python_deeds.DEEDS), times(MESSAGES))
     trial.work(url)
     trial.judge()
+    print(trial.summary())
+
+
+@pytest.mark.slow
+@pytest.mark.promise("P02", "P03", "P04", "P08", "P09")
+def test_unruly_programs_cost_their_own_messages_and_no_others(
+    url: str, session: Connection, tmp_path: Path
+) -> None:
+    trial = Trial(session, tmp_path, "programs")
+    trial.send(list(unruly_program.DEEDS), times(MESSAGES))
+    trial.work(url)
+    trial.judge()
+    trial.wait_for_programs()
     print(trial.summary())
 
 

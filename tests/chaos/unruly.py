@@ -1,8 +1,9 @@
 """A worker with unruly handlers: `python -m tests.chaos.unruly <kind> <url> <room>`.
 
-It works until the queue is drained, or until a handler has ended it. A message's body says what its
-handler does at which delivery: {"deeds": [name, ...]}; after these it is handled as it should be.
-Each handler writes a row into the table ledger. Calls are noted in files in the room.
+It works until the queue is drained, or until a handler has ended it. A message's headers say what
+its handler does at which delivery: {"deeds": [name, ...]}; after these it is handled as it should
+be. Each handler writes a row into the table ledger, or a program a line into the file of that name.
+Calls are noted in files in the room.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import rowq
+from rowq.cli.execute import Command
+from rowq.cli.programs import Programs
 from rowq.engines import engine_for_url
-from tests.chaos.deeds import DEEDS, LEASE_SECONDS, QUEUE, UNSEEN
+from tests.chaos import unruly_program
+from tests.chaos.deeds import DEEDS, QUEUE, UNSEEN
 from tests.chaos.notes import note_calls
+from tests.chaos.unruly_program import LEASE_SECONDS
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 
@@ -31,7 +36,7 @@ _own = threading.local()
 
 def handle_in_transaction(message: rowq.Message, connection: Connection) -> Any:
     """Write a row by the worker's connection, and do the deed before it or after it."""
-    deeds: list[str] = message.data["deeds"]
+    deeds: list[str] = (message.headers or {})["deeds"]
     deed = deeds[message.attempt - 1] if message.attempt <= len(deeds) else None
     said = None
     if deed and message.message_id % 3 == 0:
@@ -56,31 +61,51 @@ def handle(message: rowq.Message) -> Any:
         raise
 
 
-def threads(url: str) -> rowq.Worker:
-    return rowq.Worker(url, QUEUE, handle, threads=4, **OPTIONS)
+def threads(url: str) -> None:
+    rowq.Worker(url, QUEUE, handle, threads=4, **OPTIONS).run()
 
 
-def processes(url: str) -> rowq.Worker:
-    return rowq.Worker(url, QUEUE, handle, threads=2, processes=2, **OPTIONS)
+def processes(url: str) -> None:
+    rowq.Worker(url, QUEUE, handle, threads=2, processes=2, **OPTIONS).run()
 
 
-def threads_in_transactions(url: str) -> rowq.Worker:
-    return rowq.Worker(url, QUEUE, handle_in_transaction, threads=4, transactional=True, **OPTIONS)
+def threads_in_transactions(url: str) -> None:
+    rowq.Worker(url, QUEUE, handle_in_transaction, threads=4, transactional=True, **OPTIONS).run()
 
 
-def processes_in_transactions(url: str) -> rowq.Worker:
-    return rowq.Worker(
+def processes_in_transactions(url: str) -> None:
+    rowq.Worker(
         url, QUEUE, handle_in_transaction, threads=2, processes=2, transactional=True, **OPTIONS
-    )
+    ).run()
+
+
+def programs(url: str) -> None:
+    """Work as `rowq work --exec` does, with less patience for programs that do not end."""
+    program = Path(os.environ[ROOM]) / "program"
+    text = Path(unruly_program.__file__).read_text(encoding="utf-8")
+    new = program.with_name("new")
+    new.write_text(f"#!{sys.executable} -IS\n{text}", encoding="utf-8")
+    new.chmod(0o755)
+    new.replace(program)
+    os.environ |= {unruly_program.WORKER: str(os.getpid()), "ROWQ_TEST_PYTHON": sys.executable}
+    with Programs(grace_seconds=0.5) as running:
+        command = Command(QUEUE, (str(program),), running)
+        rowq.Worker(url, QUEUE, command, threads=4, **OPTIONS).run()
+
+
+def release() -> None:
+    """Give the messages of the claim in the arguments back: for a program, in a process apart."""
+    with suppress(rowq.StaleClaim), rowq.connect(os.environ[URL]) as queue:
+        queue.release(QUEUE, int(sys.argv[1]))
 
 
 OPTIONS: dict[str, Any] = {"batch_size": 5, "lease_seconds": LEASE_SECONDS, "drain": True}
 
-KINDS: dict[str, Callable[[str], rowq.Worker]] = {
-    one.__name__: one
-    for one in (threads, processes, threads_in_transactions, processes_in_transactions)
-}
-"""The kinds of workers; one that runs programs for its messages may be added here."""
+IN_PYTHON: tuple[Callable[[str], None], ...] = (
+    *(threads, processes, threads_in_transactions, processes_in_transactions),
+)
+KINDS: dict[str, Callable[[str], None]] = {one.__name__: one for one in (*IN_PYTHON, programs)}
+"""The kinds of workers."""
 
 
 def main() -> None:
@@ -90,7 +115,7 @@ def main() -> None:
     os.environ |= {URL: url, ROOM: room}
     note_calls(engine_for_url(url), Path(room))
     try:
-        KINDS[kind](url).run()
+        KINDS[kind](url)
     except rowq.WorkerFailed as error:
         sys.exit(f"failed: {error}")
 

@@ -17,34 +17,50 @@ import rowq
 from rowq.contract import load_contract
 from rowq.engines import engines, is_driver_error
 from rowq.engines.base import Engine
+from rowq.errors import REFUSALS
 from rowq.session import REPEATABLE
 from tests.static.sources import ROOT
 
 PAGE = (ROOT / "python_client/README.md").read_text(encoding="utf-8")
-CLASSES = ("lost", "wrong server", "undone", "passing", "anything else")
+CLASSES = ("lost", "wrong server", "undone", "passing", "refused", "poison")
 ENGINES = {"PostgreSQL": "postgres", "MariaDB, MySQL": "mysql", "SQL Server": "sqlserver"}
 ENGINES["Oracle"] = "oracle"
 
 
 def postgres_error(code: str) -> Exception:
+    if code in REFUSALS:
+
+        class RefusedByRoutine(psycopg.DatabaseError):
+            sqlstate = code
+
+        return RefusedByRoutine(words_of(code))
     return psycopg.errors.lookup(code)("said by the server")
 
 
 def mysql_error(code: str) -> Exception:
-    number, _, option = code.partition(" ")
-    words = f"The server is running with the --{option.strip('()')} option" if option else "said"
-    return pymysql.err.OperationalError(int(number), words)
+    number, _, more = code.partition(" ")
+    option = more.strip("()")
+    words = f"The server is running with the --{option} option" if option else "said"
+    return pymysql.err.OperationalError(
+        int(number), words_of(option) if option in REFUSALS else words
+    )
+
+
+def words_of(number: str) -> str:
+    """Return what a routine says that refuses, else just something."""
+    return f"{number} {REFUSALS[number].name}: said" if number in REFUSALS else "said"
 
 
 def sqlserver_error(code: str) -> Exception:
     pyodbc = pytest.importorskip("pyodbc", reason="apt-get install unixodbc", exc_type=ImportError)
-    text = f"[HY000] [Microsoft][ODBC Driver 18 for SQL Server][SQL Server]said ({code}) (SQLExec)"
+    origin = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]"
+    text = f"[HY000] {origin}{words_of(f'RQ{code[2:]}')} ({code}) (SQLExec)"
     error: Exception = pyodbc.Error("HY000", text)
     return error
 
 
 def oracle_error(code: str) -> Exception:
-    error = _Error(f"ORA-{int(code):05}: said", code=int(code))
+    error = _Error(f"ORA-{int(code):05}: {words_of(f'RQ{code[2:]}')}", code=int(code))
     made: Exception = error.exc_type(error)
     return made
 
@@ -81,6 +97,7 @@ def classes_of(engine: Engine, error: Exception) -> set[str]:
         "wrong server": engine.is_wrong_server(error),
         "undone": engine.is_undone(error),
         "passing": engine.is_passing(error),
+        "refused": engine.refusal(error) is not None,
     }
     return {name for name, answer in answers.items() if answer}
 
@@ -97,8 +114,9 @@ def test_the_table_has_every_class_for_every_engine() -> None:
 def test_an_error_is_taken_for_what_the_page_says(happened: str, engine: str, code: str) -> None:
     error = MADE[engine](code)
     found = classes_of(engine_named(engine), error)
-    # A worker tries again whatever the session does, and nothing is two of the first three.
-    assert found == ({"passing"} | {happened} if happened != "anything else" else set())
+    # A worker tries again whatever the session does, and nothing is two of the others.
+    expected = {"refused": {"refused"}, "poison": set()}
+    assert found == expected.get(happened, {"passing", happened})
     assert is_driver_error(error)
     assert engine_named(engine).was_sent(error)
 

@@ -6,7 +6,7 @@ import pytest
 
 import rowq
 from rowq.worker.claim import HeldMessage
-from rowq.worker.handlers import Release
+from rowq.worker.handlers import GiveUp, Release
 from tests.engines.base import Connection
 
 
@@ -47,13 +47,26 @@ def test_a_handler_that_says_that_going_on_makes_no_sense_ends_the_worker_and_lo
 ) -> None:
     def handler(message: rowq.Message) -> None:
         if message.data == 1:
-            raise rowq.WorkerFailed("no program")
+            raise GiveUp("no program")
 
     worker = rowq.Worker(database_url, queue_name, handler)
     with pytest.raises(rowq.WorkerFailed, match="no program"):
         worker.run()
     assert (worker.stats.processed, worker.stats.released) == (1, 2)
     assert attempts(queue, queue_name) == {1: 0, 2: 0}
+
+
+def test_a_worker_that_fails_inside_of_a_handler_costs_that_message_an_attempt_and_ends_no_other(
+    database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    def handler(message: rowq.Message) -> None:
+        if message.data == 1:
+            rowq.Worker(database_url, f"no {queue_name}"[:100], print).run()
+
+    stats = rowq.Worker(database_url, queue_name, handler, drain=True).run()
+    assert (stats.processed, stats.failed) == (2, 1)
+    (dead,) = queue.list_dead(queue_name)
+    assert "WorkerFailed" in str(dead.last_error)
 
 
 def test_a_handler_can_wait_for_the_worker_to_be_stopped(

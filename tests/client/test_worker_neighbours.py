@@ -162,6 +162,25 @@ def test_a_handler_may_not_finish_or_extend_its_own_claim_in_the_workers_transac
     assert f"ForbiddenInHandler: {call}" in last_error(queue, queue_name, ids[-1])
 
 
+@pytest.mark.promise("P02", "P10")
+@pytest.mark.parametrize("raises", [False, True], ids=["returns", "raises"])
+def test_what_a_batch_handler_has_written_is_kept_unless_it_raises(
+    database_url: str, queue: rowq.Queue, queue_name: str, effects: Effects, raises: bool
+) -> None:
+    ids = fill(queue, queue_name, 3)
+
+    def handler(messages: list[rowq.Message], own: Connection) -> Any:
+        for message in messages:
+            insert(message, own)
+        if raises:
+            raise rowq.Fail("all of them")
+        return {ids[1]: rowq.Fail("this one")}
+
+    stats = drain(database_url, queue_name, handler, per="batch")
+    assert (stats.processed, stats.failed) == ((0, 3) if raises else (2, 1))
+    assert effects() == Counter([] if raises else [0, 1, 2])
+
+
 @pytest.mark.promise("P01")
 def test_a_handler_may_use_every_other_routine_in_the_workers_transaction(
     database_url: str, queue: rowq.Queue, queue_name: str, effects: Effects

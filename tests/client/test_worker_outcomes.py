@@ -368,6 +368,20 @@ def test_a_handler_whose_own_task_is_cancelled_costs_one_message(
     assert (stats.processed, stats.retried, stats.failed) == (2, 1, 1)
 
 
+def test_an_asynchronous_handler_that_exits_costs_one_message_and_not_its_loop(
+    database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    fill(queue, queue_name, 3)
+
+    async def handler(message: rowq.Message) -> None:
+        await asyncio.sleep(0)
+        if message.data == 1:
+            raise SystemExit(1)
+
+    stats = drain(database_url, queue_name, handler)
+    assert (stats.processed, stats.retried, stats.failed) == (2, 1, 1)
+
+
 # Handlers that are refused
 
 

@@ -16,11 +16,10 @@ from typing import BinaryIO
 from rowq.cli.errors import one_line
 from rowq.cli.facts import as_json, environment, facts_of
 from rowq.cli.programs import Programs
-from rowq.errors import WorkerFailed
 from rowq.messages import Message
 from rowq.worker import Fail, Retry
 from rowq.worker.claim import HeldMessage
-from rowq.worker.handlers import Release
+from rowq.worker.handlers import GiveUp, Release
 from rowq.worker.log import log
 
 _COMPLETED = 0
@@ -42,7 +41,7 @@ _STOP_SECONDS = 1.0
 _ENDING_SIGNALS = {1, 2, 9, 15}
 
 
-class CannotRun(WorkerFailed):
+class CannotRun(GiveUp):
     """The command cannot run, whatever the message; raised by the handler, it ends the worker."""
 
     def __init__(self, why: str) -> None:

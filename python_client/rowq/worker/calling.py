@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rowq.errors import WorkerFailed
 from rowq.worker.claim import HeldMessage
 from rowq.worker.context import Context
-from rowq.worker.handlers import Fail, Handler, Release, Retry
+from rowq.worker.handlers import Fail, GiveUp, Handler, Release, Retry
 from rowq.worker.log import log
 from rowq.worker.verdicts import COMPLETED, RELEASED, Verdict, retry, shown, verdict_of
 
@@ -57,8 +56,7 @@ class Calling:
             return self._said(ids[0], self._awaited(self._handler(message, *connection)))
         except KeyboardInterrupt:
             raise
-        except WorkerFailed as error:
-            # The handler says that no message can be worked on, so no attempt is spent.
+        except GiveUp as error:
             self._context.fail(error)
             return Said(dict.fromkeys(ids, RELEASED), failed=True)
         except BaseException as error:

@@ -1,4 +1,8 @@
-"""What all threads of one worker share: settings, counts, and when to stop."""
+"""What all threads of one worker share: settings, counts, and when to stop.
+
+What a worker's calls are made again after, besides what a session does (async_session.py), stands
+on the client's page under "When the connection breaks".
+"""
 
 import threading
 import time

@@ -53,6 +53,10 @@ class Release(Exception):
     """Raised by a handler of rowq's own: give the message back, its attempt not spent."""
 
 
+class GiveUp(WorkerFailed):
+    """Raised by a handler of rowq's own: no message can be worked on, so give back and end."""
+
+
 Handler = Callable[..., Any]
 """Takes a message, or per batch a list of them; in a transactional worker also the connection."""
 

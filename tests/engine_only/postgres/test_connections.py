@@ -197,6 +197,29 @@ def test_a_call_that_met_one_in_progress_was_not_sent(database_url: str) -> None
     ENGINE.break_off(connection)
 
 
+def test_a_brief_call_limits_no_other_wait_on_its_connection_and_ends_its_transaction(
+    server: Server, database_url: str, queue: rowq.Queue, queue_name: str
+) -> None:
+    queue.enqueue(queue_name, 1)
+    (message,) = queue.dequeue_fast(queue_name)
+    own = ENGINE.connect(database_url)
+    arguments = {"queue_name": queue_name, "lease_seconds": 60}
+
+    def extend(claim_id: int) -> list[Any]:
+        return ENGINE.call_briefly(own, "extend_lease", {**arguments, "claim_id": claim_id})
+
+    ((claim_id, lease_until),) = extend(message.claim_id)
+    assert (claim_id, lease_until > message.lease_until) == (message.claim_id, True)
+    with pytest.raises(rowq.StaleClaim):
+        extend(message.claim_id + 1)
+    assert ENGINE.is_idle(own)
+    assert own.execute("show lock_timeout").fetchone() == ("0",)
+    server.kill_session(server.session_id(own))
+    with pytest.raises(psycopg.OperationalError) as met:
+        extend(message.claim_id)
+    assert ENGINE.is_connection_lost(met.value)
+
+
 WAITS = """
 import sys, rowq
 with rowq.connect(sys.argv[1]) as queue:
