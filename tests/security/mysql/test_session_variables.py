@@ -198,7 +198,10 @@ def is_harmless(line: tuple[object, ...], numbers: set[str]) -> bool:
     )
 
 
-def test_the_next_call_gives_back_what_a_killed_call_has_left(caller: Opened) -> None:
+@pytest.mark.promise("P15")
+def test_the_next_call_gives_back_what_a_killed_call_has_left(
+    connection: Connection, caller: Opened
+) -> None:
     with closing(caller()) as session:
         session.execute("set session sql_safe_updates = 1, timestamp = 5, max_error_count = 7")
         look = "select @@sql_safe_updates, @@timestamp, @@max_error_count"
@@ -211,7 +214,7 @@ def test_the_next_call_gives_back_what_a_killed_call_has_left(caller: Opened) ->
             " @rowq_big_selects = @@sql_big_selects, @rowq_sort_buffer_size = @@sort_buffer_size,"
             " @rowq_max_error_count = @@max_error_count"
         )
-        if "mariadb" in session.server_version.lower():
+        if "mariadb" in connection.server_version.lower():
             session.execute(
                 "set @rowq_group_concat_max_len = @@group_concat_max_len,"
                 " @rowq_tmp_disk_table_size = @@tmp_disk_table_size,"
