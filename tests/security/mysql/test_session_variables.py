@@ -20,6 +20,7 @@ import pytest
 from rowq.resources import sql_directory
 from tests.engines.base import Connection
 from tests.engines.mysql import Session
+from tests.helpers.calls import call
 from tests.helpers.mysql_accounts import open_account
 from tests.security.mysql.hostile_values import Variable, variables
 from tests.security.mysql.life import Life, Seen
@@ -195,3 +196,32 @@ def is_harmless(line: tuple[object, ...], numbers: set[str]) -> bool:
     return not is_refusal or (
         not line[-1] and (line[1] in numbers or str(line[1]).startswith("RQ7"))
     )
+
+
+@pytest.mark.promise("P15")
+def test_the_next_call_gives_back_what_a_killed_call_has_left(
+    connection: Connection, caller: Opened
+) -> None:
+    with closing(caller()) as session:
+        session.execute("set session sql_safe_updates = 1, timestamp = 5, max_error_count = 7")
+        look = "select @@sql_safe_updates, @@timestamp, @@max_error_count"
+        before = session.execute(look).fetchone()
+        # What internal_pin has done when the kill comes.
+        session.execute(
+            "set @rowq_pinned = true, @rowq_insert_id = 0, @rowq_timestamp = @@timestamp,"
+            " @rowq_increment = @@auto_increment_increment, @rowq_offset = @@auto_increment_offset,"
+            " @rowq_unique_checks = @@unique_checks, @rowq_safe_updates = @@sql_safe_updates,"
+            " @rowq_big_selects = @@sql_big_selects, @rowq_sort_buffer_size = @@sort_buffer_size,"
+            " @rowq_max_error_count = @@max_error_count"
+        )
+        if "mariadb" in connection.server_version.lower():
+            session.execute(
+                "set @rowq_group_concat_max_len = @@group_concat_max_len,"
+                " @rowq_tmp_disk_table_size = @@tmp_disk_table_size,"
+                " @rowq_regex_flags = @@default_regex_flags, @rowq_snapshot_isolation = 1"
+            )
+        session.execute(
+            "set session sql_safe_updates = 0, timestamp = default, max_error_count = 64"
+        )
+        call(session, "queue_stats")
+        assert session.execute(look).fetchone() == before

@@ -13,8 +13,12 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   elsewhere no session can set the clock, or the numbers that rows get
-    -- The caller's values wait in variables of the session until internal_unpin. A call that fails
-    -- after its commit leaves them there, and the next call gives them back.
+    -- The caller's values wait in variables of the session until internal_unpin. A call that was
+    -- killed has left them there: give them back before they are read again.
+    if @rowq_pinned then
+        call rowq.internal_unpin();
+        set p_moment = @@timestamp;
+    end if;
     set @rowq_pinned = true,
         @rowq_insert_id = @@insert_id,
         @rowq_increment = @@auto_increment_increment,
