@@ -154,12 +154,11 @@ def test_without_autocommit_a_call_opens_the_callers_transaction(
 
 
 @pytest.mark.promise("P17")
-@pytest.mark.parametrize("scope", ["session", ""], ids=["session", "next transaction"])
-def test_without_autocommit_the_isolation_level_is_the_callers(
-    connection: Connection, connect: Connect, queue: str, scope: str
+def test_without_autocommit_the_isolation_level_is_that_of_the_session(
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect(autocommit=False)
-    session.execute(f"set {scope} transaction isolation level serializable")
+    session.execute("set session transaction isolation level serializable")
     send(session, queue, "x")
     look = (
         "select trx_isolation_level from information_schema.innodb_trx"
