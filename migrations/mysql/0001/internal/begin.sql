@@ -17,7 +17,7 @@ begin
     -- Refused with 1568 where a transaction is open; a start transaction would commit it.
     declare continue handler for 1568 set p_is_own = false;
 
-    -- Without autocommit the transaction is the caller's, at the isolation level of his choice.
+    -- Without autocommit the transaction is the caller's, at the level of the session.
     set p_is_own = @@autocommit;
     if p_is_own then
         set transaction isolation level read committed;
