@@ -125,6 +125,19 @@ def test_output_is_utf_8_whatever_the_locale(
     assert "euro€" in shell("rowq peek euro€", PYTHONIOENCODING="latin-1").stderr
 
 
+def test_an_error_with_the_names_of_others_commands_no_terminal(
+    shell: Shell, made: str, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import rowq\n\n"
+        "def peek(*_):\n"
+        "    raise rowq.QueueNotFound('\\x1b]0;owned\\x07 \\u202e')\n\n"
+        "rowq.Queue.peek = peek\n"
+    )
+    done = shell(f"rowq peek {made}", PYTHONPATH=str(tmp_path))
+    assert "\\x1b]0;owned\\x07 \\u202e" in done.stderr
+
+
 def test_an_unforeseen_error_is_one_line_and_6_and_shows_its_traceback_when_asked(
     shell: Shell, made: str, tmp_path: Path
 ) -> None:

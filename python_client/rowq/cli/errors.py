@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from rowq.cli.database import NotInstalled, hide_secrets
-from rowq.cli.streams import ReaderGone
+from rowq.cli.streams import ReaderGone, printable
 from rowq.demo.postgres_binaries import LocalPostgresError
 from rowq.engines import is_driver_error
 from rowq.errors import CannotConnect, ConnectionLost, EngineUnknown, Refused, RowqError, StaleClaim
@@ -136,5 +136,9 @@ def one_line(error: BaseException) -> str:
 
 
 def say_error(text: str) -> None:
-    """Write `rowq: text` to standard error, without any secret of the database's URL."""
-    typer.echo(f"rowq: {hide_secrets(text)}", err=True)
+    """Write `rowq: text` to standard error, without any secret of the database's URL.
+
+    A text may hold what others have named: nothing in it commands the terminal.
+    """
+    lines = (printable(line) for line in hide_secrets(text).split("\n"))
+    typer.echo("rowq: " + "\n".join(lines), err=True)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rowq.cli.errors import ExitCode
+from rowq.cli.streams import printable
 
 _WIDE = 10_000
 _LONGEST_CELL = 300
@@ -102,7 +103,7 @@ def cell(value: Any, longest: int = _LONGEST_CELL) -> Text:
             shown = json.dumps(value, ensure_ascii=False, default=_spell)
         case _:
             shown = str(value)
-    visible = "".join(one if one.isprintable() else _escaped(one) for one in shown)
+    visible = printable(shown)
     return Text(visible if len(visible) <= longest else visible[: longest - 1] + "…")
 
 
@@ -112,10 +113,6 @@ def finish(outcomes: Iterable[Any], as_json: bool, *, good: set[str]) -> None:
     print_rows(told, as_json, nothing="no messages")
     if any(one.outcome not in good for one in told):
         raise typer.Exit(ExitCode.INCOMPLETE)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape", "backslashreplace").decode()
 
 
 def _spell(value: Any) -> Any:

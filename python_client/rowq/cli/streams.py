@@ -11,6 +11,15 @@ from typing import Any
 _STAND_INS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
 
 
+def printable(text: str) -> str:
+    """Return a text in which nothing commands a terminal: what shows as no character is escaped."""
+    return "".join(one if one.isprintable() else _escaped(one) for one in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "backslashreplace").decode()
+
+
 class ReaderGone(BrokenPipeError):  # noqa: N818 - named by what happened
     """Nobody reads standard output any more."""
 

@@ -81,7 +81,8 @@ ENGINE = Engine(
             "select pg_catalog.current_setting('server_encoding')",
             is_one_of("UTF8"),
             Status.WARNING,
-            "bodies with other characters are refused: make databases for queues in UTF8",
+            "bodies with other characters are refused, or, in SQL_ASCII, come in as bytes that no"
+            " client can read: make databases for queues in UTF8",
         ),
     ),
 )

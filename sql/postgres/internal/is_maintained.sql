@@ -21,6 +21,8 @@ begin
           and l.objid = p_part_id::oid
           and l.objsubid = 2
           and l.granted
+          -- A prepared transaction has no session, and its locks elect nobody.
+          and l.pid is not null
           and has_function_privilege(a.usesysid, 'rowq.maintain(text, integer)', 'execute')
     );
 end;

@@ -42,8 +42,12 @@ begin
         select d.claim_id, d.message_id, d.attempt, d.message_type, d.headers, d.body,
                d.body_binary, d.enqueued_at, d.lease_until, d.last_error,
                row_number() over w as place,
-               sum(octet_length(coalesce(d.body, '')) + octet_length(coalesce(d.body_binary, '')))
-                   over w as octets
+               sum(
+                   octet_length(coalesce(d.body, '')) + octet_length(coalesce(d.body_binary, ''))
+                   + octet_length(coalesce(d.headers::text, ''))
+                   + octet_length(coalesce(d.message_type, ''))
+                   + octet_length(coalesce(d.last_error, ''))
+               ) over w as octets
         from rowq.dequeue_fast(p_queue_name, p_batch_size, p_worker_name, p_lease_seconds) d
         window w as (rows unbounded preceding)
     ) t;

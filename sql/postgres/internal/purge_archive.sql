@@ -7,12 +7,13 @@ create or replace function rowq.internal_purge_archive(
     out o_partitions_dropped integer
 )
 language plpgsql
+set lock_timeout = '1s'
 as $$
 -- routine   internal_purge_archive
 -- version   1
 -- purpose   Delete a queue's archived messages that are too old; drop partitions too old for every queue.
 -- promise   P19
--- locks     archive rows; for a drop the archive, tried without waiting, until the caller's end
+-- locks     archive rows, waited for a second; for a drop the archive, tried, until the caller's end
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing

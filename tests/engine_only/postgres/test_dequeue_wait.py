@@ -19,6 +19,24 @@ def start_waiting(connection: Connection, queue: str) -> threading.Thread:
     return thread
 
 
+@pytest.mark.promise("P02", "P20")
+def test_of_messages_whose_headers_are_long_as_many_come_as_json_can_hold(
+    lone: Connection, q: str
+) -> None:
+    lone.execute(
+        "select rowq.enqueue(%s, 'b', p_headers =>"
+        " pg_catalog.jsonb_build_object('k', pg_catalog.repeat('🐘', 65000)))"
+        " from pg_catalog.generate_series(1, 300)",
+        [q],
+    )
+    first = one(lone, "dequeue_wait", queue_name=q, batch_size=300).messages
+    assert 200 < len(first) < 300
+    second = one(lone, "dequeue_wait", queue_name=q, batch_size=300).messages
+    ids = [message["message_id"] for message in (*first, *second)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 300
+
+
 @pytest.mark.promise("P13", "P17")
 def test_the_clean_up_horizon_moves_on_while_a_session_waits(
     server: Server, lone: Connection, open_lone: Open, q: str

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+import rowq
 from rowq import migrate
 from tests.helpers.calls import call, one, send
 from tests.security.postgres.conftest import Login, Session, Trap
@@ -72,6 +73,29 @@ def test_waiting_takes_no_operator_and_no_function_of_the_path(
     consumer.execute(f"set search_path = {path}")
     assert one(consumer, "dequeue_wait", queue_name="q", wait_seconds=5).messages
     consumer.execute("reset search_path")
+    assert not trap.has_sprung
+
+
+@pytest.mark.promise("P16")
+def test_a_transactional_worker_takes_no_function_and_no_type_of_the_path(
+    url: str, owner: Session, consumer: Session, trap: Trap
+) -> None:
+    for signature, result in (
+        ("pg_current_xact_id_if_assigned()", "xid8"),
+        ("pg_xact_status(xid8)", "text"),
+    ):
+        trap.set_up(f"bait.{signature}", result, f"null::{result}")
+    trap.attacker.execute("create domain bait.text as pg_catalog.text check (bait.spring())")
+    trap.attacker.execute("create domain bait.xid8 as pg_catalog.xid8 check (bait.spring())")
+    send(owner, "q", "a")
+    owner.execute(f"alter database {owner.info.dbname} set search_path = bait, pg_catalog")
+    as_consumer = url.replace("postgres@", f"{consumer.info.user}@")
+    handled = []
+    worker = rowq.Worker(
+        as_consumer, "q", lambda *given: handled.append(given), transactional=True, drain=True
+    )
+    worker.run()
+    assert len(handled) == 1
     assert not trap.has_sprung
 
 

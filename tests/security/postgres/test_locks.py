@@ -88,3 +88,37 @@ def test_what_waits_for_the_shape_of_the_archive_waits_a_second_and_keeps_house_
         call(second, "archive", queue_name="q")
     first.execute("commit")
     assert one(second, "archive", queue_name="q").archived == 1
+
+
+@pytest.mark.promise("P16", "P19")
+def test_a_lock_of_a_prepared_transaction_elects_nobody(
+    owner: Session, as_role: Callable[..., Session]
+) -> None:
+    consumer, stranger = as_role("consumer", "rowq_consumer"), as_role("stranger")
+    stranger.execute("begin")
+    locks = f"select pg_advisory_xact_lock({TURN}, number) from generate_series(-2, 20) number"
+    stranger.execute(locks)
+    stranger.execute("prepare transaction 'rowq_test_locks'")
+    stranger.close()
+    try:
+        assert one(consumer, "maintain", queue_name="q").elected
+    finally:
+        owner.execute("rollback prepared 'rowq_test_locks'")
+
+
+@pytest.mark.promise("P19")
+def test_a_day_that_another_has_dropped_and_not_committed_is_waited_for_a_second(
+    owner: Session, as_role: Callable[..., Session]
+) -> None:
+    consumer = as_role("consumer", "rowq_consumer")
+    send(owner, "q", "a", "b")
+    call(consumer, "complete", queue_name="q", claim_id=take_one(consumer, "q").claim_id)
+    assert one(consumer, "archive", queue_name="q").archived == 1
+    call(consumer, "complete", queue_name="q", claim_id=take_one(consumer, "q").claim_id)
+    owner.execute("begin; lock table rowq.archive in access exclusive mode")
+    done = one(consumer, "maintain", queue_name="q")
+    assert (done.elected, done.archived) == (True, 0)
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        call(consumer, "archive", queue_name="q")
+    owner.execute("rollback")
+    assert one(consumer, "maintain", queue_name="q").archived == 1

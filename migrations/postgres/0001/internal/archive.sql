@@ -1,12 +1,13 @@
 create or replace function rowq.internal_archive(p_part_id integer, p_limit integer)
 returns integer
 language plpgsql
+set lock_timeout = '1s'
 as $$
 -- routine   internal_archive
 -- version   1
 -- purpose   Move finished messages to the archive, batch by batch, until p_limit is passed.
 -- promise   P19
--- locks     finished rows, passing over locked ones; message rows; new archive rows
+-- locks     finished rows, passing over locked ones; message rows; new archive rows; archive, waited for a second
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing

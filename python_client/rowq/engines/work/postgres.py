@@ -46,7 +46,9 @@ _PIECES = re.compile(
 )
 # The number of the transaction says afterwards what became of it. It has none before it has
 # written something, and is given none: an old number would keep vacuum from its work.
-_MARK = "savepoint rowq_handler; select pg_current_xact_id_if_assigned()::text"
+_MARK = (
+    "savepoint rowq_handler; select pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text"
+)
 _rollbacks = count(1)
 
 
@@ -129,7 +131,7 @@ class PostgresWork(WorkTransaction):
             # one's work nobody knows, except itself.
             return TransactionEnded(text, committed=True, kept=kept)
         with psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row) as cursor:
-            cursor.execute("select pg_xact_status(%s::xid8)", [self._number])
+            cursor.execute("select pg_catalog.pg_xact_status(%s::pg_catalog.xid8)", [self._number])
             committed = cursor.fetchone() == ("committed",)
         return TransactionEnded(text, committed=committed, kept=committed and kept)
 
