@@ -96,7 +96,8 @@ def mortal_mariadb(version: str) -> Iterator[Mortal]:
     server = MysqlServer(local.url, "to be killed, local programs", stop=local.stop)
     try:
         with server.connect(local.url) as connection:
-            written = "select @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite"
+            # MariaDB 11 says ON for what was 1 before.
+            written = "select @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite in ('1', 'ON')"
             assert connection.execute(written).fetchone() == (1, 1)
         yield Mortal(
             server,
