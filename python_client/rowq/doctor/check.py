@@ -68,6 +68,8 @@ class Engine:
             examines runs the code of the database's owner with no more rights than the owner has;
             None: nothing.
         after: what takes that back before the session ends.
+        runs_as_caller: whether a routine runs with its caller's rights: where one is not as shipped
+            none is called.
     """
 
     now: str
@@ -77,6 +79,7 @@ class Engine:
     settings: tuple[Setting, ...]
     before: str | None = None
     after: str | None = None
+    runs_as_caller: bool = False
 
 
 def known_of(url: str) -> Engine:

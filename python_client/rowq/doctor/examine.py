@@ -116,9 +116,14 @@ def _installed(url: str, connection: Any, known: Engine) -> Iterator[Check]:
     except MigrationError as error:
         yield Check(_INSTALLED, Status.FAILED, _line(error))
         return
-    if not isinstance(found, str) and found.owner is None:
-        yield Check(_INSTALLED, Status.FAILED, "no: run rowq migrate")
-        return
+    if not isinstance(found, str):
+        if found.owner is None:
+            yield Check(_INSTALLED, Status.FAILED, "no: run rowq migrate")
+            return
+        if known.runs_as_caller and not _is_known(found):
+            yield Check(_INSTALLED, Status.FAILED, "not as shipped, and so nothing was called")
+            yield from _as_shipped(found)
+            return
     be_no_more_than_the_owner(connection, known)
     try:
         row = Queue(connection).version()
@@ -135,6 +140,12 @@ def _installed(url: str, connection: Any, known: Engine) -> Iterator[Check]:
     words = f"migration {row.schema_version} of rowq {row.rowq_version}{newer}"
     yield Check(_INSTALLED, Status.WARNING if newer else Status.OK, words)
     yield from _as_shipped(found)
+
+
+def _is_known(found: migrate.Status) -> bool:
+    """Return whether no routine can be another than the one that was shipped."""
+    strange = any(one.problem in {"changed", "unknown"} for one in found.drift)
+    return bool(found.installed) and not found.newer and not strange
 
 
 def _as_shipped(found: migrate.Status | str) -> Iterator[Check]:

@@ -161,6 +161,10 @@ PLANTED_BY_A_FORMER_MEMBER = {
     " constraint planted references rowq.meta on delete cascade)",
     "table bait.day": "create table bait.day partition of rowq.archive"
     " for values from ('2020-01-01') to ('2020-01-02')",
+    r"function rowq.version\(\)": "alter function rowq.version security invoker"
+    " set search_path = bait, pg_catalog",
+    r"function rowq.health\(integer\)": "drop function rowq.health; create function rowq.health("
+    "p integer default length(bait.fold('1'))) returns boolean security definer return true",
 }
 
 
@@ -407,6 +411,45 @@ def test_what_would_belong_to_a_role_that_others_act_as_is_not_installed(
         migrate.migrate(mate)
     assert superuser.execute("select to_regnamespace('rowq')").fetchone() == (None,)
     assert migrate.migrate(tenant_url).applied == (1,)
+
+
+CHANGED_BY_A_FORMER_MEMBER = {
+    "dequeue_wait is changed": """
+        do $$ begin execute (
+            select regexp_replace(
+                pg_get_functiondef(oid), E'\\nbegin', E'\\nbegin perform bait.spring();'
+            )
+            from pg_proc
+            where pronamespace = 'rowq'::regnamespace and proname = 'dequeue_wait'
+        ); end $$
+    """,
+    "internal_require_autocommit is changed": """
+        create procedure rowq.internal_require_autocommit(p text default '') language plpgsql
+        as 'begin perform bait.spring(); end'
+    """,
+}
+CHANGED_BY_A_FORMER_MEMBER |= {
+    "a newer rowq installed pg-0999": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]
+    + "; insert into rowq.migration values ('x', 'pg-0999', now())",
+    "only the owner can see": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]
+    + "; delete from rowq.migration",
+}
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("change", CHANGED_BY_A_FORMER_MEMBER)
+def test_a_doctor_calls_nothing_where_a_routine_is_not_as_shipped(
+    installed: str, superuser: Session, trap: Trap, change: str
+) -> None:
+    superuser.execute("grant rowq_owner to tenant")
+    trap.attacker.execute("set role rowq_owner")
+    trap.attacker.execute(CHANGED_BY_A_FORMER_MEMBER[change])
+    superuser.execute("revoke rowq_owner from tenant")
+    found = doctor(installed)
+    assert found["installed"].status == "failed"
+    assert any(change in check.detail for check in found.values())
+    assert "rights" not in found
+    assert not trap.has_sprung
 
 
 @pytest.mark.promise("P16")

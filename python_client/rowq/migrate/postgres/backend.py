@@ -216,7 +216,7 @@ def _refusal(error: psycopg.Error) -> MigrationError | None:
     is_used = isinstance(error, FeatureNotSupported) and error.diag.message_detail
     if is_used or isinstance(error, DependentObjectsStillExist):
         return SchemaInUse(
-            f"{SchemaInUse.number} schema_in_use: others depend on what is to be changed or removed:"
+            f"{SchemaInUse.number} schema_in_use: others depend on what was to change or to go:"
             f" {text}",
             error.diag.message_detail,
         )

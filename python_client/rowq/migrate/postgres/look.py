@@ -34,10 +34,12 @@ _SCHEMA = """
 # that run as whoever looks. Nothing is committed: the transaction ends with the connection.
 _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_temp"
 
+# Two routines of one name are never rowq's: together they are as good as changed.
 _ROUTINES = """
-    select p.proname, p.prosrc
+    select p.proname, string_agg(p.prosrc, '' order by p.oid)
     from pg_proc p
     where p.pronamespace = to_regnamespace('rowq')
+    group by p.proname
 """
 
 _LOSSES = """
