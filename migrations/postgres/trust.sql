@@ -95,10 +95,6 @@ begin
         select 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, s.oid
         from relation r
         join pg_catalog.pg_statistic_ext s on s.stxrelid = r.oid
-        union all
-        select 'pg_catalog.pg_proc'::pg_catalog.regclass, p.oid
-        from pg_catalog.pg_proc p
-        where p.pronamespace = v_schema
     ),
     planted (classid, objid) as (
         select p.classid, p.objid
@@ -109,21 +105,6 @@ begin
             'pg_catalog.pg_constraint'::pg_catalog.regclass,
             'pg_catalog.pg_namespace'::pg_catalog.regclass
         )
-          and not ( -- a default of a parameter may use nothing, a parameter may have a type of rowq's
-              d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass
-              and d.refclassid in (
-                  'pg_catalog.pg_language'::pg_catalog.regclass,
-                  'pg_catalog.pg_type'::pg_catalog.regclass
-              )
-          )
-        union all
-        -- What others call runs with the owner's rights, but for the one routine that commits.
-        select 'pg_catalog.pg_proc'::pg_catalog.regclass, p.oid
-        from pg_catalog.pg_proc p
-        where p.pronamespace = v_schema
-          and not p.prosecdef
-          and p.proname <> 'dequeue_wait'
-          and p.proname not like 'internal\_%'
         union all
         select 'pg_catalog.pg_trigger'::pg_catalog.regclass, t.oid
         from relation r

@@ -161,10 +161,6 @@ PLANTED_BY_A_FORMER_MEMBER = {
     " constraint planted references rowq.meta on delete cascade)",
     "table bait.day": "create table bait.day partition of rowq.archive"
     " for values from ('2020-01-01') to ('2020-01-02')",
-    r"function rowq.version\(\)": "alter function rowq.version security invoker"
-    " set search_path = bait, pg_catalog",
-    r"function rowq.health\(integer\)": "drop function rowq.health; create function rowq.health("
-    "p integer default length(bait.fold('1'))) returns boolean security definer return true",
 }
 
 
@@ -429,6 +425,13 @@ CHANGED_BY_A_FORMER_MEMBER = {
     """,
 }
 CHANGED_BY_A_FORMER_MEMBER |= {
+    "version is changed": "alter function rowq.version security invoker"
+    " set search_path = bait, pg_catalog",
+    "enqueue is changed": "alter function rowq.enqueue reset search_path",
+    "health is changed": "do $$ begin execute (select replace(pg_get_functiondef(oid),"
+    " 'rowq.health(', $q$rowq.health(p integer default length(bait.fold('1'))$q$) from pg_proc"
+    " where pronamespace = 'rowq'::regnamespace and proname = 'health'); end $$;"
+    " drop function rowq.health()",
     "a newer rowq installed pg-0999": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]
     + "; insert into rowq.migration values ('x', 'pg-0999', now())",
     "only the owner can see": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]

@@ -34,9 +34,31 @@ _SCHEMA = """
 # that run as whoever looks. Nothing is committed: the transaction ends with the connection.
 _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_temp"
 
-# Two routines of one name are never rowq's: together they are as good as changed.
-_ROUTINES = """
-    select p.proname, string_agg(p.prosrc, '' order by p.oid)
+# No text, and so a changed one, where a caller would run what is not shipped all the same: with the
+# rights of a caller, in a path of somebody's, or for the default of a parameter. Two routines of
+# one name are never rowq's, and together as good as changed.
+_ROUTINES = r"""
+    select
+        p.proname,
+        string_agg(
+            case
+                when exists (
+                    select
+                    from pg_depend d
+                    where d.classid = 'pg_proc'::regclass
+                      and d.objid = p.oid
+                      and d.refclassid not in (
+                          'pg_language'::regclass, 'pg_namespace'::regclass, 'pg_type'::regclass
+                      )
+                ) then ''
+                when p.prosecdef and 'search_path=pg_catalog, pg_temp' = any(p.proconfig)
+                    or p.proname = 'dequeue_wait'
+                    or p.proname like 'internal\_%'
+                    then p.prosrc
+                else ''
+            end,
+            '' order by p.oid
+        )
     from pg_proc p
     where p.pronamespace = to_regnamespace('rowq')
     group by p.proname
