@@ -1,5 +1,5 @@
--- Runs first in the transaction of every install, upgrade and rollback: lets one in at a time, and
--- refuses here, before anything is changed, what would go wrong later.
+-- Runs first in the transaction of every install, upgrade and rollback: refuses here, before
+-- anything is changed, what would go wrong later. Then come trust.sql and lock.sql.
 -- Read committed: who waited for the lock must see what the one before has installed.
 set transaction isolation level read committed;
 set local standard_conforming_strings = on;
@@ -21,12 +21,26 @@ declare
     v_owner_is_superuser boolean;
     v_comment            text;
     v_why                text;
-    v_other              text;
 begin
     if pg_catalog.current_setting('server_version_num')::integer < 150000 then
         raise exception 'RQ801 server_too_old: rowq needs PostgreSQL 15 or newer; this is %',
             pg_catalog.current_setting('server_version')
             using errcode = 'RQ801';
+    end if;
+
+    -- "alter database ... set role" is for the database's owner to say: what a superuser made then
+    -- would belong to that role.
+    if session_user <> v_user and exists (
+        select 1
+        from pg_catalog.pg_roles r
+        where r.rolname = session_user
+          and r.rolsuper
+    ) then
+        raise exception 'RQ803 missing_privilege: superuser % acts as %, and would act as a superuser '
+            'again with what that role has made', session_user, v_user
+            using errcode = 'RQ803', hint = pg_catalog.format(
+                'Connect as %I, or find out who set the role: alter database %I reset role;',
+                v_user, v_database);
     end if;
 
     select n.oid, n.nspowner, r.rolname, r.rolsuper
@@ -87,65 +101,5 @@ begin
             using errcode = 'RQ803', hint = pg_catalog.format(
                 'Connect as %1$I, or a DBA must run: grant %1$I to %2$I;', v_owner_name, v_user);
     end if;
-
-    -- A trigger or a default that the owner has added to a table runs with the rights of whoever
-    -- migrates, and "set role" is no wall: what runs can reset it. So nobody else may be the owner.
-    select r.rolname
-    into v_other
-    from pg_catalog.pg_roles r
-    where not v_owner_is_superuser
-      and r.rolcanlogin
-      and not r.rolsuper
-      and r.rolname <> session_user
-      and pg_catalog.pg_has_role(r.oid, v_owner, 'member')
-    order by r.rolname = v_owner_name desc, r.rolname
-    limit 1;
-    if found then
-        raise exception
-            'RQ803 missing_privilege: schema rowq belongs to %, as whom % acts: what that role has '
-            'put there would run with the rights of %', v_owner_name, v_other, session_user
-            using errcode = 'RQ803', hint = case
-                when v_other = v_owner_name then pg_catalog.format('Connect as %I.', v_other)
-                else pg_catalog.format('Connect as %1$I, or a DBA must run: revoke %2$I from %1$I;',
-                    v_other, v_owner_name)
-            end;
-    end if;
-
-    select pg_catalog.format('%I.%I belongs to %I', 'rowq', c.relname, r.rolname)
-    into v_why
-    from pg_catalog.pg_class c
-    join pg_catalog.pg_roles r on r.oid = c.relowner
-    where c.relnamespace = v_schema
-      and c.relowner <> v_owner
-      and not r.rolsuper
-      and r.rolname <> session_user
-    limit 1;
-    if found then
-        raise exception 'RQ802 foreign_schema: %, and not to %, whom schema rowq belongs to',
-            v_why, v_owner_name
-            using errcode = 'RQ802', hint = 'Move it to another schema.';
-    end if;
-
-    -- What a member of the owner makes shall belong to the owner.
-    if v_owner_name <> v_user and not v_is_superuser then
-        perform pg_catalog.set_config('role', v_owner_name, true);
-    end if;
-
-    if exists (
-        select 1
-        from pg_catalog.pg_class c
-        where c.relnamespace = v_schema
-          and c.relname = 'migration'
-          and c.relkind = 'r'
-    ) then
-        lock table rowq.migration in share row exclusive mode;
-    end if;
-exception
-    when lock_not_available then
-        raise exception 'RQ806 migration_busy: another migration has not ended for 60 seconds'
-            using errcode = 'RQ806', hint = 'Try again.';
 end;
 $$;
-
--- What follows waits for tables in use; while it waits, everybody else waits behind it.
-set local lock_timeout = '10s';

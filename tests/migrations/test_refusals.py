@@ -143,9 +143,47 @@ def test_a_rollback_does_not_wait_for_long_transactions_without_end(
     server: Server, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrate.migrate(empty_database)
-    with_preflight(monkeypatch, "'10s'", "'50ms'")
+    with_text(monkeypatch, "lock.sql", "'10s'", "'50ms'")
     with server.connect(empty_database, autocommit=False) as other:
         other.execute("select count(*) from rowq.queue")
         with pytest.raises(migrate.MigrationBusy):
             migrate.rollback(empty_database)
     assert migrate.status(empty_database).installed == 1
+
+
+CHANGES = '''
+"""A second release, made up by a test."""
+
+from rowq.migrate.steps import frozen, statement
+
+__depends__ = {"pg-0001-first-release"}
+__rowq_version__ = "0.2.0"
+
+statement("CHANGE", "select 1")
+frozen(__file__)
+'''
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "alter table rowq.queue alter column lease_seconds type bigint",
+        "alter table rowq.queue drop column lease_seconds",
+    ],
+)
+def test_a_view_of_a_callers_that_stops_an_upgrade_is_named(
+    releases: Path, empty_database: str, session: Connection, change: str
+) -> None:
+    text = CHANGES.lstrip().replace("CHANGE", change)
+    (releases / "pg-0002-change.py").write_text(text, encoding="utf-8")
+    (releases / "0002").mkdir()
+    (releases / "0002" / "order.txt").write_text("", encoding="utf-8")
+    migrate.migrate(empty_database, to=1)
+    session.execute("create temporary view blocking as select lease_seconds from rowq.queue")
+    with pytest.raises(migrate.SchemaInUse, match="RQ808") as refusal:
+        migrate.migrate(empty_database)
+    assert "blocking depends on column" in str(refusal.value.remedy)
+    with pytest.raises(migrate.SchemaInUse, match="blocking depends on"):
+        migrate.rollback(empty_database, force=True)
+    session.execute("drop view blocking")
+    assert migrate.migrate(empty_database).applied == (2,)

@@ -64,9 +64,12 @@ class Engine:
         is_supported: whether rowq runs on that version.
         supported: which versions those are, for people to read.
         settings: what else to look at.
-        before: what a session does first, so that a DBA who examines runs the code of the
-            database's owner with no more rights than the owner has; None: nothing.
+        before: what a session does first, and again before it calls a routine, so that a DBA who
+            examines runs the code of the database's owner with no more rights than the owner has;
+            None: nothing.
         after: what takes that back before the session ends.
+        runs_as_caller: whether a routine runs with its caller's rights: where one is not as shipped
+            none is called.
     """
 
     now: str
@@ -76,6 +79,7 @@ class Engine:
     settings: tuple[Setting, ...]
     before: str | None = None
     after: str | None = None
+    runs_as_caller: bool = False
 
 
 def known_of(url: str) -> Engine:
@@ -96,19 +100,28 @@ def session(url: str) -> Iterator[Any]:
     engine, known = engine_for_url(url), known_of(url)
     connection = engine.connect(url)
     try:
-        try:
-            _execute(connection, known.before)
-        except Exception as error:
-            if not is_driver_error(error):
-                raise
-            raise MissingPrivilege(
-                f"{MissingPrivilege.number} missing_privilege: this account cannot act as the owner"
-                f" of the database, and must not run its code as a DBA: {error}"
-            ) from error
+        be_no_more_than_the_owner(connection, known)
         yield connection
         _execute(connection, known.after)
     finally:
         engine.close(connection)
+
+
+def be_no_more_than_the_owner(connection: Any, known: Engine) -> None:
+    """Let a DBA's session run nothing with more rights than whoever made it has.
+
+    Raises:
+        MissingPrivilege: a DBA cannot act as the database's owner.
+    """
+    try:
+        _execute(connection, known.before)
+    except Exception as error:
+        if not is_driver_error(error):
+            raise
+        raise MissingPrivilege(
+            f"{MissingPrivilege.number} missing_privilege: this account cannot act as the owner"
+            f" of the database, and must not run its code as a DBA: {error}"
+        ) from error
 
 
 def _execute(connection: Any, statement: str | None) -> None:

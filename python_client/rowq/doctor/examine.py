@@ -7,7 +7,16 @@ from typing import Any
 import rowq
 from rowq import migrate
 from rowq.doctor.acceptance import accept
-from rowq.doctor.check import Check, Engine, Setting, Status, known_of, session, value_of
+from rowq.doctor.check import (
+    Check,
+    Engine,
+    Setting,
+    Status,
+    be_no_more_than_the_owner,
+    known_of,
+    session,
+    value_of,
+)
 from rowq.doctor.rights import rights
 from rowq.engines import is_driver_error
 from rowq.migrate import MigrationError, MissingPrivilege
@@ -36,7 +45,7 @@ def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
         yield supported
         yield from (_setting(connection, one) for one in known.settings)
         yield _clock(connection, known)
-        installed = list(_installed(url, connection))
+        installed = list(_installed(url, connection, known))
         yield from installed
         if Status.FAILED in {supported.status, installed[0].status}:
             return
@@ -97,13 +106,25 @@ def _look(url: str) -> migrate.Status | str:
         return _line(error)
 
 
-def _installed(url: str, connection: Any) -> Iterator[Check]:
-    """Yield whether rowq is there, up to date and as shipped; the first check is whether at all."""
+def _installed(url: str, connection: Any, known: Engine) -> Iterator[Check]:
+    """Yield whether rowq is there, up to date and as shipped; the first check is whether at all.
+
+    Where it is not there nothing is called: anybody could make a routine meanwhile.
+    """
     try:
         found = _look(url)
     except MigrationError as error:
         yield Check(_INSTALLED, Status.FAILED, _line(error))
         return
+    if not isinstance(found, str):
+        if found.owner is None:
+            yield Check(_INSTALLED, Status.FAILED, "no: run rowq migrate")
+            return
+        if known.runs_as_caller and not _is_known(found):
+            yield Check(_INSTALLED, Status.FAILED, "not as shipped, and so nothing was called")
+            yield from _as_shipped(found)
+            return
+    be_no_more_than_the_owner(connection, known)
     try:
         row = Queue(connection).version()
     except Exception as error:
@@ -119,6 +140,12 @@ def _installed(url: str, connection: Any) -> Iterator[Check]:
     words = f"migration {row.schema_version} of rowq {row.rowq_version}{newer}"
     yield Check(_INSTALLED, Status.WARNING if newer else Status.OK, words)
     yield from _as_shipped(found)
+
+
+def _is_known(found: migrate.Status) -> bool:
+    """Return whether no routine can be another than the one that was shipped."""
+    strange = any(one.problem in {"changed", "unknown"} for one in found.drift)
+    return bool(found.installed) and not found.newer and not strange
 
 
 def _as_shipped(found: migrate.Status | str) -> Iterator[Check]:

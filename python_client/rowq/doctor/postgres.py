@@ -40,6 +40,7 @@ ENGINE = Engine(
     is_supported=lambda version: int(version.partition(".")[0].partition("beta")[0]) >= 15,
     supported="PostgreSQL 15 or newer",
     before=_BEFORE,
+    runs_as_caller=True,
     settings=(
         Setting(
             "pg_is_in_recovery",

@@ -52,8 +52,9 @@ def status(url: str) -> Status:
         url: the database's URL.
 
     Raises:
-        ForeignSchema: the schema rowq there was not made by rowq.
-        MissingPrivilege: only the schema's owner and its members may look.
+        ForeignSchema: the schema rowq there was not made by rowq, or not everything in it.
+        MissingPrivilege: this user may not look, or (PostgreSQL) somebody else owns the schema, or
+            can act as its owner, and what he has put there could run with this user's rights.
         CannotConnect: the database could not be reached.
     """
     engine = engine_for_url(url)

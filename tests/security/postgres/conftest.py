@@ -132,6 +132,8 @@ def trap(superuser: Session, tenant: Session) -> Trap:
     made = Trap(superuser, tenant)
     made.set_up("bait.spring()", "boolean", "true")
     made.set_up("bait.spring_trigger()", "trigger", "new")
+    made.set_up("bait.fold(text)", "text", "$1")
+    tenant.execute("alter function bait.fold immutable")
     return made
 
 

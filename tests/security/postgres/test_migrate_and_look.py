@@ -53,6 +53,15 @@ def plant(trap: Trap, table: str) -> None:
     )
 
 
+def make_a_trap_of_rowq(trap: Trap) -> None:
+    """Let the attacker have a schema rowq with a routine that everybody calls first."""
+    trap.attacker.execute("create schema rowq")
+    trap.attacker.execute(OURS)
+    trap.attacker.execute("grant usage on schema rowq to public")
+    shape = "table (rowq_version text, schema_version integer, engine text)"
+    trap.set_up("rowq.version()", shape, "query select '1', 1, 'postgres'")
+
+
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("tables", [[], [META], [META, MIGRATION, LOG]], ids=len)
 def test_a_schema_that_a_tenant_made_beforehand_is_not_taken_over(
@@ -87,42 +96,100 @@ def test_a_view_in_the_place_of_the_bookkeeping_is_not_read(url: str, trap: Trap
     assert not trap.has_sprung
 
 
-@pytest.mark.promise("P16")
-def test_row_security_on_the_bookkeeping_is_not_obeyed(
-    url: str, tenant_url: str, trap: Trap, login: Login
-) -> None:
-    migrate.migrate(tenant_url)
-    trap.attacker.execute("alter table rowq.migration enable row level security")
-    trap.attacker.execute("alter table rowq.migration force row level security")
-    trap.attacker.execute("create policy planted on rowq.migration using (bait.spring())")
-    mate = login("mate", "tenant")
-    for victim in (url, mate):
-        with pytest.raises(migrate.ForeignSchema, match="RQ802"):
-            migrate.status(victim)
-    assert not trap.has_sprung
-
-
-PLANTED_FOR_A_COUNT = [
+READ_BY_A_LOOK = [
+    "alter table rowq.migration enable row level security;"
+    " alter table rowq.migration force row level security;"
+    " create policy planted on rowq.migration using (bait.spring())",
+    "create index planted on rowq.migration (bait.fold('1'))",
+    "create index planted on rowq.claim (bait.fold('1'))",
+    "create statistics bait.planted on bait.fold('1'), migration_id from rowq.migration",
     "alter table rowq.dead rename to d; create view rowq.dead as select bait.spring()",
     "alter table rowq.claim rename to c;"
     " create view rowq.claim as select array[bait.spring()] message_ids",
-    "alter table rowq.ready enable row level security;"
-    " create policy planted on rowq.ready using (bait.spring())",
-    "alter table rowq.finished rename to f; create view rowq.finished as"
-    " select array[1] message_ids from (select bait.spring() offset 0) s",
 ]
 
 
 @pytest.mark.promise("P16")
-@pytest.mark.parametrize("planted", PLANTED_FOR_A_COUNT)
-def test_what_a_rollback_would_lose_is_counted_in_plain_tables_only(
-    url: str, tenant_url: str, trap: Trap, login: Login, planted: str
+@pytest.mark.parametrize("victim", ["postgres", "mate"])
+@pytest.mark.parametrize("planted", READ_BY_A_LOOK)
+def test_nobody_reads_what_another_owns_and_may_have_prepared(
+    url: str, tenant_url: str, trap: Trap, login: Login, planted: str, victim: str
 ) -> None:
     migrate.migrate(tenant_url)
     trap.attacker.execute(planted)
-    for victim in (url, login("mate", "tenant")):
-        with pytest.raises(migrate.ForeignSchema, match="RQ802"):
-            migrate.plan_rollback(victim, 0)
+    victim_url = url if victim == "postgres" else login("mate", "tenant")
+    for look in (migrate.status, lambda to: migrate.plan_rollback(to, 0)):
+        with pytest.raises(migrate.MissingPrivilege, match="tenant") as refusal:
+            look(victim_url)
+        assert "Connect as tenant" in str(refusal.value.remedy)
+    assert not trap.has_sprung
+
+
+@pytest.mark.promise("P16")
+def test_an_owner_looks_and_migrates_whoever_else_can_act_as_it(
+    tenant_url: str, login: Login
+) -> None:
+    login("mate", "tenant")
+    assert migrate.migrate(tenant_url).applied == (1,)
+    assert migrate.status(tenant_url).owner == "tenant"
+    assert migrate.rollback(tenant_url).rolled_back == (1,)
+
+
+PLANTED_BY_A_FORMER_MEMBER = {
+    "trigger planted on table rowq.meta": "create trigger planted after insert or update"
+    " on rowq.meta for each row execute function bait.spring_trigger()",
+    "trigger planted on table rowq.migration_log": "create trigger planted after insert"
+    " on rowq.migration_log for each row execute function bait.spring_trigger()",
+    "rule planted on table rowq.dead": "create rule planted as on delete to rowq.dead do also"
+    " select bait.spring()",
+    "rule .* on view rowq.dead": "alter table rowq.dead rename to d;"
+    " create view rowq.dead as select bait.spring()",
+    "policy planted on table rowq.queue": "create policy planted on rowq.queue"
+    " using (bait.spring())",
+    "table rowq.migration": "alter table rowq.migration enable row level security;"
+    " alter table rowq.migration force row level security",
+    "column changed_at of table rowq.meta": "alter table rowq.meta alter changed_at"
+    " set default case when bait.spring() then now() end",
+    "constraint planted on table rowq.meta": "alter table rowq.meta add constraint planted"
+    " check (bait.spring())",
+    "index rowq.planted": "create index planted on rowq.migration (bait.fold('1'))",
+    "statistics object rowq.planted": "create statistics rowq.planted"
+    " on bait.fold('1'), migration_id from rowq.migration",
+    "table rowq.meta": "create domain rowq.planted as text check (bait.spring());"
+    " alter table rowq.meta alter value type rowq.planted",
+    "constraint planted on table rowq.other": "create table rowq.other (name text"
+    " constraint planted references rowq.meta on delete cascade)",
+    "table bait.day": "create table bait.day partition of rowq.archive"
+    " for values from ('2020-01-01') to ('2020-01-02')",
+}
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("name", PLANTED_BY_A_FORMER_MEMBER)
+def test_what_a_former_member_of_the_owner_has_planted_is_named_and_does_not_run(
+    server: Server, installed: str, superuser: Session, trap: Trap, name: str
+) -> None:
+    trap.attacker.execute("grant create on schema bait to public")
+    superuser.execute("grant rowq_owner to tenant")
+    trap.attacker.execute("set role rowq_owner")
+    trap.attacker.execute(PLANTED_BY_A_FORMER_MEMBER[name])
+    with pytest.raises(migrate.MissingPrivilege) as refusal:
+        migrate.migrate(installed)
+    assert "revoke rowq_owner from tenant" in str(refusal.value.remedy)
+    assert "stays" in str(refusal.value.remedy)
+    superuser.execute("revoke rowq_owner from tenant")
+    for attempt in (
+        migrate.migrate,
+        lambda to: migrate.rollback(to, force=True),
+        migrate.status,
+        lambda to: migrate.plan_rollback(to, 0),
+    ):
+        with pytest.raises(migrate.ForeignSchema, match=f"RQ802.*{name}"):
+            attempt(installed)
+    assert doctor(installed)["installed"].status == "failed"
+    done = run_script(server, installed)
+    assert done.returncode == 3
+    assert "RQ802" in done.stderr
     assert not trap.has_sprung
 
 
@@ -142,8 +209,6 @@ def test_nobody_upgrades_what_another_owns_and_may_have_prepared(
     done = run_script(server, victim_url)
     assert done.returncode == 3
     assert "RQ803" in done.stderr
-    assert not trap.has_sprung
-    assert migrate.status(victim_url).owner == "tenant"
     assert not trap.has_sprung
 
 
@@ -198,16 +263,24 @@ def test_an_empty_schema_of_another_is_his_to_use(
 
 
 @pytest.mark.promise("P16")
-def test_a_table_of_a_third_party_in_the_schema_is_named(
-    installed: str, superuser: Session, login: Login
+@pytest.mark.parametrize(
+    ("kind", "name", "rest"),
+    [
+        ("table", "rowq.second", "(id integer)"),
+        ("function", "rowq.second()", "returns integer security definer return 1"),
+    ],
+)
+def test_what_a_third_party_has_made_in_the_schema_is_named_and_not_taken_over(
+    installed: str, superuser: Session, login: Login, kind: str, name: str, rest: str
 ) -> None:
     mallory = login("mallory")
     superuser.execute("grant usage, create on schema rowq to mallory")
     with psycopg.connect(mallory, autocommit=True) as session:
-        session.execute("create table rowq.second (id integer)")
-    with pytest.raises(migrate.ForeignSchema, match=r"rowq\.second.*mallory"):
-        migrate.migrate(installed)
-    superuser.execute("drop table rowq.second")
+        session.execute(f"create {kind} {name} {rest}")
+    for attempt in (migrate.migrate, migrate.status):
+        with pytest.raises(migrate.ForeignSchema, match=r"rowq\.second.*mallory"):
+            attempt(installed)
+    superuser.execute(f"drop {kind} {name}")
     assert migrate.migrate(installed).applied == ()
 
 
@@ -275,6 +348,110 @@ def test_a_superusers_doctor_calls_no_routine_that_another_owns(
         trap.set_up(f"rowq.{routine}", "boolean", "true")
     with pytest.raises(migrate.MissingPrivilege, match="tenant"):
         doctor(url)
+    assert not trap.has_sprung
+
+
+@pytest.mark.promise("P16")
+def test_a_doctor_who_found_no_rowq_calls_nothing_that_a_tenant_makes_meanwhile(
+    url: str, trap: Trap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = migrate.status
+
+    def status_and_ambush(to: str) -> migrate.Status:
+        found = look(to)
+        make_a_trap_of_rowq(trap)
+        return found
+
+    monkeypatch.setattr(migrate, "status", status_and_ambush)
+    assert doctor(url)["installed"].status == "failed"
+    assert not trap.has_sprung
+
+
+@pytest.mark.promise("P16")
+def test_a_doctor_calls_nothing_of_a_tenant_who_has_taken_rowqs_place_meanwhile(
+    url: str, installed: str, trap: Trap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = migrate.status
+
+    def status_and_ambush(to: str) -> migrate.Status:
+        found = look(to)
+        migrate.rollback(installed, force=True)
+        make_a_trap_of_rowq(trap)
+        return found
+
+    monkeypatch.setattr(migrate, "status", status_and_ambush)
+    with pytest.raises(migrate.MissingPrivilege, match="tenant"):
+        doctor(url)
+    assert not trap.has_sprung
+
+
+@pytest.mark.promise("P16")
+def test_a_database_that_makes_a_superuser_somebody_else_gets_no_rowq(
+    url: str, superuser: Session, tenant_url: str
+) -> None:
+    superuser.execute(f"alter database {superuser.info.dbname} set role = 'tenant'")
+    with pytest.raises(migrate.MissingPrivilege, match=r"postgres.*acts as tenant") as refusal:
+        migrate.migrate(url)
+    assert "reset role" in str(refusal.value.remedy)
+    assert superuser.execute("select to_regnamespace('rowq')").fetchone() == (None,)
+    assert migrate.migrate(tenant_url).applied == (1,)
+
+
+@pytest.mark.promise("P16")
+def test_what_would_belong_to_a_role_that_others_act_as_is_not_installed(
+    superuser: Session, tenant_url: str, login: Login
+) -> None:
+    mate = login("mate", "tenant")
+    superuser.execute("alter role mate set role = 'tenant'")
+    with pytest.raises(migrate.MissingPrivilege, match="would belong to tenant"):
+        migrate.migrate(mate)
+    assert superuser.execute("select to_regnamespace('rowq')").fetchone() == (None,)
+    assert migrate.migrate(tenant_url).applied == (1,)
+
+
+CHANGED_BY_A_FORMER_MEMBER = {
+    "dequeue_wait is changed": """
+        do $$ begin execute (
+            select regexp_replace(
+                pg_get_functiondef(oid), E'\\nbegin', E'\\nbegin perform bait.spring();'
+            )
+            from pg_proc
+            where pronamespace = 'rowq'::regnamespace and proname = 'dequeue_wait'
+        ); end $$
+    """,
+    "internal_require_autocommit is changed": """
+        create procedure rowq.internal_require_autocommit(p text default '') language plpgsql
+        as 'begin perform bait.spring(); end'
+    """,
+}
+CHANGED_BY_A_FORMER_MEMBER |= {
+    "version is changed": "alter function rowq.version security invoker"
+    " set search_path = bait, pg_catalog",
+    "enqueue is changed": "alter function rowq.enqueue reset search_path",
+    "health is changed": "do $$ begin execute (select replace(pg_get_functiondef(oid),"
+    " 'rowq.health(', $q$rowq.health(p integer default length(bait.fold('1'))$q$) from pg_proc"
+    " where pronamespace = 'rowq'::regnamespace and proname = 'health'); end $$;"
+    " drop function rowq.health()",
+    "a newer rowq installed pg-0999": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]
+    + "; insert into rowq.migration values ('x', 'pg-0999', now())",
+    "only the owner can see": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]
+    + "; delete from rowq.migration",
+}
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("change", CHANGED_BY_A_FORMER_MEMBER)
+def test_a_doctor_calls_nothing_where_a_routine_is_not_as_shipped(
+    installed: str, superuser: Session, trap: Trap, change: str
+) -> None:
+    superuser.execute("grant rowq_owner to tenant")
+    trap.attacker.execute("set role rowq_owner")
+    trap.attacker.execute(CHANGED_BY_A_FORMER_MEMBER[change])
+    superuser.execute("revoke rowq_owner from tenant")
+    found = doctor(installed)
+    assert found["installed"].status == "failed"
+    assert any(change in check.detail for check in found.values())
+    assert "rights" not in found
     assert not trap.has_sprung
 
 

@@ -18,6 +18,7 @@ from psycopg.errors import (
     DependentObjectsStillExist,
     DuplicateSchema,
     DuplicateTable,
+    FeatureNotSupported,
     InsufficientPrivilege,
     InvalidSchemaName,
     LockNotAvailable,
@@ -28,14 +29,13 @@ from yoyo.backends.core.postgresql import PostgresqlPsycopgBackend
 
 from rowq.engines import engine_for_url
 from rowq.migrate.errors import (
-    BY_NUMBER,
     MigrationError,
     MissingPrivilege,
     SchemaInUse,
 )
 from rowq.migrate.frozen import GRANTS
 from rowq.migrate.postgres.look import losses
-from rowq.migrate.postgres.sql import version_text
+from rowq.migrate.postgres.sql import BEFORE, numbered_refusal, version_text
 from rowq.migrate.release import Numbered, Release
 from rowq.migrate.shared import log_row, refusals, require_no_messages, tables_in_use
 
@@ -98,9 +98,10 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
             super().rollback()
 
     @contextmanager
-    def lock(self, timeout: float = 0) -> Iterator[None]:  # noqa: ARG002 - the time is in preflight
+    def lock(self, timeout: float = 0) -> Iterator[None]:  # noqa: ARG002 - preflight has it
         """Hold migrations to one at a time until the transaction ends; refuse what would fail."""
-        self._run_alone("preflight.sql")
+        for name in BEFORE:
+            self._run_alone(name)
         yield
 
     def get_log_data(self, migration: Any = None, operation: str = "apply") -> dict[str, Any]:
@@ -204,16 +205,19 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
 
 
 def _refusal(error: psycopg.Error) -> MigrationError | None:
+    if refusal := numbered_refusal(error):
+        return refusal
     text = error.diag.message_primary or str(error)
-    if kind := BY_NUMBER.get(error.sqlstate or ""):
-        return kind(text, error.diag.message_hint)
     if isinstance(error, InsufficientPrivilege):
         return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
     if isinstance(error, LockNotAvailable | DeadlockDetected):
         return tables_in_use()
-    if isinstance(error, DependentObjectsStillExist):
+    # A feature is "not supported" where a view of somebody's uses a column that is to change.
+    is_used = isinstance(error, FeatureNotSupported) and error.diag.message_detail
+    if is_used or isinstance(error, DependentObjectsStillExist):
         return SchemaInUse(
-            f"{SchemaInUse.number} schema_in_use: others depend on what the rollback removes",
+            f"{SchemaInUse.number} schema_in_use: others depend on what was to change or to go:"
+            f" {text}",
             error.diag.message_detail,
         )
     return None

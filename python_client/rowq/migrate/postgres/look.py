@@ -3,9 +3,14 @@
 import re
 from typing import Any
 
+import psycopg
+
+from rowq.migrate.engines import release_for
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
 from rowq.migrate.losses import Losses
+from rowq.migrate.postgres.sql import TRUST, numbered_refusal
 from rowq.migrate.release import Release
+from rowq.migrate.shared import refusals
 
 ROLES = ("rowq_owner", "rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
 
@@ -29,24 +34,36 @@ _SCHEMA = """
 # that run as whoever looks. Nothing is committed: the transaction ends with the connection.
 _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_temp"
 
-# Tables, that nobody may make anything else of until the end of the transaction: a view, or a
-# policy, would run its owner's functions as whoever reads it.
-_LOCK = "lock table {tables} in access share mode"
-_NOT_PLAIN = """
-    select t.name
-    from unnest(%s::text[]) t (name)
-    left join pg_partition_tree(t.name::regclass) p on true
-    join pg_class c on c.oid in (t.name::regclass, p.relid)
-    where c.relkind not in ('r', 'p') or c.relrowsecurity or c.relhasrules
-"""
-
-_ROUTINES = """
-    select p.proname, p.prosrc
+# No text, and so a changed one, where a caller would run what is not shipped all the same: with the
+# rights of a caller, in a path of somebody's, or for the default of a parameter. Two routines of
+# one name are never rowq's, and together as good as changed.
+_ROUTINES = r"""
+    select
+        p.proname,
+        string_agg(
+            case
+                when exists (
+                    select
+                    from pg_depend d
+                    where d.classid = 'pg_proc'::regclass
+                      and d.objid = p.oid
+                      and d.refclassid not in (
+                          'pg_language'::regclass, 'pg_namespace'::regclass, 'pg_type'::regclass
+                      )
+                ) then ''
+                when p.prosecdef and 'search_path=pg_catalog, pg_temp' = any(p.proconfig)
+                    or p.proname = 'dequeue_wait'
+                    or p.proname like 'internal\_%'
+                    then p.prosrc
+                else ''
+            end,
+            '' order by p.oid
+        )
     from pg_proc p
     where p.pronamespace = to_regnamespace('rowq')
+    group by p.proname
 """
 
-_COUNTED = ("queue", "ready", "delayed", "dead", "claim", "archive", "finished")
 _LOSSES = """
     select
         (select count(*) from only rowq.queue),
@@ -84,9 +101,12 @@ class Look:
     def owner(self) -> str | None:
         """Return the schema's owner, None where there is none.
 
+        This reads the catalog only, and refuses where reading a table could run what is not ours.
+
         Raises:
-            ForeignSchema: the schema is not ours.
-            MissingPrivilege: this user may not see what is installed.
+            ForeignSchema: the schema is not ours, or not only ours.
+            MissingPrivilege: this user may not see what is installed, or somebody else could have
+                put something there that would run with this user's rights.
         """
         row = self._connection.execute(_SCHEMA).fetchone()
         if row is None:
@@ -102,6 +122,8 @@ class Look:
                 f"{MissingPrivilege.number} missing_privilege: the schema rowq belongs to {owner}",
                 f"Connect as {owner} or as a member of it.",
             )
+        with refusals(psycopg.Error, numbered_refusal):
+            self._connection.execute(release_for("postgres").text(TRUST))
         return str(owner)
 
     def orphans(self) -> dict[str, str]:
@@ -109,14 +131,9 @@ class Look:
         return {}
 
     def installed_ids(self) -> list[str]:
-        """Return the ids of the installed migrations.
-
-        Raises:
-            ForeignSchema: reading them would run what is not ours.
-        """
+        """Return the ids of the installed migrations, for who has asked for the owner before."""
         if self._value("select to_regclass('rowq.migration')") is None:
             return []
-        self._hold("migration")
         rows = self._connection.execute("select migration_id from rowq.migration").fetchall()
         return [row[0] for row in rows]
 
@@ -133,22 +150,8 @@ class Look:
         return dict(self._connection.execute(_ROUTINES).fetchall())
 
     def losses(self) -> Losses:
-        """Return what is lost when the tables are.
-
-        Raises:
-            ForeignSchema: counting it would run what is not ours.
-        """
-        self._hold(*_COUNTED)
+        """Return what is lost when the tables are, for who has asked for the owner before."""
         return losses(self._connection)
-
-    def _hold(self, *tables: str) -> None:
-        """See to it that reading these tables runs nothing of their owner's."""
-        names = [f"rowq.{table}" for table in tables]
-        self._connection.execute(_LOCK.format(tables=", ".join(names)))
-        for (name,) in self._connection.execute(_NOT_PLAIN, (names,)):
-            raise ForeignSchema(
-                f"{ForeignSchema.number} foreign_schema: {name} is not a plain table"
-            )
 
     def _value(self, query: str) -> Any:
         return self._connection.execute(query).fetchone()[0]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from rowq.migrate.frozen import GRANTS
-from rowq.migrate.postgres.sql import version_text
+from rowq.migrate.postgres.sql import BEFORE, version_text
 from rowq.migrate.release import Release
 from rowq.migrate.shared import recorded
 
@@ -65,7 +65,7 @@ def _parts(release: Release, from_number: int) -> Iterator[str]:
     newest = release.get(release.newest)
     what = f"upgrade from {from_number} to" if from_number else "install"
     yield _HEAD.format(version=newest.rowq_version, what=f"{what} {newest.number}")
-    yield release.text("preflight.sql")
+    yield from (release.text(name) for name in BEFORE)
     yield release.text("bookkeeping.sql")
     if from_number:
         yield _REQUIRE.format(needed=release.get(from_number).id)

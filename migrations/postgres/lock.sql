@@ -1,0 +1,43 @@
+-- Lets one migration in at a time, as the schema's owner: what a member of the owner makes shall
+-- belong to the owner.
+do $$
+declare
+    v_owner_name text;
+begin
+    select r.rolname
+    into v_owner_name
+    from pg_catalog.pg_namespace n
+    join pg_catalog.pg_roles r on r.oid = n.nspowner
+    where n.nspname = 'rowq';
+    if not found then
+        return;
+    end if;
+
+    if v_owner_name <> current_user and not exists (
+        select 1
+        from pg_catalog.pg_roles r
+        where r.rolname = current_user
+          and r.rolsuper
+    ) then
+        perform pg_catalog.set_config('role', v_owner_name, true);
+    end if;
+
+    if exists (
+        select 1
+        from pg_catalog.pg_class c
+        join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = 'rowq'
+          and c.relname = 'migration'
+          and c.relkind = 'r'
+    ) then
+        lock table rowq.migration in share row exclusive mode;
+    end if;
+exception
+    when lock_not_available then
+        raise exception 'RQ806 migration_busy: another migration has not ended for 60 seconds'
+            using errcode = 'RQ806', hint = 'Try again.';
+end;
+$$;
+
+-- What follows waits for tables in use; while it waits, everybody else waits behind it.
+set local lock_timeout = '10s';

@@ -1,0 +1,145 @@
+-- Refuses to go on where what somebody else has put into the schema could run with the rights of
+-- whoever goes on: a trigger, a default, or a function in an index or in statistics, which the
+-- planner calls to compute a constant. "set role" is no wall: what runs can reset it.
+-- It reads the catalog only, changes nothing, and comes before any table of the schema is read.
+do $$
+declare
+    v_schema             pg_catalog.oid;
+    v_owner              pg_catalog.oid;
+    v_owner_name         text;
+    v_owner_is_superuser boolean;
+    v_other              text;
+    v_what               text;
+begin
+    select n.oid, n.nspowner
+    into v_schema, v_owner
+    from pg_catalog.pg_namespace n
+    where n.nspname = 'rowq';
+
+    select r.oid, r.rolname, r.rolsuper
+    into v_owner, v_owner_name, v_owner_is_superuser
+    from pg_catalog.pg_roles r
+    where case when v_schema is null then r.rolname = current_user else r.oid = v_owner end;
+
+    -- Whoever can act as the session's own role gains nothing by it.
+    select r.rolname
+    into v_other
+    from pg_catalog.pg_roles r
+    where not v_owner_is_superuser
+      and v_owner_name <> session_user
+      and r.rolcanlogin
+      and not r.rolsuper
+      and r.rolname <> session_user
+      and pg_catalog.pg_has_role(r.oid, v_owner, 'member')
+    order by r.rolname = v_owner_name desc, r.rolname
+    limit 1;
+    if found then
+        raise exception
+            'RQ803 missing_privilege: schema rowq % to %, as whom % acts: what that role has put '
+            'there would run with the rights of %',
+            case when v_schema is null then 'would belong' else 'belongs' end,
+            v_owner_name, v_other, session_user
+            using errcode = 'RQ803', hint = case
+                when v_other = v_owner_name then pg_catalog.format('Connect as %I.', v_other)
+                else pg_catalog.format('Connect as %1$I, or a DBA must run: revoke %2$I from %1$I; '
+                    'whatever %1$I has made there stays.', v_other, v_owner_name)
+            end;
+    end if;
+
+    select pg_catalog.pg_describe_object(o.classid, o.objid, 0) || ' belongs to ' || r.rolname
+    into v_what
+    from (
+        select
+            'pg_catalog.pg_class'::pg_catalog.regclass as classid, c.oid as objid, c.relowner as owner
+        from pg_catalog.pg_class c
+        where c.relnamespace = v_schema
+        union all
+        select 'pg_catalog.pg_proc'::pg_catalog.regclass, p.oid, p.proowner
+        from pg_catalog.pg_proc p
+        where p.pronamespace = v_schema
+    ) o
+    join pg_catalog.pg_roles r on r.oid = o.owner
+    where o.owner <> v_owner
+      and not r.rolsuper
+      and r.rolname <> session_user
+    order by o.classid, o.objid
+    limit 1;
+    if found then
+        raise exception 'RQ802 foreign_schema: %, and not to %, whom schema rowq belongs to',
+            v_what, v_owner_name
+            using errcode = 'RQ802', hint = 'Move it to another schema, or drop it.';
+    end if;
+
+    -- What is built in leaves no row in pg_depend, and rowq's tables use nothing else.
+    with recursive relation (oid) as (
+        select c.oid
+        from pg_catalog.pg_class c
+        where c.relnamespace = v_schema
+        union
+        select i.inhrelid
+        from relation r
+        join pg_catalog.pg_inherits i on i.inhparent = r.oid
+    ),
+    part (classid, objid) as (
+        select 'pg_catalog.pg_class'::pg_catalog.regclass, r.oid
+        from relation r
+        union all
+        select 'pg_catalog.pg_attrdef'::pg_catalog.regclass, a.oid
+        from relation r
+        join pg_catalog.pg_attrdef a on a.adrelid = r.oid
+        union all
+        select 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid
+        from relation r
+        join pg_catalog.pg_constraint k on k.conrelid = r.oid
+        union all
+        select 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, s.oid
+        from relation r
+        join pg_catalog.pg_statistic_ext s on s.stxrelid = r.oid
+    ),
+    planted (classid, objid) as (
+        select p.classid, p.objid
+        from part p
+        join pg_catalog.pg_depend d on d.classid = p.classid and d.objid = p.objid
+        where d.refclassid not in (
+            'pg_catalog.pg_class'::pg_catalog.regclass,
+            'pg_catalog.pg_constraint'::pg_catalog.regclass,
+            'pg_catalog.pg_namespace'::pg_catalog.regclass
+        )
+        union all
+        select 'pg_catalog.pg_trigger'::pg_catalog.regclass, t.oid
+        from relation r
+        join pg_catalog.pg_trigger t on t.tgrelid = r.oid
+        where not t.tgisinternal
+        union all
+        select 'pg_catalog.pg_rewrite'::pg_catalog.regclass, w.oid
+        from relation r
+        join pg_catalog.pg_rewrite w on w.ev_class = r.oid
+        union all
+        select 'pg_catalog.pg_policy'::pg_catalog.regclass, p.oid
+        from relation r
+        join pg_catalog.pg_policy p on p.polrelid = r.oid
+        union all
+        select 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid
+        from relation r
+        join pg_catalog.pg_constraint k on r.oid in (k.conrelid, k.confrelid)
+        where k.contype = 'f'
+        union all
+        select 'pg_catalog.pg_class'::pg_catalog.regclass, c.oid
+        from relation r
+        join pg_catalog.pg_class c on c.oid = r.oid
+        where c.relnamespace <> v_schema
+           or c.relrowsecurity
+           or c.relkind = 'f'
+    )
+    select pg_catalog.pg_describe_object(p.classid, p.objid, 0)
+    into v_what
+    from planted p
+    order by p.classid, p.objid
+    limit 1;
+    if found then
+        raise exception 'RQ802 foreign_schema: % was not made by rowq, and could run what is not '
+            'rowq''s with the rights of %', v_what, session_user
+            using errcode = 'RQ802', hint = 'Find out who made it, and drop it.';
+    end if;
+end;
+$$;
