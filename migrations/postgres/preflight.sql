@@ -111,12 +111,24 @@ begin
             end;
     end if;
 
-    select pg_catalog.format('%I.%I belongs to %I', 'rowq', c.relname, r.rolname)
+    -- An extension that somebody has put there is in nobody's way, nor are his default privileges.
+    select pg_catalog.pg_describe_object(d.classid, d.objid, 0) || ' belongs to ' || r.rolname
     into v_why
-    from pg_catalog.pg_class c
-    join pg_catalog.pg_roles r on r.oid = c.relowner
-    where c.relnamespace = v_schema
-      and c.relowner <> v_owner
+    from pg_catalog.pg_depend d
+    join pg_catalog.pg_shdepend s
+        on s.classid = d.classid
+        and s.objid = d.objid
+        and s.dbid = (select b.oid from pg_catalog.pg_database b where b.datname = v_database)
+        and s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass
+        and s.deptype = 'o'
+    join pg_catalog.pg_roles r on r.oid = s.refobjid
+    where d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass
+      and d.refobjid = v_schema
+      and d.classid not in (
+          'pg_catalog.pg_extension'::pg_catalog.regclass,
+          'pg_catalog.pg_default_acl'::pg_catalog.regclass
+      )
+      and r.oid <> v_owner
       and not r.rolsuper
       and r.rolname <> session_user
     limit 1;
@@ -144,6 +156,18 @@ exception
     when lock_not_available then
         raise exception 'RQ806 migration_busy: another migration has not ended for 60 seconds'
             using errcode = 'RQ806', hint = 'Try again.';
+end;
+$$;
+
+-- What grants.sql finds to be granted on other routines than these comes from default privileges.
+do $$
+begin
+    perform pg_catalog.set_config(
+        'rowq.routines',
+        coalesce(pg_catalog.array_agg(p.oid), '{}')::text,
+        true)
+    from pg_catalog.pg_proc p
+    where p.pronamespace = pg_catalog.to_regnamespace('rowq');
 end;
 $$;
 
