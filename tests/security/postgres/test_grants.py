@@ -1,4 +1,4 @@
-"""Rights that somebody has arranged for himself, before rowq comes or afterwards, are worth nothing."""
+"""Rights that somebody was given, before rowq comes or afterwards, beside the roles of rowq."""
 
 from __future__ import annotations
 
@@ -179,7 +179,10 @@ def test_default_privileges_that_a_former_member_of_the_owner_left_behind_are_re
     superuser.execute("revoke rowq_owner from former")
     superuser.execute("grant usage on schema rowq to bob")
     archive_a_day(superuser)
-    query = "select inhrelid::regclass::text from pg_inherits where inhparent = 'rowq.archive'::regclass"
+    query = """
+        select inhrelid::regclass::text from pg_inherits
+        where inhparent = 'rowq.archive'::regclass
+    """
     ((partition,),) = superuser.execute(query).fetchall()
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         bob.execute(f"select from {partition}")
@@ -202,8 +205,9 @@ def test_default_privileges_that_a_former_member_of_the_owner_left_behind_are_re
 
 
 @pytest.mark.promise("P16")
+@pytest.mark.usefixtures("bob")
 def test_default_privileges_of_an_owner_that_is_an_account_do_not_reach_the_archive(
-    superuser: Session, tenant_url: str, tenant: Session, bob: Session
+    superuser: Session, tenant_url: str, tenant: Session
 ) -> None:
     migrate.migrate(tenant_url)
     tenant.execute("alter default privileges grant all on tables to bob, public")
