@@ -113,7 +113,7 @@ def test_rights_that_were_granted_later_are_taken_back_whoever_granted_them(
     installed: str, superuser: Session, bob: Session, login: Login
 ) -> None:
     archive_a_day(superuser)
-    carol = sql.Identifier("Carol's \"own\"")
+    carol = sql.Identifier('Carol\'s "own"')
     superuser.execute(sql.SQL("create role {}").format(carol))
     login("dave")
     try:
