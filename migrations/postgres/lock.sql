@@ -39,5 +39,17 @@ exception
 end;
 $$;
 
+-- What grants.sql finds to be granted on other routines than these comes from default privileges.
+do $$
+begin
+    perform pg_catalog.set_config(
+        'rowq.routines',
+        coalesce(pg_catalog.array_agg(p.oid), '{}')::text,
+        true)
+    from pg_catalog.pg_proc p
+    where p.pronamespace = pg_catalog.to_regnamespace('rowq');
+end;
+$$;
+
 -- What follows waits for tables in use; while it waits, everybody else waits behind it.
 set local lock_timeout = '10s';

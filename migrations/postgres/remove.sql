@@ -1,5 +1,22 @@
 -- The end of a rollback to nothing. Without "cascade": what others put into the schema stops it.
 -- The roles stay: other databases of the server may use them.
+do $$
+declare
+    v_extension text;
+begin
+    select e.extname
+    into v_extension
+    from pg_catalog.pg_extension e
+    where e.extnamespace = pg_catalog.to_regnamespace('rowq')
+    limit 1;
+    if found then
+        raise exception 'RQ808 schema_in_use: extension % is in the schema rowq', v_extension
+            using errcode = 'RQ808', hint = pg_catalog.format(
+                'Move it, alter extension %1$I set schema ..., or drop it.', v_extension);
+    end if;
+end;
+$$;
+
 drop table if exists rowq.migration_log;
 
 drop table if exists rowq.migration;

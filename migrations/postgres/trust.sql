@@ -46,23 +46,31 @@ begin
             end;
     end if;
 
-    select pg_catalog.pg_describe_object(o.classid, o.objid, 0) || ' belongs to ' || r.rolname
+    -- An extension that somebody has put there is in nobody's way, nor are his default privileges.
+    select pg_catalog.pg_describe_object(d.classid, d.objid, 0) || ' belongs to ' || r.rolname
     into v_what
-    from (
-        select
-            'pg_catalog.pg_class'::pg_catalog.regclass as classid, c.oid as objid, c.relowner as owner
-        from pg_catalog.pg_class c
-        where c.relnamespace = v_schema
-        union all
-        select 'pg_catalog.pg_proc'::pg_catalog.regclass, p.oid, p.proowner
-        from pg_catalog.pg_proc p
-        where p.pronamespace = v_schema
-    ) o
-    join pg_catalog.pg_roles r on r.oid = o.owner
-    where o.owner <> v_owner
+    from pg_catalog.pg_depend d
+    join pg_catalog.pg_shdepend s
+        on s.classid = d.classid
+        and s.objid = d.objid
+        and s.dbid = (
+            select b.oid
+            from pg_catalog.pg_database b
+            where b.datname = pg_catalog.current_database()
+        )
+        and s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass
+        and s.deptype = 'o'
+    join pg_catalog.pg_roles r on r.oid = s.refobjid
+    where d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass
+      and d.refobjid = v_schema
+      and d.classid not in (
+          'pg_catalog.pg_extension'::pg_catalog.regclass,
+          'pg_catalog.pg_default_acl'::pg_catalog.regclass
+      )
+      and r.oid <> v_owner
       and not r.rolsuper
       and r.rolname <> session_user
-    order by o.classid, o.objid
+    order by d.classid, d.objid
     limit 1;
     if found then
         raise exception 'RQ802 foreign_schema: %, and not to %, whom schema rowq belongs to',

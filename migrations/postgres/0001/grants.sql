@@ -5,6 +5,8 @@
 do $$
 declare
     v_role         text;
+    v_why          text;
+    v_remedy       text;
     v_is_superuser constant boolean := (
         select r.rolsuper from pg_catalog.pg_roles r where r.rolname = current_user
     );
@@ -36,6 +38,49 @@ begin
         end;
     end loop;
 
+    -- Who made a role, or acts as it, gives its rights to himself.
+    for v_why, v_remedy in
+        select
+            pg_catalog.format('role %I ', r.rolname) || case
+                when r.rolsuper then 'is a superuser'
+                when r.rolcreaterole then 'may create roles'
+                when r.rolcanlogin then 'may log in'
+                else pg_catalog.format('can be granted by %I', a.rolname)
+            end,
+            case
+                when r.rolsuper or r.rolcreaterole or r.rolcanlogin
+                    then pg_catalog.format(
+                        'alter role %I nologin nosuperuser nocreaterole;', r.rolname)
+                else pg_catalog.format(
+                    'revoke admin option for %I from %I cascade;', r.rolname, a.rolname)
+            end
+        from pg_catalog.pg_roles r
+        left join lateral (
+            select m.rolname
+            from pg_catalog.pg_auth_members g
+            join pg_catalog.pg_roles m on m.oid = g.member
+            where g.roleid = r.oid
+              and g.admin_option
+              and not m.rolsuper
+              and m.rolname <> session_user
+              and m.oid not in (
+                  select n.nspowner from pg_catalog.pg_namespace n where n.nspname = 'rowq'
+              )
+            order by m.rolname
+            limit 1
+        ) a on true
+        where r.rolname in ('rowq_producer', 'rowq_consumer', 'rowq_admin', 'rowq_monitor')
+          and (r.rolsuper or r.rolcreaterole or r.rolcanlogin or a.rolname is not null)
+        order by r.rolname
+    loop
+        if v_is_superuser and pg_catalog.current_setting('rowq.routines', true) = '{}' then
+            raise exception 'RQ803 missing_privilege: %', v_why
+                using errcode = 'RQ803',
+                      hint = pg_catalog.format('A DBA must run: %s Or drop the role.', v_remedy);
+        end if;
+        raise warning '%: if that is not meant, a DBA can run "%"', v_why, v_remedy;
+    end loop;
+
     -- Routines run with their owner's rights: that must not be a superuser. health reads who else
     -- is connected.
     if v_is_superuser and v_owned_by_superuser then
@@ -45,53 +90,103 @@ begin
 end;
 $$;
 
--- Everything in the schema belongs to the schema's owner, whoever migrated.
+-- Everything in the schema belongs to the schema's owner, whoever migrated; but for what belongs to an
+-- extension, or to somebody who is neither a superuser nor migrates.
 do $$
 declare
-    v_owner  text;
-    v_object record;
+    v_owner  pg_catalog.oid;
+    v_change text;
 begin
-    select pg_catalog.pg_get_userbyid(n.nspowner)
+    select n.nspowner
     into v_owner
     from pg_catalog.pg_namespace n
     where n.nspname = 'rowq';
 
-    for v_object in
-        select 'table' as kind, c.oid::pg_catalog.regclass::text as name
-        from pg_catalog.pg_class c
-        where c.relnamespace = 'rowq'::pg_catalog.regnamespace
-          and c.relkind in ('r', 'p', 'v', 'm', 'S')
-          and pg_catalog.pg_get_userbyid(c.relowner) <> v_owner
-          and not exists ( -- a sequence of an identity column goes with its table
+    for v_change in
+        with object as (
+            select
+                'table' as kind,
+                c.oid::pg_catalog.regclass::text as name,
+                c.relowner as owner,
+                c.oid,
+                c.tableoid
+            from pg_catalog.pg_class c
+            where c.relnamespace = 'rowq'::pg_catalog.regnamespace
+              and c.relkind in ('r', 'p', 'v', 'm', 'S')
+              and not exists ( -- a sequence of an identity column goes with its table
+                  select 1
+                  from pg_catalog.pg_depend d
+                  where d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+                    and d.objid = c.oid
+                    and c.relkind = 'S'
+                    and d.deptype in ('a', 'i')
+              )
+            union all
+            select 'routine', p.oid::pg_catalog.regprocedure::text, p.proowner, p.oid, p.tableoid
+            from pg_catalog.pg_proc p
+            where p.pronamespace = 'rowq'::pg_catalog.regnamespace
+        )
+        select pg_catalog.format(
+            'alter %s %s owner to %I', o.kind, o.name, pg_catalog.pg_get_userbyid(v_owner))
+        from object o
+        join pg_catalog.pg_roles r on r.oid = o.owner
+        where o.owner <> v_owner
+          and (r.rolsuper or r.rolname = session_user)
+          and not exists (
               select 1
               from pg_catalog.pg_depend d
-              where d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
-                and d.objid = c.oid
-                and c.relkind = 'S'
-                and d.deptype in ('a', 'i')
+              where d.classid = o.tableoid
+                and d.objid = o.oid
+                and d.deptype = 'e'
           )
-        union all
-        select 'routine', p.oid::pg_catalog.regprocedure::text
-        from pg_catalog.pg_proc p
-        where p.pronamespace = 'rowq'::pg_catalog.regnamespace
-          and pg_catalog.pg_get_userbyid(p.proowner) <> v_owner
     loop
-        execute pg_catalog.format('alter %s %s owner to %I', v_object.kind, v_object.name, v_owner);
+        execute v_change;
     end loop;
 
-    if v_owner = 'rowq_owner' and not exists (
+    if pg_catalog.pg_get_userbyid(v_owner) = 'rowq_owner' and not exists (
         select 1
         from pg_catalog.pg_default_acl a
-        where pg_catalog.pg_get_userbyid(a.defaclrole) = 'rowq_owner'
+        where a.defaclrole = v_owner
           and a.defaclnamespace = 0
           and a.defaclobjtype = 'f'
     ) then
         alter default privileges for role rowq_owner revoke execute on functions from public;
     end if;
+
+    -- What rowq_owner makes, and what any owner makes in the schema, is nobody else's by default.
+    for v_change in
+        select distinct pg_catalog.format(
+            'alter default privileges for role %I %s revoke all on %s from %s cascade',
+            pg_catalog.pg_get_userbyid(v_owner),
+            case when a.defaclnamespace <> 0 then 'in schema rowq' end,
+            case a.defaclobjtype
+                when 'r' then 'tables'
+                when 'S' then 'sequences'
+                when 'f' then 'functions'
+                when 'T' then 'types'
+                when 'n' then 'schemas'
+                else 'large objects'
+            end,
+            case when given.grantee = 0 then 'public' else pg_catalog.quote_ident(r.rolname) end)
+        from pg_catalog.pg_default_acl a
+        cross join pg_catalog.aclexplode(a.defaclacl) given
+        left join pg_catalog.pg_roles r on r.oid = given.grantee
+        where a.defaclrole = v_owner
+          and given.grantee <> v_owner
+          and (given.grantee = 0 or r.oid is not null)
+          and (
+              pg_catalog.pg_get_userbyid(v_owner) = 'rowq_owner' and a.defaclnamespace = 0
+              or a.defaclnamespace = 'rowq'::pg_catalog.regnamespace
+          )
+    loop
+        execute v_change;
+    end loop;
 end;
 $$;
 
--- Rights: execute on the routines of the role, and nothing else; for PUBLIC nothing at all.
+-- Rights: execute on the routines of the role, and nothing else; for PUBLIC nothing at all, and for
+-- other roles none but to use the schema and routines of the contract, which a DBA may have granted.
+-- What is new in this transaction nobody has granted: it comes from somebody's default privileges.
 -- dequeue_wait is the one routine that runs with its caller's rights (it commits), so its callers
 -- need the helpers that it calls.
 do $$
@@ -163,17 +258,25 @@ begin
                 ('rowq_monitor', 'version')
         ),
         member as (
-            select r.oid, pg_catalog.quote_ident(r.rolname) as grantee, r.rolname
+            select
+                r.oid,
+                pg_catalog.quote_ident(r.rolname) as grantee,
+                r.rolname,
+                r.rolname in ('rowq_producer', 'rowq_consumer', 'rowq_admin', 'rowq_monitor') as is_ours
             from pg_catalog.pg_roles r
-            where r.rolname in ('rowq_producer', 'rowq_consumer', 'rowq_admin', 'rowq_monitor')
             union all
-            select 0, 'public', null
+            select 0, 'public', null, true
         ),
         object as (
             select
                 'schema' as kind,
                 'rowq' as name,
                 null as routine_name,
+                pg_catalog.current_setting('rowq.has_schema', true) is distinct from 'no'
+                    as may_be_given,
+                n.oid,
+                n.tableoid,
+                n.nspowner as owner,
                 coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner)) as acl
             from pg_catalog.pg_namespace n
             where n.nspname = 'rowq'
@@ -182,59 +285,133 @@ begin
                 case c.relkind when 'S' then 'sequence' else 'table' end,
                 c.oid::pg_catalog.regclass::text,
                 null,
+                false,
+                c.oid,
+                c.tableoid,
+                c.relowner,
                 coalesce(c.relacl, pg_catalog.acldefault(
                     case c.relkind when 'S' then 's' else 'r' end::"char", c.relowner))
             from pg_catalog.pg_class c
             where c.relnamespace = 'rowq'::pg_catalog.regnamespace
               and c.relkind in ('r', 'p', 'v', 'm', 'S')
             union all
+            -- A right that is taken on the table is taken on its columns, too.
+            select 'table', c.oid::pg_catalog.regclass::text, null, false,
+                   c.oid, c.tableoid, c.relowner, a.attacl
+            from pg_catalog.pg_class c
+            join pg_catalog.pg_attribute a on a.attrelid = c.oid
+            where c.relnamespace = 'rowq'::pg_catalog.regnamespace
+              and c.relkind in ('r', 'p', 'v', 'm')
+              and a.attacl is not null
+            union all
             -- Of a table's rows: who may use it can stop the table from being changed or dropped.
             select
                 'type',
                 t.oid::pg_catalog.regtype::text,
                 null,
+                false,
+                c.oid,
+                c.tableoid,
+                t.typowner,
                 coalesce(t.typacl, pg_catalog.acldefault('T', t.typowner))
             from pg_catalog.pg_type t
-            where t.typnamespace = 'rowq'::pg_catalog.regnamespace
-              and t.typtype = 'c'
+            join pg_catalog.pg_class c on c.reltype = t.oid
+            where c.relnamespace = 'rowq'::pg_catalog.regnamespace
+              and c.relkind in ('r', 'p', 'v', 'm')
             union all
             select
                 'routine',
                 p.oid::pg_catalog.regprocedure::text,
                 p.proname,
+                p.proname in (select w.routine_name from wanted w) and coalesce(
+                    p.oid = any (nullif(
+                        pg_catalog.current_setting('rowq.routines', true), '')::pg_catalog.oid[]),
+                    true),
+                p.oid,
+                p.tableoid,
+                p.proowner,
                 coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))
             from pg_catalog.pg_proc p
             where p.pronamespace = 'rowq'::pg_catalog.regnamespace
         ),
         given as (
-            select o.kind, o.name, m.oid, right_given.privilege_type
+            select distinct o.kind, o.name, m.oid, right_given.privilege_type, right_given.is_grantable
             from object o
             cross join pg_catalog.aclexplode(o.acl) right_given
             join member m on m.oid = right_given.grantee
+            where m.oid <> o.owner
+              and (m.is_ours or not o.may_be_given or right_given.privilege_type = 'CREATE')
+              and not exists (
+                  select 1
+                  from pg_catalog.pg_depend d
+                  where d.classid = o.tableoid
+                    and d.objid = o.oid
+                    and d.deptype = 'e'
+              )
         ),
         due as (
-            select 'schema' as kind, 'rowq' as name, m.oid, 'USAGE' as privilege_type
+            select 'schema' as kind, 'rowq' as name, m.oid, 'USAGE' as privilege_type,
+                   false as is_grantable
             from member m
-            where m.oid <> 0
+            where m.is_ours
+              and m.oid <> 0
             union all
-            select o.kind, o.name, m.oid, 'EXECUTE'
+            select o.kind, o.name, m.oid, 'EXECUTE', false
             from wanted w
             join member m on m.rolname = w.role_name
             join object o on o.kind = 'routine' and o.routine_name = w.routine_name
         )
         select pg_catalog.format(
             case
-                when d.oid is null then 'revoke %s on %s %s from %s'
+                when d.oid is null then 'revoke %s on %s %s from %s cascade'
                 else 'grant %s on %s %s to %s'
             end,
             privilege_type, kind, name, m.grantee)
         from given g
-        full join due d using (kind, name, oid, privilege_type)
+        full join due d using (kind, name, oid, privilege_type, is_grantable)
         join member m using (oid)
         where g.oid is null or d.oid is null
-        order by kind, name, m.grantee, privilege_type
+        order by kind, name, m.grantee, privilege_type, d.oid is not null
     loop
         execute v_change;
+    end loop;
+end;
+$$;
+
+-- What is left to other roles is named, as it may have been meant, or not.
+do $$
+declare
+    v_grantee text;
+    v_names   text;
+begin
+    for v_grantee, v_names in
+        with object as (
+            select 'schema rowq' as name, n.nspowner as owner, n.nspacl as acl
+            from pg_catalog.pg_namespace n
+            where n.nspname = 'rowq'
+            union all
+            select p.proname, p.proowner, p.proacl
+            from pg_catalog.pg_proc p
+            where p.pronamespace = 'rowq'::pg_catalog.regnamespace
+              and not exists (
+                  select 1
+                  from pg_catalog.pg_depend d
+                  where d.classid = p.tableoid
+                    and d.objid = p.oid
+                    and d.deptype = 'e'
+              )
+        )
+        select pg_catalog.quote_ident(r.rolname), pg_catalog.string_agg(distinct o.name, ', ')
+        from object o
+        cross join pg_catalog.aclexplode(o.acl) given
+        join pg_catalog.pg_roles r on r.oid = given.grantee
+        where r.oid <> o.owner
+          and r.rolname not in ('rowq_producer', 'rowq_consumer', 'rowq_admin', 'rowq_monitor')
+        group by r.rolname
+        order by r.rolname
+    loop
+        raise warning 'role % has rights of its own, on %: revoke them if they are not meant',
+            v_grantee, v_names;
     end loop;
 end;
 $$;

@@ -31,7 +31,7 @@ class Status:
         drift: routines whose installed text is not the shipped one.
         owner: who owns the schema and everything in it; None when it is not installed.
         roles: for each of rowq's roles whether the server has it.
-        notices: what to do about what is missing.
+        notices: what to do about what is missing, and about rights that rowq has not given.
     """
 
     server: str
@@ -85,7 +85,7 @@ def _status(engine: str, connection: Any) -> Status:
         drift=_drift(shipped, look.routines(), look.orphans()) if installed and not newer else (),
         owner=owner,
         roles=roles,
-        notices=module.missing_roles(roles) if owner else (),
+        notices=(*module.missing_roles(roles), *look.rights_of_others()) if owner else (),
     )
 
 

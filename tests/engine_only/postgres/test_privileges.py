@@ -14,8 +14,9 @@ import pytest
 from psycopg import sql
 
 from rowq.contract import load_contract
+from rowq.migrate import migrate
 from tests.engine_only.postgres.conftest import Open
-from tests.engines.base import Connection, wait_until
+from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.calls import bodies, call, one, send, take, take_one
 
 ROLES = ("producer", "consumer", "monitor", "admin")
@@ -154,6 +155,58 @@ def test_a_partition_made_later_has_no_rights_either(lone: Connection) -> None:
         """
     ).fetchall()
     assert [(owner, acl) for _, owner, acl in rows] == [("rowq_owner", None)]
+
+
+HOSTILE = ("tables", "sequences", "functions", "types", "schemas")
+GRANTED_TO_OTHERS = """
+    with object (kind, name, owner, acl) as (
+        select 'schema', n.nspname, n.nspowner, n.nspacl
+        from pg_namespace n where n.nspname = 'rowq'
+        union all
+        select 'relation', c.relname, c.relowner, c.relacl
+        from pg_class c where c.relnamespace = 'rowq'::regnamespace
+        union all
+        select 'type', t.typname, t.typowner, coalesce(t.typacl, acldefault('T', t.typowner))
+        from pg_type t where t.typnamespace = 'rowq'::regnamespace and t.typtype = 'c'
+            and t.typrelid in (select oid from pg_class where relkind in ('r', 'p'))
+        union all
+        select 'routine', p.proname, p.proowner, coalesce(p.proacl, acldefault('f', p.proowner))
+        from pg_proc p where p.pronamespace = 'rowq'::regnamespace
+    )
+    select o.kind, o.name, a.grantee, a.privilege_type, a.is_grantable
+    from object o cross join aclexplode(o.acl) a
+    where a.grantee <> o.owner
+"""
+NEEDED_TO_WAIT = {"internal_look", "internal_require_autocommit", "internal_wait_until"}
+
+
+@pytest.mark.promise("P16")
+def test_no_role_of_the_server_has_a_right_but_rowqs_own_whatever_is_granted_by_default(
+    server: Server, empty_database: str
+) -> None:
+    with server.connect(empty_database) as session:
+        name = f"rowq_test_app_{uuid.uuid4().hex[:8]}"
+        session.execute(f"create role {name}")
+        try:
+            for kind in HOSTILE:
+                session.execute(f"alter default privileges grant all on {kind} to public, {name}")
+            migrate(empty_database)
+            call(session, "create_queue", queue_name="kept", archive_days=1)
+            send(session, "kept", "a")
+            claim_id = take_one(session, "kept").claim_id
+            call(session, "complete", queue_name="kept", claim_id=claim_id)
+            assert one(session, "archive", queue_name="kept").archived == 1
+            own = "select oid, rolname from pg_roles where rolname = any(%s)"
+            roles = dict(session.execute(own, [[f"rowq_{role}" for role in ROLES]]).fetchall())
+            routines = set(ROUTINES) | NEEDED_TO_WAIT
+            for kind, what, grantee, privilege, is_grantable in session.execute(GRANTED_TO_OTHERS):
+                assert (grantee in roles, is_grantable) == (True, False), (kind, what, privilege)
+                assert (kind, privilege) == ("schema", "USAGE") or (
+                    (kind, privilege) == ("routine", "EXECUTE") and what in routines
+                ), (kind, what, privilege)
+        finally:
+            session.execute(f"drop owned by {name}")
+            session.execute(f"drop role {name}")
 
 
 @pytest.mark.promise("P16")

@@ -161,6 +161,10 @@ class Look:
             present = set()
         return {role: role in present for role in ROLES}
 
+    def rights_of_others(self) -> tuple[str, ...]:
+        """Return nothing: it is not looked for here."""
+        return ()
+
     def routines(self) -> dict[str, str]:
         """Return name and body of every routine in the database; empty for a body that is hidden.
 

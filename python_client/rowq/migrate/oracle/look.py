@@ -117,6 +117,10 @@ class Look:
         present = {role.lower() for (role,) in self._rows(_ROLES.format(names=names))}
         return {role: role in present for role in ROLES}
 
+    def rights_of_others(self) -> tuple[str, ...]:
+        """Return nothing: it is not looked for here."""
+        return ()
+
     def routines(self) -> dict[str, str]:
         """Return name and code of every specification and body of rowq's packages.
 

@@ -61,7 +61,66 @@ _ROUTINES = r"""
         )
     from pg_proc p
     where p.pronamespace = to_regnamespace('rowq')
+      and not exists (
+          select 1 from pg_depend d
+          where d.classid = p.tableoid and d.objid = p.oid and d.deptype = 'e'
+      )
     group by p.proname
+"""
+
+# What grants.sql warns of, in its words.
+_ROLES_OF_OTHERS = """
+    select format('role %%I ', r.rolname) || case
+        when r.rolsuper then 'is a superuser'
+        when r.rolcreaterole then 'may create roles'
+        when r.rolcanlogin then 'may log in'
+        else format('can be granted by %%I', a.rolname)
+    end || ': if that is not meant, a DBA can run "' || case
+        when r.rolsuper or r.rolcreaterole or r.rolcanlogin
+            then format('alter role %%I nologin nosuperuser nocreaterole;', r.rolname)
+        else format('revoke admin option for %%I from %%I cascade;', r.rolname, a.rolname)
+    end || '"'
+    from pg_roles r
+    left join lateral (
+        select m.rolname
+        from pg_auth_members g
+        join pg_roles m on m.oid = g.member
+        where g.roleid = r.oid
+          and g.admin_option
+          and not m.rolsuper
+          and m.rolname <> session_user
+          and m.oid not in (select n.nspowner from pg_namespace n where n.nspname = 'rowq')
+        order by m.rolname
+        limit 1
+    ) a on true
+    where r.rolname = any(%(callers)s)
+      and (r.rolsuper or r.rolcreaterole or r.rolcanlogin or a.rolname is not null)
+    order by r.rolname
+"""
+_RIGHTS_OF_OTHERS = """
+    with object as (
+        select 'schema rowq' as name, n.nspowner as owner, n.nspacl as acl
+        from pg_namespace n
+        where n.nspname = 'rowq'
+        union all
+        select p.proname, p.proowner, p.proacl
+        from pg_proc p
+        where p.pronamespace = to_regnamespace('rowq')
+          and not exists (
+              select 1 from pg_depend d
+              where d.classid = p.tableoid and d.objid = p.oid and d.deptype = 'e'
+          )
+    )
+    select format(
+        'role %%I has rights of its own, on %%s: revoke them if they are not meant',
+        r.rolname, string_agg(distinct o.name, ', '))
+    from object o
+    cross join aclexplode(o.acl) given
+    join pg_roles r on r.oid = given.grantee
+    where r.oid <> o.owner
+      and r.rolname <> all(%(callers)s)
+    group by r.rolname
+    order by r.rolname
 """
 
 _LOSSES = """
@@ -144,6 +203,15 @@ class Look:
         ).fetchall()
         present = {row[0] for row in rows}
         return {role: role in present for role in ROLES}
+
+    def rights_of_others(self) -> tuple[str, ...]:
+        """Say who could give himself a role of rowq's, and who has rights without one."""
+        callers = {"callers": [role for role in ROLES if role != "rowq_owner"]}
+        return tuple(
+            row[0]
+            for query in (_ROLES_OF_OTHERS, _RIGHTS_OF_OTHERS)
+            for row in self._connection.execute(query, callers)
+        )
 
     def routines(self) -> dict[str, str]:
         """Return name and body of every routine in the schema."""

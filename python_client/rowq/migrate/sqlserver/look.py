@@ -140,6 +140,10 @@ class Look:
         present = {role for (role,) in self._rows(_ROLES)}
         return {role: role in present for role in ROLES}
 
+    def rights_of_others(self) -> tuple[str, ...]:
+        """Return nothing: it is not looked for here."""
+        return ()
+
     def routines(self) -> dict[str, str]:
         """Return name and text of every routine in the schema; empty for a text that is hidden."""
         return {name: _code(text or "") for name, text in self._rows(_ROUTINES)}

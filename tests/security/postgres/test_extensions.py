@@ -1,0 +1,62 @@
+"""An extension that a tenant puts into the schema is neither taken over nor in the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowq import migrate
+from tests.security.postgres.conftest import Login, Session
+
+
+@pytest.fixture(autouse=True)
+def _trusted(superuser: Session) -> None:
+    query = "select from pg_available_extensions where name = 'citext'"
+    if superuser.execute(query).fetchone() is None:
+        pytest.skip("the server has no extension citext")
+
+
+def owners(superuser: Session) -> set[object]:
+    """Return who owns the extension's routines and types."""
+    query = """
+        select p.proowner::regrole::text from pg_proc p
+        join pg_depend d on d.classid = 'pg_proc'::regclass and d.objid = p.oid
+        where d.deptype = 'e' and p.pronamespace = 'rowq'::regnamespace
+        union
+        select t.typowner::regrole::text from pg_type t where t.oid = 'rowq.citext'::regtype
+    """
+    return {row[0] for row in superuser.execute(query)}
+
+
+@pytest.mark.promise("P16")
+def test_an_extension_in_the_schema_keeps_its_owner_and_rights_and_is_no_drift(
+    installed: str, superuser: Session, tenant: Session
+) -> None:
+    tenant.execute("create extension citext schema rowq")
+    assert migrate.migrate(installed).notices == ()
+    assert owners(superuser) == {"postgres"}
+    query = "select has_function_privilege('public', 'rowq.citextin(cstring)', 'execute')"
+    assert superuser.execute(query).fetchone() == (True,)
+    found = migrate.status(installed)
+    assert (found.drift, found.notices) == ((), ())
+
+
+@pytest.mark.promise("P16")
+def test_an_ordinary_owner_migrates_beside_an_extension_and_a_rollback_names_it(
+    superuser: Session, tenant: Session, login: Login
+) -> None:
+    owner = login("shop")
+    superuser.execute(f"grant create on database {superuser.info.dbname} to shop")
+    migrate.migrate(owner)
+    tenant.execute("create extension citext schema rowq")
+    superuser.execute("create table rowq.part_of_it (id integer generated always as identity)")
+    superuser.execute("alter extension citext add table rowq.part_of_it")
+    migrate.migrate(owner)
+    assert owners(superuser) == {"postgres"}
+    assert migrate.status(owner).drift == ()
+    with pytest.raises(migrate.SchemaInUse, match=r"RQ808.*citext") as refusal:
+        migrate.rollback(owner)
+    assert "alter extension citext set schema" in str(refusal.value.remedy)
+    assert migrate.status(owner).installed == 1
+    superuser.execute("create schema other")
+    superuser.execute("alter extension citext set schema other")
+    assert migrate.rollback(owner).rolled_back == (1,)

@@ -1,0 +1,75 @@
+"""A role of rowq's that somebody else has in his hands: refused, or told."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from rowq import migrate
+from rowq.doctor import examine
+from tests.security.postgres.conftest import Login, Session
+
+HANDS = {
+    "login": "alter role rowq_admin login",
+    "superuser": "alter role rowq_admin superuser",
+    "createrole": "alter role rowq_admin createrole",
+    "admin option": "grant rowq_admin to boss with admin option",
+    "admin option of a group": "grant rowq_admin to team with admin option; grant team to boss",
+}
+
+
+def is_told(url: str) -> bool:
+    """Return whether status and doctor name the role, and the same as migrate does."""
+    told = migrate.status(url).notices
+    [roles] = [check for check in examine(url) if check.check_name == "roles"]
+    assert roles.detail == ("; ".join(told) or "yes")
+    assert migrate.migrate(url).notices == told
+    return any("rowq_admin" in notice for notice in told)
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("hands", HANDS)
+def test_a_role_that_is_in_somebodys_hands_is_refused_at_first_and_told_later(
+    url: str, superuser: Session, login: Login, hands: str
+) -> None:
+    login("boss")
+    login("team")
+    superuser.execute("create role rowq_admin")
+    superuser.execute(HANDS[hands])
+    with pytest.raises(migrate.MissingPrivilege, match="rowq_admin") as refusal:
+        migrate.migrate(url)
+    assert superuser.execute("select to_regnamespace('rowq')").fetchone() == (None,)
+    remedy = str(refusal.value.remedy).removeprefix("A DBA must run: ").partition(" Or ")[0]
+    superuser.execute(remedy)
+    assert migrate.migrate(url).applied == (1,)
+    assert not is_told(url)
+    superuser.execute(HANDS[hands])
+    assert is_told(url)
+
+
+@pytest.mark.promise("P16")
+def test_who_made_a_role_beforehand_does_not_become_an_admin(
+    url: str, superuser: Session, login: Login
+) -> None:
+    if superuser.info.server_version < 160000:
+        pytest.skip("before 16 whoever may create roles may grant all of them: sql/RIGHTS.md")
+    boss = login("boss")
+    superuser.execute("alter role boss createrole")
+    with psycopg.connect(boss, autocommit=True) as session:
+        session.execute("create role rowq_admin")
+    with pytest.raises(migrate.MissingPrivilege, match="rowq_admin can be granted by boss"):
+        migrate.migrate(url)
+
+
+@pytest.mark.promise("P16")
+def test_who_makes_the_roles_and_installs_is_told_of_others_only(
+    superuser: Session, login: Login
+) -> None:
+    app = login("app")
+    superuser.execute("alter role app createrole")
+    superuser.execute(f"grant create on database {superuser.info.dbname} to app")
+    assert migrate.migrate(app).notices == ()
+    assert not is_told(app)
+    login("boss")
+    superuser.execute("grant rowq_admin to boss with admin option")
+    assert is_told(app)
