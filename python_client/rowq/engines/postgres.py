@@ -21,6 +21,7 @@ from rowq.arguments import check_argument
 from rowq.contract import load_contract
 from rowq.engines.base import Ear, ListeningEngine, PipeliningEngine, Row, WorkTransaction
 from rowq.engines.calls import inputs_of
+from rowq.engines.json_columns import read_json
 from rowq.engines.sockets import (
     IDLE_SECONDS,
     INTERVAL_SECONDS,
@@ -69,9 +70,15 @@ class _Call:
     text: str
     parameters: tuple[tuple[str, str], ...]
     times: tuple[int, ...]
+    has_json: bool
 
     def values(self, arguments: Mapping[str, Any]) -> list[str | bytes | None]:
         return [_spell(name, kind, arguments[name]) for name, kind in self.parameters]
+
+    def use_reader(self, cursor: Any) -> None:
+        """Let a cursor read JSON as rowq does, whatever the connection's owner has set."""
+        if self.has_json:
+            _driver().types.json.set_json_loads(read_json, cursor)
 
     def rows(self, rows: list[Row]) -> list[Row]:
         return [self._in_utc(row) for row in rows] if self.times else rows
@@ -155,6 +162,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         values = call.values(arguments)
         try:
             with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
+                call.use_reader(cursor)
                 cursor.execute(call.text, values, binary=True)
                 return call.rows(cursor.fetchall())
         except (psycopg.Error, UnicodeEncodeError) as error:
@@ -184,6 +192,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
             with connection.pipeline():
                 for call, values in sent:
                     cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row)
+                    call.use_reader(cursor)
                     cursors.append(cursor.execute(call.text, values, binary=True))
             rows = [cursor.fetchall() for cursor in cursors]
         except (psycopg.Error, UnicodeEncodeError) as error:
@@ -202,6 +211,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
             async with psycopg.AsyncCursor(
                 connection, row_factory=psycopg.rows.tuple_row
             ) as cursor:
+                call.use_reader(cursor)
                 await cursor.execute(call.text, values, binary=True)
                 return call.rows(await cursor.fetchall())
         except (psycopg.Error, UnicodeEncodeError) as error:
@@ -341,7 +351,8 @@ def _call_of(routine: str) -> _Call:
         else f"select {columns} from rowq.{routine}({given})"  # noqa: S608 - from the contract
     )
     times = (place for place, one in enumerate(entry.columns) if one.type == "timestamp")
-    return _Call(text, parameters, tuple(times))
+    has_json = any(column.type == "json" for column in entry.columns)
+    return _Call(text, parameters, tuple(times), has_json)
 
 
 def _is_up(connection: Any) -> bool:

@@ -16,35 +16,19 @@ begin
 -- differs   elsewhere an expression looks into all levels at once
     set nocount on;
     declare @fault nvarchar(200);
-    declare @depth int = 2;
-    declare @found table (
-        depth    int not null,
-        position int not null,
-        kind     int not null,
-        value    nvarchar(max) null
-    );
 
     -- Types: number 2, array 4, object 5.
-    insert into @found (depth, position, kind, value)
-    select @depth, cast(e.[key] as int) + 1, j.[type], j.value
-    from openjson(@messages) e
-    cross apply openjson(e.value) h
-    cross apply openjson(iif(h.[key] = N'headers' and h.[type] = 5, h.value, N'{}')) j;
-    while @depth <= 20 and exists (
-        select 1
-        from @found f
-        where f.depth = @depth
-          and f.kind in (4, 5)
-    )
-    begin
-        insert into @found (depth, position, kind, value)
+    with found (depth, position, kind, value) as (
+        select 2, cast(e.[key] as int) + 1, j.[type], j.value
+        from openjson(@messages) e
+        cross apply openjson(e.value) h
+        cross apply openjson(iif(h.[key] = N'headers' and h.[type] = 5, h.value, N'{}')) j
+        union all
         select f.depth + 1, f.position, j.[type], j.value
-        from @found f
+        from found f
         cross apply openjson(iif(f.kind in (4, 5), f.value, N'{}')) j
-        where f.depth = @depth;
-        set @depth += 1;
-    end;
-
+        where f.depth <= 20
+    )
     select top (1) @fault = concat(
         case
             when f.depth > 20 then N'headers are nested more than 20 deep'
@@ -52,7 +36,7 @@ begin
         end,
         iif(@is_batch = 1, concat(N' (message ', f.position, N')'), N'')
     )
-    from @found f
+    from found f
     cross apply (
         select left(f.value, patindex(N'%[eE]%', f.value + N'e') - 1) as digits,
                stuff(f.value, 1, patindex(N'%[eE]%', f.value + N'e'), N'') as exponent
