@@ -56,6 +56,7 @@ _PASSING_CLASSES = {"08", "40", "53", "55", "57", "58", "72"}
 _NOT_SENT = "another command is already in progress"
 # Names that a session's search path decides about; the other types are words of the grammar.
 _NAMED_TYPES = {"text", "bytea", "jsonb"}
+_JSONB = 3802
 _BRIEF_WAITS = "set local lock_timeout = '50ms'"
 # How long telling the server that nobody waits for a call any more may take.
 _CANCEL_SECONDS = 1.0
@@ -78,7 +79,7 @@ class _Call:
     def use_reader(self, cursor: Any) -> None:
         """Let a cursor read JSON as rowq does, whatever the connection's owner has set."""
         if self.has_json:
-            _driver().types.json.set_json_loads(read_json, cursor)
+            cursor.adapters.register_loader(_JSONB, _jsonb_loader())
 
     def rows(self, rows: list[Row]) -> list[Row]:
         return [self._in_utc(row) for row in rows] if self.times else rows
@@ -333,6 +334,18 @@ def _split_prepare_threshold(url: str) -> tuple[str, dict[str, int | None]]:
     rest = url[match.end() :].removeprefix("&")
     url = f"{url[: match.start()]}{match['mark']}{rest}".rstrip("?&")
     return url, {"prepare_threshold": None if value == "none" else int(value)}
+
+
+@cache
+def _jsonb_loader() -> type[Any]:
+    class JsonbLoader(_driver().adapt.Loader):  # type: ignore[misc]
+        format = _driver().pq.Format.BINARY
+
+        def load(self, data: Any) -> Any:
+            # Behind one byte, the version of the format.
+            return read_json(bytes(data)[1:])
+
+    return JsonbLoader
 
 
 @cache

@@ -13,7 +13,7 @@ begin
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   elsewhere an expression looks into all levels at once
+-- differs   nothing elsewhere: part of message_fault
     set nocount on;
     declare @fault nvarchar(200);
 
