@@ -25,6 +25,7 @@ from rowq.errors import (
     WorkerFailed,
     WrongTransactionState,
 )
+from rowq.headers import UnreadableHeaders
 from rowq.messages import (
     Archived,
     BatchEnqueued,
@@ -91,6 +92,7 @@ __all__ = [
     "RetryOutcome",
     "RowqError",
     "StaleClaim",
+    "UnreadableHeaders",
     "Worker",
     "WorkerFailed",
     "WorkerStats",

@@ -42,6 +42,7 @@ source internal/fit.sql
 source internal/first_key.sql
 source internal/free_keys.sql
 source internal/give_back.sql
+source internal/header_fault.sql
 source internal/health_queue.sql
 source internal/health_server.sql
 source internal/holder.sql

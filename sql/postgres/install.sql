@@ -59,6 +59,7 @@ begin;
 \ir internal/count_ready.sql
 \ir internal/find.sql
 \ir internal/health_server.sql
+\ir internal/header_fault.sql
 \ir internal/health_queues.sql
 \ir internal/require_autocommit.sql
 \ir internal/wait_until.sql

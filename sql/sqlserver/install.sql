@@ -25,6 +25,7 @@
 :r internal/check_batch_size.sql
 :r internal/check_body.sql
 :r internal/check_given.sql
+:r internal/check_headers.sql
 :r internal/check_ids.sql
 :r internal/check_message.sql
 :r internal/check_range.sql

@@ -10,6 +10,8 @@ import pytest
 import rowq
 from rowq.cli.errors import ExitCode
 from tests.cli.conftest import Run
+from tests.engines.base import Connection
+from tests.helpers.hard_headers import HARD, put_headers
 
 
 @pytest.fixture
@@ -167,3 +169,17 @@ def test_a_message_cannot_disturb_the_table_it_is_shown_in(
     shown = run("dead", "list", made).out
     assert "[red]\\x1b[2J\\nnext" in shown
     assert "a\\tb\\x07" in shown
+
+
+@pytest.mark.parametrize("hard", HARD.values(), ids=HARD)
+def test_headers_that_python_cannot_read_are_printed_as_text(
+    run: Run, connection: Connection, made: str, three: list[int], hard: str
+) -> None:
+    put_headers(connection, three[1], hard)
+    for command in ("peek", "dequeue"):
+        rows = run(command, made, "--batch-size", 9).rows
+        assert [row["message_id"] for row in rows] == three
+        assert str(rows[1]["headers"]).replace(" ", "") == hard.replace(" ", "")
+    shown = run("show", made, three[1], "--json").row
+    assert str(shown["headers"]).replace(" ", "") == hard.replace(" ", "")
+    assert hard[:6] in run("show", made, three[1]).out

@@ -12,7 +12,8 @@ import rowq
 from rowq.cli.errors import ExitCode
 from tests.cli.conftest import Run
 from tests.cli.working import script, work, worker
-from tests.engines.base import wait_until
+from tests.engines.base import Connection, wait_until
+from tests.helpers.hard_headers import HARD, put_headers
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -105,3 +106,14 @@ def test_an_unknown_queue_is_refused_by_number(run: Run, queue_name: str) -> Non
     done = run("work", queue_name, "--exec", "true", "--drain")
     assert done.code == ExitCode.REFUSED
     assert done.err.startswith("rowq: RQ701 ")
+
+
+@pytest.mark.parametrize("hard", HARD.values(), ids=HARD)
+def test_headers_that_python_cannot_read_cost_their_own_message_only(
+    database_url: str, queue: rowq.Queue, connection: Connection, made: str, hard: str
+) -> None:
+    sent = queue.enqueue_batch(made, [rowq.NewMessage(data=n, headers={}) for n in range(5)])
+    put_headers(connection, sent[0].message_id, hard)
+    done = work(database_url, made, "--exec", "true", "--drain", "--json")
+    counts = json.loads(done.stdout)
+    assert (done.returncode, counts["processed"], counts["failed"]) == (0, 4, 1)

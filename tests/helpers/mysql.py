@@ -12,6 +12,7 @@ from typing import Any
 import pymysql
 
 from rowq.contract import Parameter, Routine
+from tests.helpers.json_text import json_text
 from tests.helpers.mysql_catalog import MysqlCatalog
 from tests.helpers.mysql_tables import MysqlTables
 
@@ -141,7 +142,7 @@ def _value(kind: str, value: Any) -> Any:
         case datetime():
             return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
         case _ if kind in {"json", "int64s"}:
-            return json.dumps(value)
+            return json_text(value)
     return value
 
 

@@ -15,6 +15,7 @@ import oracledb
 
 from rowq.contract import Parameter, Routine
 from tests.engines.oracle_session import number_of, spelled
+from tests.helpers.json_text import json_text
 from tests.helpers.oracle_catalog import OracleCatalog, type_of
 from tests.helpers.oracle_tables import OracleTables
 from tests.helpers.rows import Rows
@@ -184,7 +185,7 @@ def _value(connection: Connection, parameter: Parameter, value: Any) -> Any:
         return None
     match type_of(parameter):
         case "clob":
-            text = value if parameter.type == "text" else json.dumps(value)
+            text = value if parameter.type == "text" else json_text(value)
             return connection.createlob(oracledb.DB_TYPE_CLOB, text or None)
         case "blob":
             return connection.createlob(oracledb.DB_TYPE_BLOB, value or None)

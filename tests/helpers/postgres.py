@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from rowq.contract import Parameter, Routine, load_contract
+from tests.helpers.json_text import json_text
 from tests.helpers.postgres_catalog import PostgresCatalog
 from tests.helpers.postgres_tables import PostgresTables
 
@@ -115,4 +115,4 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
 
 
 def _value(kind: str, value: Any) -> Any:
-    return json.dumps(value) if kind == "json" and value is not None else value
+    return json_text(value) if kind == "json" and value is not None else value

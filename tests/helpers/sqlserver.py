@@ -12,6 +12,7 @@ from typing import Any
 from rowq.contract import Parameter, Routine
 from rowq.engines.sqlserver_driver import load_driver
 from rowq.engines.sqlserver_errors import fault_of, numbers_of, text_of
+from tests.helpers.json_text import json_text
 from tests.helpers.rows import Rows
 from tests.helpers.sqlserver_catalog import SqlserverCatalog, execute_named
 from tests.helpers.sqlserver_tables import SqlserverTables
@@ -153,7 +154,7 @@ def _value(kind: str, value: Any) -> Any:
         case datetime():
             return value.astimezone(UTC).replace(tzinfo=None).isoformat("T", "microseconds")
         case _ if kind in {"json", "int64s"}:
-            return json.dumps(value)
+            return json_text(value)
     return value
 
 

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from rowq.cli.errors import ExitCode
 from rowq.cli.streams import printable
+from rowq.headers import UnreadableHeaders
 
 _WIDE = 10_000
 _LONGEST_CELL = 300
@@ -35,7 +36,7 @@ def print_json(value: Any) -> None:
 def record(value: Any) -> Any:
     """Return a dataclass as a dictionary of its fields; anything else as it is."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return {field.name: _readable(getattr(value, field.name)) for field in fields(value)}
     return value
 
 
@@ -113,6 +114,11 @@ def finish(outcomes: Iterable[Any], as_json: bool, *, good: set[str]) -> None:
     print_rows(told, as_json, nothing="no messages")
     if any(one.outcome not in good for one in told):
         raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def _readable(value: Any) -> Any:
+    """Return a field's value, of headers that cannot be read their text."""
+    return value.text if isinstance(value, UnreadableHeaders) else value
 
 
 def _spell(value: Any) -> Any:

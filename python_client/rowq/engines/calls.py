@@ -1,6 +1,5 @@
 """What engines share that call procedures: what a routine takes and returns, and how it is read."""
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -9,6 +8,7 @@ from typing import Any
 from rowq.arguments import check_argument
 from rowq.contract import load_contract
 from rowq.engines.base import Row
+from rowq.engines.json_columns import read_json
 from rowq.errors import InvalidArgument
 
 Reader = Callable[[Any], Any]
@@ -67,7 +67,7 @@ def _in_utc(moment: datetime) -> datetime:
 READERS: Mapping[str, Reader] = {
     "boolean": bool,
     "float": float,
-    "json": json.loads,
+    "json": read_json,
     "timestamp": _in_utc,
 }
 """By contract type, for drivers that return everything else as the contract wants it."""

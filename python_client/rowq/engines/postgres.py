@@ -21,6 +21,7 @@ from rowq.arguments import check_argument
 from rowq.contract import load_contract
 from rowq.engines.base import Ear, ListeningEngine, PipeliningEngine, Row, WorkTransaction
 from rowq.engines.calls import inputs_of
+from rowq.engines.json_columns import read_json
 from rowq.engines.sockets import (
     IDLE_SECONDS,
     INTERVAL_SECONDS,
@@ -55,6 +56,7 @@ _PASSING_CLASSES = {"08", "40", "53", "55", "57", "58", "72"}
 _NOT_SENT = "another command is already in progress"
 # Names that a session's search path decides about; the other types are words of the grammar.
 _NAMED_TYPES = {"text", "bytea", "jsonb"}
+_JSONB = 3802
 _BRIEF_WAITS = "set local lock_timeout = '50ms'"
 # How long telling the server that nobody waits for a call any more may take.
 _CANCEL_SECONDS = 1.0
@@ -69,9 +71,15 @@ class _Call:
     text: str
     parameters: tuple[tuple[str, str], ...]
     times: tuple[int, ...]
+    has_json: bool
 
     def values(self, arguments: Mapping[str, Any]) -> list[str | bytes | None]:
         return [_spell(name, kind, arguments[name]) for name, kind in self.parameters]
+
+    def use_reader(self, cursor: Any) -> None:
+        """Let a cursor read JSON as rowq does, whatever the connection's owner has set."""
+        if self.has_json:
+            cursor.adapters.register_loader(_JSONB, _jsonb_loader())
 
     def rows(self, rows: list[Row]) -> list[Row]:
         return [self._in_utc(row) for row in rows] if self.times else rows
@@ -155,6 +163,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         values = call.values(arguments)
         try:
             with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
+                call.use_reader(cursor)
                 cursor.execute(call.text, values, binary=True)
                 return call.rows(cursor.fetchall())
         except (psycopg.Error, UnicodeEncodeError) as error:
@@ -184,6 +193,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
             with connection.pipeline():
                 for call, values in sent:
                     cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row)
+                    call.use_reader(cursor)
                     cursors.append(cursor.execute(call.text, values, binary=True))
             rows = [cursor.fetchall() for cursor in cursors]
         except (psycopg.Error, UnicodeEncodeError) as error:
@@ -202,6 +212,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
             async with psycopg.AsyncCursor(
                 connection, row_factory=psycopg.rows.tuple_row
             ) as cursor:
+                call.use_reader(cursor)
                 await cursor.execute(call.text, values, binary=True)
                 return call.rows(await cursor.fetchall())
         except (psycopg.Error, UnicodeEncodeError) as error:
@@ -326,6 +337,18 @@ def _split_prepare_threshold(url: str) -> tuple[str, dict[str, int | None]]:
 
 
 @cache
+def _jsonb_loader() -> type[Any]:
+    class JsonbLoader(_driver().adapt.Loader):  # type: ignore[misc]
+        format = _driver().pq.Format.BINARY
+
+        def load(self, data: Any) -> Any:
+            # Behind one byte, the version of the format.
+            return read_json(bytes(data)[1:])
+
+    return JsonbLoader
+
+
+@cache
 def _call_of(routine: str) -> _Call:
     contract = load_contract()
     entry = contract.routine(routine)
@@ -341,7 +364,8 @@ def _call_of(routine: str) -> _Call:
         else f"select {columns} from rowq.{routine}({given})"  # noqa: S608 - from the contract
     )
     times = (place for place, one in enumerate(entry.columns) if one.type == "timestamp")
-    return _Call(text, parameters, tuple(times))
+    has_json = any(column.type == "json" for column in entry.columns)
+    return _Call(text, parameters, tuple(times), has_json)
 
 
 def _is_up(connection: Any) -> bool:

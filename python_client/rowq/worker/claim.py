@@ -8,12 +8,21 @@ from dataclasses import fields
 from operator import attrgetter
 
 from rowq.errors import QueueNotFound, StaleClaim
+from rowq.headers import UnreadableHeaders
 from rowq.messages import Lease, Message
 from rowq.queue import Queue
 from rowq.worker.context import Context
 from rowq.worker.log import log
 from rowq.worker.stats import WorkerStats
-from rowq.worker.verdicts import COMPLETED, Caller, Told, Verdict, calls_of, count
+from rowq.worker.verdicts import (
+    COMPLETED,
+    Caller,
+    Told,
+    Verdict,
+    calls_of,
+    count,
+    unreadable_headers,
+)
 
 _FLUSH_SECONDS = 0.5
 # So much of a lease is relied upon: two clocks do not run alike, and what is decided takes time.
@@ -102,13 +111,26 @@ class LiveClaim:
         self._name = context.settings.queue_name
         self.claim_id = messages[0].claim_id
         self.lease = LiveLease(self.claim_id, lease_seconds, asked_at, context.stopping)
-        self.messages = [HeldMessage.of(message, self.lease) for message in messages]
+        # The handler is given what can be read; a message that cannot be read never will be.
+        unreadable = {
+            message.message_id: unreadable_headers(message.headers)
+            for message in messages
+            if isinstance(message.headers, UnreadableHeaders)
+        }
+        self.messages = [
+            HeldMessage.of(message, self.lease)
+            for message in messages
+            if message.message_id not in unreadable
+        ]
         self._lock = threading.Lock()
         self._open = {message.message_id for message in messages}
         self._verdicts: dict[int, Verdict] = {}
         self._in_hand: set[int] = set()
         self._changes = 0
         self._flush_at = float("inf")
+        if unreadable:
+            log.warning("messages %s: their headers cannot be read", sorted(unreadable))
+            self.decide(unreadable)
 
     @property
     def lost(self) -> bool:

@@ -24,7 +24,7 @@ class PlainWork:
         What was decided last, and what was not decided about, is left to the caller.
         """
         if self._context.settings.per == "batch":
-            if not self._context.stopping.is_set():
+            if claim.messages and not self._context.stopping.is_set():
                 self._handle(claim, claim.messages)
             return
         for message in claim.messages:

@@ -85,7 +85,7 @@ class TransactionalWork:
         What was decided last, and what was not decided about, is left to the caller.
         """
         self._tries.clear()
-        groups: deque[Group] = deque([claim.messages])
+        groups: deque[Group] = deque([claim.messages] if claim.messages else [])
         while groups and not self._context.stopping.is_set() and claim.is_held(self._queue):
             group = groups.popleft()
             if any(self._tries[message.message_id] for message in group):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeVar
 
+from rowq.headers import UnreadableHeaders
 from rowq.messages import Message
 from rowq.queue import Queue
 from rowq.worker.handlers import Fail, Release, Retry
@@ -34,6 +35,11 @@ RELEASED = Verdict("release")
 def retry(error: str) -> Verdict:
     """Return the verdict of another attempt after the queue's backoff."""
     return Verdict("retry_later", error=storable(error))
+
+
+def unreadable_headers(headers: UnreadableHeaders) -> Verdict:
+    """Return the verdict on a message with headers that no attempt will be able to read."""
+    return Verdict("fail_now", error=storable(f"headers cannot be read: {headers.reason}"))
 
 
 def verdict_of(error: BaseException) -> Verdict:

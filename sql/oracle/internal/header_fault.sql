@@ -18,7 +18,7 @@ begin
     end if;
     if internal_is_json(p_headers) then
         if json_element_t.parse(p_headers).is_object() then
-            return null;
+            return internal_header_limit(p_headers);
         end if;
     end if;
     return 'headers must be a JSON object';

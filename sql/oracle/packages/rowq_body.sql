@@ -151,6 +151,8 @@ function internal_has_doorbell
 return boolean;
 function internal_header_fault(p_headers in clob)
 return varchar2;
+function internal_header_limit(p_headers in clob)
+return varchar2;
 procedure internal_health_queue(
     p_part_id    in number,
     p_queue_name in varchar2,
@@ -1247,11 +1249,71 @@ begin
     end if;
     if internal_is_json(p_headers) then
         if json_element_t.parse(p_headers).is_object() then
-            return null;
+            return internal_header_limit(p_headers);
         end if;
     end if;
     return 'headers must be a JSON object';
 end internal_header_fault;
+
+function internal_header_limit(p_headers in clob)
+return varchar2
+is
+-- routine   internal_header_limit
+-- version   1
+-- purpose   What in headers, a JSON object, not every JSON reader would take, or null.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing elsewhere: part of header_fault
+    c_chunk constant pls_integer := 8000;
+    c_quote constant pls_integer := ascii('"');
+    v_chunk    varchar2(32767);
+    v_code     pls_integer;
+    v_depth    pls_integer := 0;
+    v_digits   pls_integer := 0;
+    v_exponent pls_integer;
+    v_in_text  boolean := false;
+    v_escaped  boolean := false;
+begin
+    -- Codes of characters are compared, because a session can have its own order of texts.
+    for i in 0 .. trunc(dbms_lob.getlength(p_headers) / c_chunk) loop
+        v_chunk := dbms_lob.substr(p_headers, c_chunk, i * c_chunk + 1);
+        for j in 1 .. coalesce(length(v_chunk), 0) loop
+            v_code := ascii(substr(v_chunk, j, 1));
+            if v_in_text then
+                v_in_text := v_escaped or v_code <> c_quote;
+                v_escaped := v_code = ascii('\') and not v_escaped;
+            elsif v_code between ascii('0') and ascii('9') then
+                if v_exponent is null then
+                    v_digits := v_digits + 1;
+                else
+                    v_exponent := v_exponent * 10 + v_code - ascii('0');
+                end if;
+                if v_digits > 100 or v_exponent > 200 then
+                    return 'headers have a number of too many digits';
+                end if;
+            elsif v_code in (ascii('e'), ascii('E')) and v_digits > 0 then
+                v_exponent := 0;
+            elsif v_code not in (ascii('.'), ascii('+'), ascii('-')) then
+                v_digits := 0;
+                v_exponent := null;
+                v_in_text := v_code = c_quote;
+                v_depth := v_depth + case
+                    when v_code in (ascii('{'), ascii('[')) then 1
+                    when v_code in (ascii('}'), ascii(']')) then -1
+                    else 0
+                end;
+            end if;
+            -- A value inside counts as one deeper: all but blanks, commas, colons and brackets.
+            if v_depth > 20
+               or v_depth = 20 and v_code not in (9, 10, 13, 32, 44, 58, 91, 93, 123, 125) then
+                return 'headers are nested more than 20 deep';
+            end if;
+        end loop;
+    end loop;
+    return null;
+end internal_header_limit;
 
 procedure internal_health_queue(
     p_part_id    in number,

@@ -32,12 +32,6 @@ begin
             then 'body and body_binary exclude each other'
         when char_length(p_message_type) > 200
             then 'message_type is longer than 200 characters'
-        when p_headers is not null and not json_valid(p_headers)
-            then 'headers must be a JSON object'
-        when p_headers is not null and json_type(p_headers) <> 'OBJECT'
-            then 'headers must be a JSON object'
-        when char_length(p_headers) > 65536
-            then 'headers are longer than 65536 characters'
         when p_delay_seconds is not null and p_run_at is not null
             then 'delay_seconds and run_at exclude each other'
         when p_delay_seconds not between 0 and 315360000
@@ -49,6 +43,9 @@ begin
         when p_max_attempts not between 1 and 10000
             then concat('max_attempts must be between 1 and 10000, got ', p_max_attempts)
     end;
+    if p_headers is not null and p_fault is null then
+        call rowq.internal_header_fault(p_headers, p_fault);
+    end if;
 
     -- Apart, because the engine spends time on each word of a statement that it passes. Headers are
     -- 65536 characters at most, and JSON has up to six bytes for one.

@@ -28,10 +28,6 @@ begin
             then 'body and body_binary exclude each other'
         when char_length(p_message_type) > 200
             then 'message_type is longer than 200 characters'
-        when jsonb_typeof(p_headers) <> 'object'
-            then 'headers must be a JSON object'
-        when char_length(p_headers::text) > 65536
-            then 'headers are longer than 65536 characters'
         when p_delay_seconds is not null and p_run_at is not null
             then 'delay_seconds and run_at exclude each other'
         when p_delay_seconds not between 0 and 315360000
@@ -42,6 +38,8 @@ begin
             then 'dedup_key must be 1 to 200 characters'
         when p_max_attempts not between 1 and 10000
             then format('max_attempts must be between 1 and 10000, got %s', p_max_attempts)
+        when p_headers is not null
+            then rowq.internal_header_fault(p_headers)
     end;
 end;
 $$;

@@ -51,5 +51,11 @@ begin
     end;
     if @fault is not null
         exec rowq.InternalRefuse @fault;
+
+    if @headers is not null
+    begin
+        set @headers = concat(N'[{"headers":', @headers, N'}]');
+        exec rowq.InternalCheckHeaders @headers, @is_batch = 0;
+    end;
 end
 go

@@ -131,6 +131,8 @@ begin
                   and t.moment > '19000101'
             ) m;
             exec rowq.InternalCheckGiven @given, @max_body_length;
+            if exists (select 1 from @given g where g.name = N'headers' and g.kind = 5)
+                exec rowq.InternalCheckHeaders @messages, @is_batch = 1;
 
             insert into @parsed (
                 position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,

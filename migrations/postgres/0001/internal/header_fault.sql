@@ -1,0 +1,33 @@
+create or replace function rowq.internal_header_fault(p_headers jsonb)
+returns text
+language plpgsql
+as $$
+-- routine   internal_header_fault
+-- version   1
+-- purpose   What is wrong with headers, or null.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   jsonb has no exponents: digits are counted as they come out
+begin
+    -- The text comes last: a short number such as 1e100000 has very many characters in it. A number
+    -- of more than 300 digits behind the point is one that is still no integer after times 1e300.
+    return case
+        when jsonb_typeof(p_headers) <> 'object'
+            then 'headers must be a JSON object'
+        when jsonb_path_exists(p_headers, 'strict $.**{20}')
+            then 'headers are nested more than 20 deep'
+        when jsonb_path_exists(
+                p_headers,
+                'strict $.** ? (
+                    @.type() == "number"
+                    && (@ >= 1e300 || @ <= -1e300 || (@ * 1e300).floor() != @ * 1e300)
+                )'
+            )
+            then 'headers have a number of too many digits'
+        when char_length(p_headers::text) > 65536
+            then 'headers are longer than 65536 characters'
+    end;
+end;
+$$;

@@ -1,0 +1,163 @@
+"""Headers that Python cannot read, past enqueue's limits: they cost their own message only."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq.engines import engine_for_connection
+from tests.engines.base import Connection
+from tests.helpers.hard_headers import HARD, put_headers
+
+each_hard = pytest.mark.parametrize("hard", HARD.values(), ids=HARD)
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+    queue = rowq.Queue(connection)
+    queue.create_queue(queue_name, lease_seconds=60, backoff_base_seconds=0, max_attempts=3)
+    return queue
+
+
+def fill(queue: rowq.Queue, queue_name: str, connection: Connection, hard: str) -> list[int]:
+    """Enqueue three messages with headers, the second with hard ones, and return their ids."""
+    news = [rowq.NewMessage(data=n, headers={"n": [n, '"[{\\']}) for n in range(3)]
+    ids = [sent.message_id for sent in queue.enqueue_batch(queue_name, news)]
+    put_headers(connection, ids[1], hard)
+    return ids
+
+
+def check(rows: Sequence[rowq.Message | rowq.PeekedMessage], hard: str) -> None:
+    """Check what came out of a queue that was filled."""
+    assert [row.data for row in rows] == [0, 1, 2]
+    first, unreadable, last = (row.headers for row in rows)
+    assert (first, last) == ({"n": [0, '"[{\\']}, {"n": [2, '"[{\\']})
+    check_unreadable(unreadable, hard)
+
+
+def check_unreadable(headers: Any, hard: str) -> None:
+    assert isinstance(headers, rowq.UnreadableHeaders)
+    assert headers.text.replace(" ", "") == hard.replace(" ", "")
+    reads: list[Callable[[Any], Any]] = [
+        *(bool, len, list, dict, json.dumps),
+        lambda one: one["n"],
+        lambda one: one.get("n"),
+        lambda one: {**one},
+        lambda one: one | {},
+        lambda one: {} | one,
+    ]
+    for read in reads:
+        with pytest.raises(ValueError, match="headers cannot be read"):
+            read(headers)
+
+
+@each_hard
+def test_every_method_returns_the_other_messages_and_the_text_of_hard_headers(
+    connection: Connection, queue: rowq.Queue, queue_name: str, hard: str
+) -> None:
+    ids = fill(queue, queue_name, connection, hard)
+    check(queue.peek(queue_name, 9), hard)
+    details = queue.get_message(queue_name, ids[1])
+    assert details
+    check_unreadable(details.headers, hard)
+    for take in (queue.dequeue_fast, queue.dequeue_wait):
+        rows = take(queue_name, 9)
+        check(rows, hard)
+        queue.release(queue_name, rows[0].claim_id)
+
+
+@each_hard
+def test_an_async_queue_does_so_too(
+    connection: Connection, queue: rowq.Queue, queue_name: str, database_url: str, hard: str
+) -> None:
+    if engine_for_connection(connection).name != "postgres":
+        pytest.skip("AsyncQueue is for PostgreSQL")
+    fill(queue, queue_name, connection, hard)
+
+    async def main() -> None:
+        async with await rowq.connect_async(database_url) as other:
+            check(await other.peek(queue_name, 9), hard)
+            rows = await other.dequeue_fast(queue_name, 9)
+            check(rows, hard)
+            await other.release(queue_name, rows[0].claim_id)
+            check(await other.dequeue_wait(queue_name, 9), hard)
+
+    asyncio.run(main())
+
+
+@each_hard
+@pytest.mark.parametrize("per", ["message", "batch"])
+@pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
+def test_a_worker_declares_the_message_dead_and_handles_the_others(
+    connection: Connection,
+    queue: rowq.Queue,
+    queue_name: str,
+    database_url: str,
+    hard: str,
+    per: Any,
+    transactional: bool,
+) -> None:
+    ids = fill(queue, queue_name, connection, hard)
+    handled: list[int] = []
+
+    def handler(given: Any, *_: Any) -> None:
+        messages = given if per == "batch" else [given]
+        assert messages
+        handled.extend(message.message_id for message in messages)
+
+    worker = rowq.Worker(
+        *(database_url, queue_name, handler),
+        batch_size=9,
+        per=per,
+        transactional=transactional,
+        drain=True,
+    )
+    stats = worker.run()
+    assert handled == [ids[0], ids[2]]
+    assert (stats.processed, stats.failed, stats.retried, stats.stale) == (2, 1, 0, 0)
+    [dead] = queue.list_dead(queue_name)
+    assert (dead.message_id, dead.attempt) == (ids[1], 1)
+    assert str(dead.last_error).startswith("headers cannot be read: ")
+
+
+@pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
+@pytest.mark.parametrize("per", ["message", "batch"])
+def test_a_handler_is_not_called_for_a_claim_of_hard_headers_only(
+    connection: Connection,
+    queue: rowq.Queue,
+    queue_name: str,
+    database_url: str,
+    per: Any,
+    transactional: bool,
+) -> None:
+    sent = queue.enqueue(queue_name, headers={})
+    put_headers(connection, sent.message_id, HARD["digits"])
+    handled: list[Any] = []
+    worker = rowq.Worker(
+        *(database_url, queue_name, lambda *given: handled.append(given)),
+        per=per,
+        transactional=transactional,
+        drain=True,
+    )
+    assert (worker.run().failed, handled) == (1, [])
+
+
+def test_unreadable_headers_can_be_copied_pickled_compared_and_shown() -> None:
+    headers = rowq.UnreadableHeaders('{"n": 1}', "why")
+    copies: list[Callable[[Any], Any]] = [
+        copy.copy,
+        copy.deepcopy,
+        lambda one: pickle.loads(pickle.dumps(one)),  # noqa: S301 - our own
+    ]
+    for made in (make(headers) for make in copies):
+        assert (made, made.text, made.reason) == (headers, headers.text, headers.reason)
+    assert headers != {}
+    assert headers != rowq.UnreadableHeaders("{}", "why")
+    assert "why" in repr(headers)

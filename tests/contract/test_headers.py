@@ -1,0 +1,96 @@
+"""Limits of headers: what every engine holds and every language's JSON reader takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.engines.base import Connection
+from tests.helpers.calls import call, counts, one, refused, take_one
+from tests.helpers.json_text import JsonText
+
+
+def nested(depth: int, *, of: str = "objects") -> str:
+    """Return an object nested so deep, the number in its middle included."""
+    start, end = ('{"a": ', "}") if of == "objects" else ("[", "]")
+    inner = start * (depth - 2) + "1" + end * (depth - 2)
+    return f'{{"a": {inner}}}'
+
+
+REFUSED = {
+    "objects": nested(21),
+    "arrays": nested(21, of="arrays"),
+    "an empty array inside": nested(21, of="arrays").replace("1", "[]"),
+    "a text inside": nested(21).replace("1", '"x"'),
+    "very deep": nested(3000),
+    "a large exponent": '{"n": 1e5000}',
+    "a large exponent with a sign": '{"a": [{"n": -1.5E+301}]}',
+    "a small exponent": '{"n": 1e-5000}',
+    "many digits": '{"n": ' + "1" * 5000 + "}",
+    "many digits behind the point": '{"n": 0.' + "1" * 5000 + "}",
+    "behind a text with a quote": '{"t": "\\"\\\\", "n": 1e5000}',
+}
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("headers", REFUSED.values(), ids=REFUSED)
+def test_headers_that_not_every_reader_takes_are_refused(
+    connection: Connection, queue: str, headers: str
+) -> None:
+    given = JsonText(headers)
+    text = refused(connection, "RQ711", "enqueue", queue_name=queue, body="a", headers=given)
+    assert "headers" in text
+    batch = JsonText(f'[{{"body": "a"}}, {{"headers": {headers}}}]')
+    refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=batch)
+    assert counts(connection, queue) == (0, 0, 0, 0)
+
+
+TAKEN = {
+    "objects": nested(20),
+    "arrays": nested(20, of="arrays"),
+    "an empty array inside": nested(20, of="arrays").replace("1", "[]"),
+    "side by side": json.dumps({str(number): [[number]] for number in range(100)}),
+    "texts like numbers": json.dumps(
+        {"a": "1e5000", "b": "1" * 5000, "c": '\\"1e5000', "9e999": 1}
+    ),
+    "texts like brackets": json.dumps({"a": "[" * 100, "{" * 100: '"{'}),
+    "escapes": json.dumps({"a": '1e999\\"' * 5000}),
+}
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("headers", TAKEN.values(), ids=TAKEN)
+def test_headers_at_the_limit_come_out_of_every_routine(
+    connection: Connection, connect: Callable[..., Connection], queue: str, headers: str
+) -> None:
+    wanted = json.loads(headers)
+    one(connection, "enqueue", queue_name=queue, headers=JsonText(headers))
+    batch = JsonText(f'[{{"headers": {headers}}}]')
+    call(connection, "enqueue_batch", queue_name=queue, messages=batch)
+    for shown in call(connection, "peek", queue_name=queue, batch_size=2):
+        assert shown.headers == wanted
+    row = take_one(connection, queue)
+    assert row.headers == wanted
+    found = one(connection, "get_message", queue_name=queue, message_id=row.message_id)
+    assert found.headers == wanted
+    [waited] = one(connect(), "dequeue_wait", queue_name=queue, wait_seconds=0).messages
+    assert waited["headers"] == wanted
+
+
+NUMBERS = ["9" * 100, "-" + "9" * 100, "0." + "9" * 99, "1e200", "-1.25E+0200", "1e-200"]
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:12])
+def test_numbers_at_the_limit_come_out_of_every_routine(
+    connection: Connection, connect: Callable[..., Connection], queue: str, number: str
+) -> None:
+    headers = JsonText(f'{{"n": [{number}]}}')
+    one(connection, "enqueue", queue_name=queue, headers=headers)
+    batch = JsonText(f'[{{"headers": {headers}}}]')
+    call(connection, "enqueue_batch", queue_name=queue, messages=batch)
+    row = take_one(connection, queue)
+    [waited] = one(connect(), "dequeue_wait", queue_name=queue, wait_seconds=0).messages
+    assert float(row.headers["n"][0]) == float(waited["headers"]["n"][0]) == float(number)
