@@ -50,7 +50,9 @@ begin
     into v_what
     from (
         select
-            'pg_catalog.pg_class'::pg_catalog.regclass as classid, c.oid as objid, c.relowner as owner
+            'pg_catalog.pg_class'::pg_catalog.regclass as classid,
+            c.oid as objid,
+            c.relowner as owner
         from pg_catalog.pg_class c
         where c.relnamespace = v_schema
         union all
