@@ -36,8 +36,8 @@ begin
         where r.rolname = session_user
           and r.rolsuper
     ) then
-        raise exception 'RQ803 missing_privilege: superuser % acts as %, and would act as a superuser '
-            'again with what that role has made', session_user, v_user
+        raise exception 'RQ803 missing_privilege: superuser % acts as %, and would act as a '
+            'superuser again with what that role has made', session_user, v_user
             using errcode = 'RQ803', hint = pg_catalog.format(
                 'Connect as %I, or find out who set the role: alter database %I reset role;',
                 v_user, v_database);
