@@ -90,8 +90,8 @@ begin
 end;
 $$;
 
--- Everything in the schema belongs to the schema's owner, whoever migrated; but for what belongs to an
--- extension, or to somebody who is neither a superuser nor migrates.
+-- Everything in the schema belongs to the schema's owner, whoever migrated; but for what belongs to
+-- an extension, or to somebody who is neither a superuser nor migrates.
 do $$
 declare
     v_owner  pg_catalog.oid;
@@ -185,8 +185,8 @@ end;
 $$;
 
 -- Rights: execute on the routines of the role, and nothing else; for PUBLIC nothing at all, and for
--- other roles none but to use the schema and routines of the contract, which a DBA may have granted.
--- What is new in this transaction nobody has granted: it comes from somebody's default privileges.
+-- other roles none but to use the schema and routines of the contract, which a DBA may have
+-- granted. On what is new in this transaction they come from default privileges: none is kept.
 -- dequeue_wait is the one routine that runs with its caller's rights (it commits), so its callers
 -- need the helpers that it calls.
 do $$
@@ -262,7 +262,8 @@ begin
                 r.oid,
                 pg_catalog.quote_ident(r.rolname) as grantee,
                 r.rolname,
-                r.rolname in ('rowq_producer', 'rowq_consumer', 'rowq_admin', 'rowq_monitor') as is_ours
+                r.rolname in ('rowq_producer', 'rowq_consumer', 'rowq_admin', 'rowq_monitor')
+                    as is_ours
             from pg_catalog.pg_roles r
             union all
             select 0, 'public', null, true
@@ -335,7 +336,12 @@ begin
             where p.pronamespace = 'rowq'::pg_catalog.regnamespace
         ),
         given as (
-            select distinct o.kind, o.name, m.oid, right_given.privilege_type, right_given.is_grantable
+            select distinct
+                o.kind,
+                o.name,
+                m.oid,
+                right_given.privilege_type,
+                right_given.is_grantable
             from object o
             cross join pg_catalog.aclexplode(o.acl) right_given
             join member m on m.oid = right_given.grantee
