@@ -197,6 +197,8 @@ def test_objects_are_named_with_their_schema(path: Path) -> None:
     )
     aliases = set(re.findall(r"\b(?:rowq|sys)\.\w+ (\w+)\b", code(path))) | {"head"}
     aliases |= set(re.findall(r"(?:from|join) @\w+ (\w+)\b", code(path)))
+    # A common table expression hides any object of its name.
+    aliases |= set(re.findall(r"\bwith (\w+) \([\w, ]+\) as \(", code(path)))
     for name in after:
         is_known = name.startswith(("rowq.", "sys.", "@")) or name in aliases | BUILT_IN
         assert is_known, name
