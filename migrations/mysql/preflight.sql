@@ -15,7 +15,7 @@ set session innodb_lock_wait_timeout = 10;
 -- RQ802: a database rowq that rowq did not make; an empty one, or one with nothing but bookkeeping,
 --        is a beginning of ours. Or one that holds what rowq never makes: a view, a trigger, a
 --        routine with its caller's rights. Or one in which an account may make these that has
---        fewer rights than this one.
+--        fewer rights than this one. Or rowq_owner is there, and not as owner.sql leaves it.
 -- RQ803: a right that the account lacks, globally and in this database. What comes by a role is not
 --        shown to its owner, so that with a role nothing is refused here.
 set @rowq_version = cast(substring_index(version(), '.', 1) as unsigned) * 1000000
@@ -110,33 +110,129 @@ where n.name not in (
         where d.grantee = @rowq_account
           and 'rowq' like d.table_schema
     );
+select count(*) into @rowq_rights
+from information_schema.user_privileges g
+where g.grantee = @rowq_account
+  and g.privilege_type <> 'USAGE';
+-- Nobody gains by this account's rights who has them all, who is SUPER, or who makes accounts and so
+-- can log in as this one (MySQL protects who has SYSTEM_USER). A trigger runs as who has made it,
+-- and dumps need the right to it everywhere, so that it counts in rowq only. An account that may
+-- not see others' rights, or has none outside rowq, is not refused.
 select if(
-    @rowq_fault is null and min(p.grantee) is not null,
+    @rowq_fault is null and min(a.grantee) is not null,
     concat(
         'RQ802 foreign_schema: it is open to ',
-        left(trim(regexp_replace(min(p.grantee), '[^0-9A-Za-z_]+', ' ')), 25)
+        left(trim(regexp_replace(min(a.grantee), '[^0-9A-Za-z_]+', ' ')), 25)
     ),
     @rowq_fault
 )
 into @rowq_fault
 from (
-    select s.grantee, s.table_schema, s.privilege_type
-    from information_schema.schema_privileges s
+    select p.grantee
+    from (
+        select s.grantee, s.privilege_type, false as is_global
+        from information_schema.schema_privileges s
+        where 'rowq' like s.table_schema
+        union all
+        select t.grantee, t.privilege_type, false
+        from information_schema.table_privileges t
+        where 'rowq' like t.table_schema
+        union all
+        select u.grantee, u.privilege_type, true
+        from information_schema.user_privileges u
+    ) p
+    left join information_schema.user_privileges m
+        on m.grantee = @rowq_account
+       and m.privilege_type = p.privilege_type
+       and m.privilege_type <> 'USAGE'
+       and p.is_global
+    left join information_schema.user_privileges y
+        on y.grantee = @rowq_account
+       and y.privilege_type = 'SYSTEM_USER'
+    where p.grantee not in (@rowq_account, '''rowq_owner''@''localhost''')
+    group by p.grantee
+    having max(
+            p.privilege_type in (
+                'ALTER', 'ALTER ROUTINE', 'CREATE', 'CREATE ROUTINE', 'CREATE VIEW', 'DROP'
+            )
+            or p.privilege_type = 'TRIGGER' and not p.is_global
+        )
+       and not max(
+            p.is_global
+            and (
+                p.privilege_type = 'SUPER'
+                or p.privilege_type = 'CREATE USER' and y.grantee is null
+            )
+        )
+       and count(m.grantee) < @rowq_rights
+) a;
+select if(
+    @rowq_fault is null and @rowq_rights > 0 and count(*) > 0,
+    'RQ802 foreign_schema: rowq_owner has more rights', @rowq_fault
+)
+into @rowq_fault
+from (
+    select g.grantee
+    from information_schema.user_privileges g
+    where g.privilege_type not in ('USAGE', 'PROCESS')
     union all
-    select t.grantee, t.table_schema, t.privilege_type
+    select s.grantee
+    from information_schema.schema_privileges s
+    where 'rowq' not like s.table_schema
+    union all
+    select t.grantee
     from information_schema.table_privileges t
+    where 'rowq' not like t.table_schema
 ) p
-where 'rowq' like p.table_schema
-  and p.grantee not in (@rowq_account, '''rowq_owner''@''localhost''')
-  and p.privilege_type in (
-      'ALTER', 'ALTER ROUTINE', 'CREATE', 'CREATE ROUTINE', 'CREATE VIEW', 'DROP', 'TRIGGER'
+where p.grantee = '''rowq_owner''@''localhost''';
+-- Whether an account is locked, and what a role of MariaDB may do, is in no view of the catalog but
+-- in tables that not everybody may read. MySQL's roles are accounts, and were looked at above.
+select if(
+    @rowq_fault is null and @rowq_rights > 0 and count(*) > 0,
+    if(
+        version() like '%MariaDB%',
+        'select min(if(
+             g.user = ''rowq_owner'', ''rowq_owner may log in'',
+             concat(
+                 ''it is open to '', left(regexp_replace(g.user, ''[^0-9A-Za-z_]+'', '' ''), 25)
+             )
+         ))
+         into @rowq_found
+         from mysql.global_priv g
+         join mysql.user u on u.user = g.user and u.host = g.host
+         join mysql.global_priv m on concat(m.user, ''@'', m.host) = current_user()
+         where g.user = ''rowq_owner''
+           and g.host = ''localhost''
+           and coalesce(json_value(g.priv, ''$.account_locked''), 0) = 0
+            or u.is_role = ''Y''
+           and ''Y'' in (
+               u.alter_priv, u.alter_routine_priv, u.create_priv, u.create_routine_priv,
+               u.create_view_priv, u.drop_priv
+           )
+           and ''Y'' not in (u.super_priv, u.create_user_priv)
+           and cast(json_value(m.priv, ''$.access'') as unsigned)
+               & ~cast(json_value(g.priv, ''$.access'') as unsigned) <> 0',
+        'select min(''rowq_owner may log in'') into @rowq_found
+         from mysql.user u
+         where u.user = ''rowq_owner''
+           and u.host = ''localhost''
+           and u.account_locked <> ''Y'''
+    ),
+    'do 0'
+)
+into @rowq_text
+from information_schema.columns c
+where c.table_schema = 'mysql'
+  and (
+      c.table_name = 'global_priv' and c.column_name = 'Priv'
+      or c.table_name = 'user' and c.column_name = 'account_locked'
   )
-  and exists (
-      select 1
-      from information_schema.user_privileges g
-      where g.grantee = @rowq_account
-        and g.privilege_type <> 'USAGE'
-  );
+  and find_in_set('select', c.privileges);
+set @rowq_found = null;
+prepare rowq_check from @rowq_text;
+execute rowq_check;
+deallocate prepare rowq_check;
+set @rowq_fault = coalesce(@rowq_fault, concat('RQ802 foreign_schema: ', @rowq_found));
 set @rowq_text = if(
     @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
 );

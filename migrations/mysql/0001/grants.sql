@@ -23,8 +23,8 @@ begin
     declare each_right cursor for
         select r.role_name,
                concat(
-                   if(r.is_due, 'grant', 'revoke'), ' execute on procedure rowq.`', r.name, '` ',
-                   if(r.is_due, 'to ', 'from '), r.role_name
+                   if(r.is_due, 'grant', 'revoke'), ' execute on procedure rowq.`',
+                   replace(r.name, '`', '``'), '` ', if(r.is_due, 'to ', 'from '), r.role_name
                ),
                r.is_due
         from (

@@ -148,3 +148,135 @@ def test_a_right_on_one_table_is_enough_to_be_refused(
     finally:
         admin.execute("drop user rowq_test_tenant@'%'")
     assert migrate.migrate(empty_database).notices == ()
+
+
+@pytest.mark.promise("P16")
+def test_messages_are_not_counted_where_another_account_may_put_a_view_into_a_tables_place(
+    empty_database: str, tenant: tuple[str, Session]
+) -> None:
+    migrate.migrate(tenant[0])
+    for look in (migrate.plan_rollback, migrate.rollback):
+        with pytest.raises(migrate.ForeignSchema, match=r"RQ802.*rowq_test_tenant"):
+            look(empty_database)
+    assert migrate.plan_rollback(tenant[0]).removed == (1,)
+
+
+@pytest.fixture
+def other(admin: Connection) -> Iterator[Callable[[str], None]]:
+    """Return a function that makes an account with rights; a role has them if it says so."""
+
+    def make(rights: str) -> None:
+        rights, _, by_role = rights.partition(" by ")
+        who = "rowq_test_role" if by_role else "rowq_test_other@'%'"
+        admin.execute("create user rowq_test_other@'%' identified by 'x'")
+        if by_role:
+            admin.execute("create role rowq_test_role")
+        admin.execute(f"grant {rights} to {who}")
+
+    yield make
+    admin.execute("drop user if exists rowq_test_other@'%'")
+    admin.execute("drop role if exists rowq_test_role")
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize(
+    "rights",
+    [
+        "create view on *.*",
+        "create, drop on *.*",
+        "create routine, alter routine, process on *.*",
+        "create view on *.* by role",
+    ],
+)
+def test_an_account_that_may_change_every_database_is_refused_too(
+    admin: Connection, empty_database: str, other: Callable[[str], None], rights: str
+) -> None:
+    migrate.migrate(empty_database)
+    other(rights)
+    for change in (migrate.plan_rollback, *CHANGES, script_of(admin)):
+        with pytest.raises(Exception, match=r"RQ802(.|\n)*open to rowq_test_"):
+            change(empty_database)
+    migrate.status(empty_database)
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize(
+    "rights",
+    [
+        "all on *.*",
+        "create user, create view on *.*",
+        "select, show view, trigger, event, lock tables, process on *.*",
+        "all on *.* by role",
+        "select, execute on *.* by role",
+        "all on rowq_test.*",
+    ],
+)
+def test_an_account_that_is_as_mighty_or_only_makes_dumps_is_not(
+    admin: Connection, empty_database: str, other: Callable[[str], None], rights: str
+) -> None:
+    other(rights)
+    script_of(admin)(empty_database)
+    migrate.migrate(empty_database)
+    assert migrate.plan_rollback(empty_database).removed == (1,)
+    migrate.rollback(empty_database)
+
+
+@pytest.mark.promise("P16")
+def test_an_account_with_the_same_rights_is_not_refused(
+    admin: Connection, other: Callable[[str], None], tenant: tuple[str, Session]
+) -> None:
+    rights = (
+        "select, insert, update, delete, create, drop, alter, execute, create routine,"
+        " alter routine on *.*"
+    )
+    admin.execute("revoke all on rowq.* from rowq_test_tenant@'%'")
+    admin.execute(f"grant {rights} to rowq_test_tenant@'%' with grant option")
+    other(rights)
+    assert migrate.migrate(tenant[0]).applied
+    admin.execute("revoke select on *.* from rowq_test_other@'%'")
+    with pytest.raises(migrate.ForeignSchema, match="open to rowq_test_other"):
+        migrate.migrate(tenant[0])
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        ("", "may log in"),
+        ("account lock; grant select on *.* to {}", "has more rights"),
+        ("account lock; grant select on rowq_test.* to {}", "has more rights"),
+    ],
+    ids=["login", "everywhere", "elsewhere"],
+)
+def test_an_account_of_rowqs_name_that_somebody_else_made_is_refused(
+    admin: Connection, empty_database: str, made: str, why: str
+) -> None:
+    owner = "'rowq_owner'@'localhost'"
+    admin.execute(f"drop user if exists {owner}")
+    for statement in f"create user {owner} identified by 'x' {made}".format(owner).split(";"):
+        admin.execute(statement)
+    for change in (*CHANGES, script_of(admin)):
+        with pytest.raises(Exception, match=f"RQ802(.|\n)*rowq_owner {why}"):
+            change(empty_database)
+    admin.execute(f"drop user {owner}")
+    assert migrate.migrate(empty_database).notices == ()
+
+
+@pytest.mark.promise("P16")
+def test_a_routine_with_a_quote_in_its_name_is_shown_and_stops_nothing(
+    admin: Connection, empty_database: str
+) -> None:
+    migrate.migrate(empty_database)
+    name = "x` from rowq_admin#"
+    quoted = name.replace("`", "``")
+    admin.execute(f"create procedure rowq.`{quoted}`() sql security definer select 1")
+    try:
+        admin.execute(f"grant execute on procedure rowq.`{quoted}` to rowq_monitor")
+        assert {entry.routine for entry in migrate.status(empty_database).drift} == {name}
+        migrate.migrate(empty_database)
+        rights = "select user, routine_name from mysql.procs_priv where db = 'rowq'"
+        rows = set(admin.execute(rights).fetchall())
+        assert ("rowq_monitor", name) not in rows
+        assert ("rowq_admin", "enqueue") in rows
+    finally:
+        admin.execute(f"drop procedure rowq.`{quoted}`")

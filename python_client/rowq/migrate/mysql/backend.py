@@ -8,7 +8,6 @@ What differs from yoyo's own backend, and why:
 - steps that were done are not undone when a later one fails: they are done again next time.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -17,15 +16,11 @@ import pymysql
 from yoyo.backends.core.mysql import MySQLBackend
 
 from rowq.engines import engine_for_url
-from rowq.migrate.errors import (
-    BY_NUMBER,
-    MigrationError,
-    MissingPrivilege,
-    SchemaInUse,
-)
+from rowq.migrate.errors import SchemaInUse
 from rowq.migrate.frozen import GRANTS, created
 from rowq.migrate.mysql.look import BOOKKEEPING, Look, made_for_others, shipped_routines
-from rowq.migrate.mysql.owner import LACKS_PRIVILEGE, drop_owner, make_owner
+from rowq.migrate.mysql.owner import drop_owner, make_owner
+from rowq.migrate.mysql.refusal import refusal
 from rowq.migrate.mysql.sql import (
     OWNER,
     owned,
@@ -36,8 +31,6 @@ from rowq.migrate.mysql.sql import (
 from rowq.migrate.release import Numbered, Release
 from rowq.migrate.shared import log_row, refusals, require_no_messages, tables_in_use
 
-_FAULT = re.compile(r"RQ8\d\d \w+(?:: [\w ]+)?")
-_BUSY = {1205, 1213}
 _GONE = {1049, 1146}
 
 
@@ -134,7 +127,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
 
         When `target` is reached already: see to roles and rights once more, and return None.
         """
-        with refusals(pymysql.Error, _refusal):
+        with refusals(pymysql.Error, refusal):
             self.connection.execute(self.release.text("preflight.sql"))
             self.connection.execute(self.release.text("bookkeeping.sql"))
             return self._step_up(target)
@@ -165,7 +158,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
         Returns:
             The number removed (None: nothing was above the target), and the target.
         """
-        with refusals(pymysql.Error, _refusal):
+        with refusals(pymysql.Error, refusal):
             self.connection.execute(self.release.text("preflight.sql"))
             return self._step_down(target, force=force)
 
@@ -179,7 +172,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
                 return None, target
             numbered = self.release.get(installed)
             if numbered.loses_messages and not force:
-                require_no_messages(Look(self.connection).losses())
+                require_no_messages(Look(self.connection).losses_unchecked())
             if installed == 1:
                 self._require_nothing_of_others()
             numbered.migration.process_steps(self, "rollback")
@@ -253,23 +246,3 @@ class Backend(MySQLBackend):  # type: ignore[misc]
                 f"{SchemaInUse.number} schema_in_use: the database rowq holds what rowq did not put"
                 f" there: {', '.join(others)[:200]}"
             )
-
-
-def _refusal(error: pymysql.Error) -> MigrationError | None:
-    number, text = (*error.args, "", "")[:2]
-    if fault := _FAULT.search(str(text)):
-        return BY_NUMBER[fault.group()[:5]](fault.group(), _REMEDIES.get(fault.group()[:5]))
-    if number in LACKS_PRIVILEGE:
-        return MissingPrivilege(f"{MissingPrivilege.number} missing_privilege: {text}")
-    if number in _BUSY:
-        return tables_in_use()
-    return None
-
-
-_REMEDIES = {
-    "RQ801": "rowq needs MariaDB 10.6 or MySQL 8.0.21, or newer.",
-    "RQ803": "Let a DBA run: grant all privileges on rowq.* to this account with grant option;",
-    "RQ802": "Nothing was changed. Where the database is rowq's, revoke what others have there, or"
-    " let the account migrate whose it is.",
-    "RQ806": "Another migration has not ended for 60 seconds. Try again.",
-}

@@ -1,14 +1,18 @@
 """Look at a MariaDB or MySQL server and change nothing."""
 
 import re
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any
 
 import pymysql
 
+from rowq.migrate.engines import release_for
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
 from rowq.migrate.losses import Losses
+from rowq.migrate.mysql.refusal import refusal
+from rowq.migrate.mysql.sql import statements
 from rowq.migrate.release import Release
+from rowq.migrate.shared import refusals
 
 ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
 BOOKKEEPING = ("migration", "migration_log", "migration_lock")
@@ -172,7 +176,8 @@ class Look:
         """
         found = {}
         for name, kind, _ in self._rows(_ROUTINES):
-            (shown,) = self._rows(f"show create {kind} rowq.`{name}`")
+            quoted = name.replace("`", "``")
+            (shown,) = self._rows(f"show create {kind} rowq.`{quoted}`")
             found[name] = _code(shown[2] or "")
         return found
 
@@ -185,18 +190,23 @@ class Look:
         return {name for (name,) in self._rows(_OTHERS)}
 
     def losses(self) -> Losses:
-        """Return what is lost when the tables are; nothing where some of them are gone."""
+        """Return what is lost when the tables are; nothing where some of them are gone.
+
+        Raises:
+            ForeignSchema: another account may put a view into a table's place meanwhile, and
+                counting would run it.
+            MissingPrivilege, MigrationBusy: as migrate.
+        """
+        with refusals(pymysql.Error, refusal):
+            for statement in statements(release_for("mysql").text("preflight.sql")):
+                self._rows(statement)
+            return self.losses_unchecked()
+
+    def losses_unchecked(self) -> Losses:
+        """Return the same in a session that has run preflight.sql."""
         if not self.tables() >= _LOST_TABLES:
             return Losses()
-        # A handler opens tables and nothing else, and lets nobody put a view into their place.
-        try:
-            for table in sorted(_LOST_TABLES):
-                self._rows(f"handler rowq.{table} open as rowq_{table}")
-            return Losses(*map(int, self._rows(_LOSSES)[0]))
-        finally:
-            for table in sorted(_LOST_TABLES):
-                with suppress(pymysql.Error):
-                    self._rows(f"handler rowq_{table} close")
+        return Losses(*map(int, self._rows(_LOSSES)[0]))
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         with closing(self._connection.cursor(pymysql.cursors.Cursor)) as cursor:
