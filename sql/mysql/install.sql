@@ -25,6 +25,7 @@ source internal/archive.sql
 source internal/back_off.sql
 source internal/begin.sql
 source internal/body_fault.sql
+source internal/bound_gap.sql
 source internal/check_batch_size.sql
 source internal/check_ids.sql
 source internal/check_range.sql

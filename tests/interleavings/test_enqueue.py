@@ -103,3 +103,27 @@ def look(queue: str, own: Queue) -> set[str]:
     """Keep house, and dequeue all that is ready."""
     own.maintain(queue)
     return {message.data for message in own.dequeue_fast(queue, 10)}
+
+
+@pytest.mark.promise("P05", "P14")
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+def test_an_open_first_message_of_a_priority_hides_those_of_others_until_maintain_at_most(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    first, other, worker = sessions(3)
+    mine = first.begin().queue.enqueue(queue, priority=1).message_id
+    usual = other.queue.enqueue(queue).message_id
+    ids = [other.queue.enqueue(queue, priority=1).message_id for _ in range(2)]
+    worker.queue.maintain(queue)
+    assert [one.message_id for one in worker.queue.peek(queue, 1)] == ids[:1]
+    [leased] = worker.queue.dequeue_fast(queue)
+    assert leased.message_id == ids[0]
+    worker.queue.release(queue, leased.claim_id)
+    worker.queue.maintain(queue)
+    assert [one.message_id for one in worker.queue.dequeue_fast(queue, 2)] == ids
+    first.end(ending)
+    worker.queue.maintain(queue)
+    assert everything(worker, queue) == [mine] * (ending == "commit") + [usual]
+    worker.queue.maintain(queue)
+    later = other.queue.enqueue(queue, priority=1).message_id
+    assert everything(worker, queue) == [later]

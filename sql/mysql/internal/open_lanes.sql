@@ -14,8 +14,8 @@ begin
 -- errors    none
 -- differs   nothing
     declare v_locked int;
-    -- Whoever holds the rows is opening them too; should that be rolled back, the next maintain
-    -- finds the messages and opens the lanes.
+    -- Whoever holds the rows is opening them too. For as long as that is not committed, or if it is
+    -- rolled back, the next maintain finds the messages and has the lanes looked into.
     select count(*) into v_locked
     from (
         select l.floor

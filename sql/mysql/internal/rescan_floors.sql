@@ -7,7 +7,7 @@ modifies sql data
 begin
 -- routine   internal_rescan_floors
 -- version   1
--- purpose   Look for the first live row of every lane from its very start, and put the floors right.
+-- purpose   Look for the first live row of every lane from its very start; put floors right, and open lanes.
 -- promise   P13 P14
 -- locks     rows of lanes, passing over locked ones
 -- commits   never; the caller owns the transaction
@@ -21,6 +21,7 @@ begin
     declare v_lane smallint default -4;
     declare v_next smallint;
     declare v_is_open boolean;
+    declare v_is_hidden boolean default false;
     declare v_floor, v_first, v_latest, v_worth_it, v_took, v_pause bigint;
     declare v_started datetime(6);
 
@@ -45,6 +46,15 @@ begin
         if v_lane >= 0 and v_first is not null and not v_is_open then
             -- Its first producer was passed over when the lane was opened, or rolled back.
             call rowq.internal_open_lanes(p_part_id, v_lane);
+            select l.is_open into v_is_open
+            from rowq.lane l force index (primary)
+            where l.part_id = p_part_id
+              and l.lane = v_lane;
+            if not v_is_open then
+                -- An open transaction holds the lane: the row is left to it.
+                set v_is_hidden = true;
+                iterate lanes;
+            end if;
         end if;
         if v_lane in (-1, -3) then
             if v_first is null and v_took > c_short_walk then
@@ -75,5 +85,12 @@ begin
               and l.lane = v_lane;
         end if;
     end loop;
+
+    -- Who holds the row of the claims keeps house, so that nobody is waited for.
+    update rowq.lane l
+    set l.is_open = v_is_hidden
+    where l.part_id = p_part_id
+      and l.lane = -1
+      and l.is_open <> v_is_hidden;
 end//
 delimiter ;

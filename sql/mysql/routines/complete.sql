@@ -47,7 +47,9 @@ begin
             if v_archive_days > 0 then
                 call rowq.internal_enter(v_part_id, p_queue_name);
             end if;
-            call rowq.internal_take(v_part_id, p_claim_id, p_message_ids, v_messages);
+            call rowq.internal_take(
+                v_part_id, p_claim_id, p_message_ids, v_is_own, v_messages
+            );
             if v_messages is not null then
                 call rowq.internal_finish(v_part_id, v_archive_days, v_messages, 'completed');
             end if;

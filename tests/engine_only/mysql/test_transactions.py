@@ -75,6 +75,50 @@ def test_finishing_in_an_open_transaction_lets_others_go_on(
     session.commit()
 
 
+@pytest.mark.promise("P08")
+@pytest.mark.parametrize("writes", [False, True], ids=["reads only", "has written"])
+@pytest.mark.parametrize("known", [False, True], ids=["gone before it", "gone since"])
+@pytest.mark.parametrize(
+    ("routine", "is_refused"),
+    [
+        *((name, True) for name in ("complete", "extend_lease")),
+        *((name, False) for name in ("complete", "retry_later", "fail_now", "release")),
+    ],
+)
+def test_a_stale_claim_in_an_open_transaction_lets_others_go_on(
+    connection: Connection,
+    connect: Connect,
+    impatient: Connection,
+    queue: str,
+    writes: bool,
+    known: bool,
+    routine: str,
+    is_refused: bool,
+) -> None:
+    send(connection, queue, "1", "2")
+    session = connect()
+    row = take_one(connection, queue)
+    if known:
+        begin(session, "repeatable read")
+        session.execute("select count(*) from rowq.claim")
+    call(connection, "release", queue_name=queue, claim_id=row.claim_id)
+    if not known:
+        # Only where no row is left in the index is there a gap to lock.
+        wait_until(lambda: _is_purged(connection), "the server has cleaned up")
+        begin(session, "repeatable read")
+    if writes:
+        send(session, queue, "mine")
+    if is_refused:
+        refused(session, "RQ721", routine, queue_name=queue, claim_id=row.claim_id)
+    else:
+        ids = [row.message_id]
+        done = one(session, routine, queue_name=queue, claim_id=row.claim_id, message_ids=ids)
+        assert done.outcome == "stale"
+    mine = take_one(impatient, queue)
+    call(impatient, "complete", queue_name=queue, claim_id=mine.claim_id)
+    session.rollback()
+
+
 def test_an_old_read_view_returns_every_message_that_it_leases(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
@@ -215,3 +259,10 @@ def test_only_one_file_opens_transactions_and_none_but_its_counterparts_end_them
 def _messages(session: Connection, queue: str) -> int:
     query = "select count(*) from rowq.message join rowq.queue using (part_id) where queue_name=%s"
     return int(session.execute(query, [queue]).fetchall()[0][0])
+
+
+def _is_purged(connection: Connection) -> bool:
+    """Tell whether no deleted row is left that no transaction wants any more."""
+    query = "show global status like 'Innodb_history_list_length'"
+    ((_, length),) = connection.execute(query).fetchall()
+    return int(length) == 0

@@ -13,7 +13,8 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
-    declare v_lane, v_next, v_attempt smallint default -1;
+    declare v_lane, v_next, v_attempt smallint default -2;
+    declare v_is_hidden boolean default false;
     declare v_floor, v_message_id bigint;
     declare v_head datetime(6);
     set p_enqueued_at = null;
@@ -24,11 +25,16 @@ begin
         from rowq.lane l force index (primary)
         where l.part_id = p_part_id
           and l.lane > v_lane
-          and l.is_open
+          and (l.is_open or v_is_hidden)
         order by l.part_id, l.lane
         limit 1;
         if v_next is null then
             leave lanes;
+        end if;
+        if v_next = -1 then
+            -- Messages wait in closed lanes, which a session keeps from being opened.
+            set v_is_hidden = true, v_lane = v_next;
+            iterate lanes;
         end if;
 
         set v_lane = v_next, v_message_id = null, v_head = null;

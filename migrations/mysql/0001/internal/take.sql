@@ -5,6 +5,7 @@ create procedure rowq.internal_take(
     p_part_id int,
     p_claim_id bigint,
     p_message_ids longtext,
+    p_is_own boolean,
     out p_messages longtext
 )
 sql security definer
@@ -23,7 +24,10 @@ begin
     declare v_id, v_place varchar(40);
     set p_messages = null;
 
-    -- By its whole key: no gap is locked, and an old snapshot sees the row as it is now.
+    if not p_is_own then
+        call rowq.internal_bound_gap(p_part_id, p_claim_id);
+    end if;
+    -- By its whole key; an old snapshot, too, sees the row as it is now.
     select c.messages into v_held
     from rowq.claim c force index (primary)
     where c.part_id = p_part_id

@@ -19,7 +19,8 @@ begin
 -- errors    none
 -- differs   nothing
     declare v_left int default p_limit;
-    declare v_lane smallint default -1;
+    declare v_lane smallint default -2;
+    declare v_is_hidden boolean default false;
     declare v_next, v_probe smallint;
     declare v_floor, v_first, v_seen, v_to bigint;
     declare v_some longtext;
@@ -31,11 +32,16 @@ begin
         from rowq.lane l force index (primary)
         where l.part_id = p_part_id
           and l.lane > v_lane
-          and l.is_open
+          and (l.is_open or v_is_hidden)
         order by l.part_id, l.lane
         limit 1;
         if v_next is null then
             leave lanes;
+        end if;
+        if v_next = -1 then
+            -- Messages wait in closed lanes, which a session keeps from being opened.
+            set v_is_hidden = true, v_lane = v_next;
+            iterate lanes;
         end if;
         set v_lane = v_next;
 

@@ -45,6 +45,9 @@ begin
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
 
+            if not v_is_own then
+                call rowq.internal_bound_gap(v_part_id, p_claim_id);
+            end if;
             select c.lease_until into v_lease_until
             from rowq.claim c force index (primary)
             where c.part_id = v_part_id

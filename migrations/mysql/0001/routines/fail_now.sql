@@ -43,7 +43,9 @@ begin
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_enter(v_part_id, p_queue_name);
-            call rowq.internal_take(v_part_id, p_claim_id, p_message_ids, v_messages);
+            call rowq.internal_take(
+                v_part_id, p_claim_id, p_message_ids, v_is_own, v_messages
+            );
             if v_messages is not null then
                 call rowq.internal_to_dead(v_part_id, v_messages, p_error);
             end if;

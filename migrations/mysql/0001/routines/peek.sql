@@ -15,7 +15,8 @@ begin
 -- differs   nothing
     declare v_part_id int;
     declare v_left int default coalesce(p_batch_size, 1);
-    declare v_lane smallint default -1;
+    declare v_lane smallint default -2;
+    declare v_is_hidden boolean default false;
     declare v_next smallint;
     declare v_floor bigint;
     declare v_some, v_messages longtext;
@@ -35,11 +36,16 @@ begin
         from rowq.lane l force index (primary)
         where l.part_id = v_part_id
           and l.lane > v_lane
-          and l.is_open
+          and (l.is_open or v_is_hidden)
         order by l.part_id, l.lane
         limit 1;
         if v_next is null then
             leave lanes;
+        end if;
+        if v_next = -1 then
+            -- Messages wait in closed lanes, which a session keeps from being opened.
+            set v_is_hidden = true, v_lane = v_next;
+            iterate lanes;
         end if;
         set v_lane = v_next;
 

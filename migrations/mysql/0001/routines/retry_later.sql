@@ -51,7 +51,9 @@ begin
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
             call rowq.internal_enter(v_part_id, p_queue_name);
-            call rowq.internal_take(v_part_id, p_claim_id, p_message_ids, v_messages);
+            call rowq.internal_take(
+                v_part_id, p_claim_id, p_message_ids, v_is_own, v_messages
+            );
 
             set v_delayed = null, v_dead = null;
             if v_messages is not null then

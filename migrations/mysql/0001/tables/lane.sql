@@ -7,7 +7,8 @@
 -- low end: -1 claim (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished
 -- (finish_id). Locks on some of them elect one session: -1 for maintain, -3 for its archive part,
 -- and -4, which stands for no table, for the waiter of dequeue_wait that looks for all. A lane that
--- was never used is closed, and dequeue does not look into it.
+-- was never used is closed, and dequeue does not look into it. While maintain finds messages in a
+-- closed lane whose row an open transaction holds, it sets is_open of -1: look into closed lanes too.
 create table if not exists rowq.lane (
     part_id     int not null,
     lane        smallint not null,
