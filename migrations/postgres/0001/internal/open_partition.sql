@@ -16,7 +16,7 @@ as $$
 declare
     v_from constant timestamp := date_trunc('day', p_finished_at at time zone 'UTC');
     v_name constant text := 'archive_' || to_char(v_from, 'YYYYMMDD');
-    v_change text;
+    v_grantee name;
 begin
     if to_regclass(format('rowq.%I', v_name)) is not null then
         return;
@@ -35,26 +35,25 @@ begin
     -- Attached, not created as a partition: that would lock out all users of the archive.
     execute format('create table rowq.%I (like rowq.archive including defaults)', v_name);
     -- Types are everybody's by default, and the owner's default privileges may give more.
-    for v_change in
-        with object as (
-            select 'table' as kind, c.relowner as owner, c.relacl as acl
+    for v_grantee in
+        select distinct coalesce(r.rolname, 'public')
+        from (
+            select c.relowner as owner, c.relacl as acl
             from pg_catalog.pg_class c
             where c.relname = v_name
               and c.relnamespace = 'rowq'::regnamespace
             union all
-            select 'type', t.typowner, coalesce(t.typacl, acldefault('T', t.typowner))
+            select t.typowner, coalesce(t.typacl, acldefault('T', t.typowner))
             from pg_catalog.pg_type t
             where t.typname = v_name
               and t.typnamespace = 'rowq'::regnamespace
-        )
-        select distinct format('revoke all on %s rowq.%I from %s cascade',
-            o.kind, v_name, coalesce(quote_ident(r.rolname), 'public'))
-        from object o
+        ) o
         cross join aclexplode(o.acl) given
         left join pg_catalog.pg_roles r on r.oid = given.grantee
         where given.grantee <> o.owner
     loop
-        execute v_change;
+        execute format('revoke all on table rowq.%I from %I cascade', v_name, v_grantee);
+        execute format('revoke all on type rowq.%I from %I cascade', v_name, v_grantee);
     end loop;
     -- The bounds in full, as the caller's DateStyle and TimeZone must not matter.
     execute format(
