@@ -9,7 +9,7 @@ begin
 -- version   1
 -- purpose   All housekeeping of one queue, or of every queue: promote, reap, floors, archive. Call it about once a second.
 -- promise   P09 P11 P13 P14 P19
--- locks     rows of lane, passed over when locked, while a queue is kept; as promote, reap and archive
+-- locks     rows of lane, tried, while a queue is kept; as promote, reap and archive
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; in an

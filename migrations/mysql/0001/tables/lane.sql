@@ -8,7 +8,8 @@
 -- (finish_id). Locks on some of them elect one session: -1 for maintain, -3 for its archive part,
 -- and -4, which stands for no table, for the waiter of dequeue_wait that looks for all. A lane that
 -- was never used is closed, and dequeue does not look into it. While maintain finds messages in a
--- closed lane whose row an open transaction holds, it sets is_open of -1: look into closed lanes too.
+-- closed lane whose row an open transaction holds, it sets is_open of -1, so that closed lanes are
+-- looked into, too.
 create table if not exists rowq.lane (
     part_id     int not null,
     lane        smallint not null,

@@ -7,7 +7,7 @@ as $$
 -- version   1
 -- purpose   Move finished messages to the archive, batch by batch, until p_limit is passed.
 -- promise   P19
--- locks     finished rows, passing over locked ones; message rows; new archive rows; archive, waited for a second
+-- locks     finished rows, passing over locked ones; message rows; archive, waited for a second
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing

@@ -13,7 +13,7 @@ as $$
 -- version   1
 -- purpose   Delete a queue's archived messages that are too old; drop partitions too old for every queue.
 -- promise   P19
--- locks     archive rows, waited for a second; for a drop the archive, tried, until the caller's end
+-- locks     archive rows, waited for a second; for a drop the archive, tried, kept to the end
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
