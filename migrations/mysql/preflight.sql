@@ -115,7 +115,7 @@ from information_schema.user_privileges g
 where g.grantee = @rowq_account
   and g.privilege_type <> 'USAGE';
 -- Nobody gains by this account's rights who has them all, who is SUPER, or who makes accounts and
--- so can log in as this one (MySQL protects who has SYSTEM_USER). A trigger runs as who has made it,
+-- so can log in as this one (MySQL protects who has SYSTEM_USER). A trigger runs as its maker,
 -- and dumps need the right to it everywhere, so that it counts in rowq only. An account that may
 -- not see others' rights, or has none outside rowq, is not refused.
 select if(
