@@ -120,6 +120,7 @@ def test_a_finish_in_an_old_snapshot_is_done_once_or_begun_again(
     assert call(connection, "enqueue", queue_name=queue, dedup_key="key")[0].outcome == "enqueued"
 
 
+@pytest.mark.timeout(300)
 def test_no_routine_asks_the_caller_of_an_old_snapshot_to_begin_again(
     strict: Callable[[], Connection], connection: Connection, queue: str
 ) -> None:

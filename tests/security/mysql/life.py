@@ -144,7 +144,7 @@ class Life:
         self._say("complete", claim_id=claim)
         waits = "dequeue_fast" if self._is_open else "dequeue_wait"
         waited = self._say(waits, batch_size=2, **({} if self._is_open else {"wait_seconds": 0}))
-        for claim in {_claim_of(row) for row in waited}:
+        for claim in {_claim_of(row) for row in waited} - {None}:
             self._say("fail_now", claim_id=claim, error="dead")
         self._say("list_dead")
         self._say("reset", max_messages=1)
@@ -250,10 +250,11 @@ class Life:
         return value
 
 
-def _claim_of(row: Row) -> int:
+def _claim_of(row: Row) -> int | None:
     """Return the claim of a row of dequeue_fast, or of the one that dequeue_wait returns."""
-    messages = getattr(row, "messages", None)
-    return int(messages[0]["claim_id"] if messages else row.claim_id)
+    if not hasattr(row, "messages"):
+        return int(row.claim_id)
+    return int(row.messages[0]["claim_id"]) if row.messages else None
 
 
 def _about(seconds: float) -> float:
