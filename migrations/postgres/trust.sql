@@ -108,11 +108,13 @@ begin
         select p.classid, p.objid
         from part p
         join pg_catalog.pg_depend d on d.classid = p.classid and d.objid = p.objid
-        where d.refclassid not in (
-            'pg_catalog.pg_class'::pg_catalog.regclass,
-            'pg_catalog.pg_constraint'::pg_catalog.regclass,
-            'pg_catalog.pg_namespace'::pg_catalog.regclass
-        )
+        -- To be a part of an extension runs nothing.
+        where d.deptype <> 'e'
+          and d.refclassid not in (
+              'pg_catalog.pg_class'::pg_catalog.regclass,
+              'pg_catalog.pg_constraint'::pg_catalog.regclass,
+              'pg_catalog.pg_namespace'::pg_catalog.regclass
+          )
         union all
         select 'pg_catalog.pg_trigger'::pg_catalog.regclass, t.oid
         from relation r
