@@ -143,7 +143,7 @@ class AsyncOwnedSession(AsyncSession):
     """A connection of our own in autocommit; when it breaks, a new one is made with back-off.
 
     Threads or tasks that share it take turns. A process that is forked makes one of its own.
-    What is repeated stands at the top of this module.
+    What it repeats: the client's page, "When the connection breaks".
     """
 
     def __init__(

@@ -41,6 +41,13 @@ def states(queue: rowq.Queue, queue_name: str) -> tuple[int, int]:
     return len(fresh), queue.queue_stats(queue_name)[0].leased
 
 
+def let_peek_raise(directory: Path, error: str) -> None:
+    """Write a module that a program with this PYTHONPATH begins with, and that breaks `peek`."""
+    (directory / "sitecustomize.py").write_text(
+        f"import rowq\n\ndef peek(*_):\n    raise {error}\n\nrowq.Queue.peek = peek\n"
+    )
+
+
 def test_what_dequeue_cannot_write_is_given_back(
     shell: Shell, queue: rowq.Queue, made: str
 ) -> None:
@@ -128,12 +135,7 @@ def test_output_is_utf_8_whatever_the_locale(
 def test_an_error_with_the_names_of_others_commands_no_terminal(
     shell: Shell, made: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import rowq\n\n"
-        "def peek(*_):\n"
-        "    raise rowq.QueueNotFound('\\x1b]0;owned\\x07 \\u202e')\n\n"
-        "rowq.Queue.peek = peek\n"
-    )
+    let_peek_raise(tmp_path, "rowq.QueueNotFound('\\x1b]0;owned\\x07 \\u202e')")
     done = shell(f"rowq peek {made}", PYTHONPATH=str(tmp_path))
     assert "\\x1b]0;owned\\x07 \\u202e" in done.stderr
 
@@ -141,12 +143,7 @@ def test_an_error_with_the_names_of_others_commands_no_terminal(
 def test_an_unforeseen_error_is_one_line_and_6_and_shows_its_traceback_when_asked(
     shell: Shell, made: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import rowq\n\n"
-        "def peek(*_):\n"
-        "    raise LookupError('out of\\nthe blue')\n\n"
-        "rowq.Queue.peek = peek\n"
-    )
+    let_peek_raise(tmp_path, "LookupError('out of\\nthe blue')")
     done = shell(f"rowq peek {made}", PYTHONPATH=str(tmp_path))
     assert done.returncode == ExitCode.FAILED
     assert done.stderr == ("rowq: LookupError: out of the blue (ROWQ_TRACEBACK=1 shows more)\n")

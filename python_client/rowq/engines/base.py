@@ -196,8 +196,17 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def is_shortage(self, error: Exception) -> bool:
+        """Whether the server lacks something that it may soon have: a lock, room, a session..."""
+
     def is_passing(self, error: Exception) -> bool:
-        """Whether the same call may succeed in a moment: all of the above, full disk, timeout..."""
+        """Whether the same call may succeed in a moment: all of the above."""
+        return (
+            self.is_connection_lost(error)
+            or self.is_wrong_server(error)
+            or self.is_undone(error)
+            or self.is_shortage(error)
+        )
 
 
 class Ear(ABC):

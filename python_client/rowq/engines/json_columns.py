@@ -17,28 +17,21 @@ _MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"|[][{}]')
 _HEADERS_DEPTH = 3
 
 
-def read_headers(text: str | bytes | None) -> Any:
-    """Return headers, or UnreadableHeaders for those that Python's reader refuses."""
-    if text is None:
-        return None
+def read_json(text: str | bytes) -> Any:
+    """Return a JSON column: a message's headers, or the array of dequeue_wait.
+
+    Headers that Python's reader refuses are UnreadableHeaders.
+    """
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-        return UnreadableHeaders(shown, str(error))
-
-
-def read_json(text: str | bytes) -> Any:
-    """Return a JSON column: headers as `read_headers` does, or the array of dequeue_wait."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
         if not shown.lstrip().startswith("["):
-            return read_headers(shown)
+            return UnreadableHeaders(shown, str(error))
     entries = json.loads(_with_headers_as_text(shown))
     for entry in entries:
-        entry["headers"] = read_headers(entry["headers"])
+        if entry["headers"] is not None:
+            entry["headers"] = read_json(entry["headers"])
     return entries
 
 

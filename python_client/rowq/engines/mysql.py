@@ -58,7 +58,7 @@ _PREVENTED_BY_OPTION, _READ_ONLY = 1290, re.compile("read.only", re.IGNORECASE)
 _UNDONE = {1213, 1020, 3101}
 # Lock wait timeout, nowait; too many connections or transactions, out of memory, locks or disk;
 # interrupted; a table that is being altered.
-_PASSING = {
+_SHORTAGES = {
     *(1205, 3572),
     *(1040, 1203, 1226, 1637, 1021, 1037, 1038, 1041, 1114, 1135, 1206),
     *(1317, 1969, 3024),
@@ -213,9 +213,8 @@ class MysqlEngine(SynchronousEngine):
     def is_undone(self, error: Exception) -> bool:
         return _number_of(error) in _UNDONE
 
-    def is_passing(self, error: Exception) -> bool:
-        refused = self.is_connection_lost(error) or self.is_wrong_server(error)
-        return refused or _number_of(error) in _UNDONE | _PASSING
+    def is_shortage(self, error: Exception) -> bool:
+        return _number_of(error) in _SHORTAGES
 
 
 def _driver() -> ModuleType:

@@ -35,7 +35,7 @@ _WRONG_SERVER = {16000, 1109, 1219, 16456}
 _UNDONE = {60, 8177}
 # Busy, a lock that was not granted in time, an old snapshot; a file that cannot be read; too many
 # sessions or processes; out of space, memory or archive room; a package that is being replaced.
-_PASSING = {
+_SHORTAGES = {
     *(54, 30006, 4020, 4021, 1555, 22924, 376, 1115),
     *(18, 20, 12516, 12519, 12520),
     *(1536, 1652, 1653, 1654, 1658, 1683, 1688, 1691, 30036, 4030, 4031, 257, 19809),
@@ -171,10 +171,8 @@ class OracleEngine(SynchronousEngine):
     def is_undone(self, error: Exception) -> bool:
         return _number_of(error) in _UNDONE
 
-    def is_passing(self, error: Exception) -> bool:
-        if self.is_connection_lost(error):
-            return True
-        if _number_of(error) in _WRONG_SERVER | _UNDONE | _PASSING:
+    def is_shortage(self, error: Exception) -> bool:
+        if _number_of(error) in _SHORTAGES:
             return True
         return isinstance(error, _driver().Error) and bool(_DRIVER_TIMEOUT.search(str(error)))
 

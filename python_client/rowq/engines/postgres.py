@@ -51,7 +51,7 @@ _COMMITS_INSIDE_TRANSACTION = "2D000"
 _CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"}
 _READ_ONLY = "25006"
 _UNDONE = {"40001", "40P01"}
-_PASSING_CLASSES = {"08", "40", "53", "55", "57", "58", "72"}
+_SHORTAGE_CLASSES = {"08", "40", "53", "55", "57", "58", "72"}
 # What libpq says of a call that it has not begun to send.
 _NOT_SENT = "another command is already in progress"
 # Names that a session's search path decides about; the other types are words of the grammar.
@@ -293,9 +293,8 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
     def is_undone(self, error: Exception) -> bool:
         return _sqlstate(error) in _UNDONE and not _ends_session(error)
 
-    def is_passing(self, error: Exception) -> bool:
-        refused = self.is_connection_lost(error) or self.is_wrong_server(error)
-        return refused or _sqlstate(error)[:2] in _PASSING_CLASSES
+    def is_shortage(self, error: Exception) -> bool:
+        return _sqlstate(error)[:2] in _SHORTAGE_CLASSES
 
 
 def _driver() -> ModuleType:

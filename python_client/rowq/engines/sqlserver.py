@@ -25,7 +25,7 @@ from rowq.engines.sqlserver_driver import (
 )
 from rowq.engines.sqlserver_errors import (
     CONNECTION_GONE,
-    PASSING,
+    SHORTAGES,
     UNDONE,
     WRONG_SERVER,
     numbers_of,
@@ -43,7 +43,7 @@ _STATES_NOT_MENDED = {"IMC01", "IMC02", "IMC03", "IMC04"}
 _STATES_GONE = _STATES_NOT_MENDED | {
     *("08S01", "08001", "08003", "08007", "HYT01", "IMC05", "IMC06"),
 }
-_STATES_PASSING = {"40001", "HYT00"}
+_STATES_SHORTAGE = {"40001", "HYT00"}
 
 
 class SqlserverEngine(SynchronousEngine):
@@ -145,10 +145,10 @@ class SqlserverEngine(SynchronousEngine):
     def is_undone(self, error: Exception) -> bool:
         return _is_one_of(error, UNDONE)
 
-    def is_passing(self, error: Exception) -> bool:
-        if self.is_connection_lost(error) or _is_one_of(error, WRONG_SERVER | UNDONE | PASSING):
+    def is_shortage(self, error: Exception) -> bool:
+        if _is_one_of(error, SHORTAGES):
             return True
-        return isinstance(error, load_driver().Error) and bool(states_of(error) & _STATES_PASSING)
+        return isinstance(error, load_driver().Error) and bool(states_of(error) & _STATES_SHORTAGE)
 
 
 def _is_one_of(error: Exception, numbers: frozenset[int]) -> bool:

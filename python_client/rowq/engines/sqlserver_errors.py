@@ -25,7 +25,7 @@ UNDONE = frozenset({1205, 3960, 3961})
 # it; a database that comes up or changes its state.
 # Not 650, 3951 and 3952 (READPAST under serializable, snapshot where it cannot be): the isolation
 # level of the caller's transaction is wrong, and stays so however often it is tried.
-PASSING = frozenset(
+SHORTAGES = frozenset(
     {
         *(1222, 601),
         *(1204, 1221, 701, 802, 845, 1101, 1105, 8628, 8645, 8651, 8657, 9002, 40544),

@@ -120,7 +120,6 @@ def test_a_finish_in_an_old_snapshot_is_done_once_or_begun_again(
     assert call(connection, "enqueue", queue_name=queue, dedup_key="key")[0].outcome == "enqueued"
 
 
-@pytest.mark.timeout(300)
 def test_no_routine_asks_the_caller_of_an_old_snapshot_to_begin_again(
     strict: Callable[[], Connection], connection: Connection, queue: str
 ) -> None:
@@ -130,7 +129,7 @@ def test_no_routine_asks_the_caller_of_an_old_snapshot_to_begin_again(
         pytest.skip("on by default since MariaDB 11.6.2; run with --engine mariadb11.8")
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
     session.execute("begin")
-    session.execute("select count(*) from rowq.message, rowq.claim, rowq.lane, rowq.queue")
+    session.execute("select count(*) from rowq.message")
     for routine in ("complete", "retry_later", "release", "fail_now", "extend_lease"):
         send(connection, queue, "newer", dedup_key=routine)
         [row] = take(connection, queue)

@@ -11,18 +11,15 @@ skip, with the server's words.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import oracledb
 import pytest
 
-from tests.engines.base import Connection, Server
+from tests.engines.base import Connection
 from tests.helpers.calls import call, counts, send
 from tests.helpers.dialects import dialect_of
-from tests.security.life import live
 
 Open = Callable[..., Connection]
-Told = list[tuple[Any, ...]]
 
 UNKNOWN = {2248, 2065, 2096, 2097, 439, 922}
 """Invalid option, not modifiable, a value that this release does not know, an option not bought."""
@@ -68,24 +65,11 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def in_a_clean_session() -> dict[str, Told]:
-    """Return the life in a session without settings, by server, once it was lived."""
-    return {}
-
-
 @pytest.mark.promise("P15", "P20")
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_message_lives_the_same_whatever_the_session_has_set(
-    server: Server,
-    connection: Connection,
-    connect: Open,
-    queue_name: str,
-    in_a_clean_session: dict[str, Told],
-    setting: str,
+    connect: Open, lives_as_in_a_clean_session: Callable[[Connection], None], setting: str
 ) -> None:
-    if server.name not in in_a_clean_session:
-        in_a_clean_session[server.name] = live(connect(), connection, f"{queue_name} clean")
     session = connect()
     dialect = dialect_of(session)
     try:
@@ -94,9 +78,7 @@ def test_a_message_lives_the_same_whatever_the_session_has_set(
         if error.args[0].code not in UNKNOWN:
             raise
         pytest.skip(f"alter session {SETTINGS[setting]}: {error}")
-    told = live(session, connection, queue_name)
-    for found, wanted in zip(told, in_a_clean_session[server.name], strict=True):
-        assert found == wanted
+    lives_as_in_a_clean_session(session)
 
 
 @pytest.mark.promise("P02", "P15")

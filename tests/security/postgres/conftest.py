@@ -12,6 +12,7 @@ from psycopg import sql
 from rowq.migrate import migrate
 from tests.engines.base import Server, Unavailable
 from tests.engines.postgres import PostgresProvider, PostgresServer
+from tests.helpers.calls import call
 
 Session = psycopg.Connection[tuple[object, ...]]
 OWN_ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor", "rowq_owner")
@@ -142,3 +143,11 @@ def installed(url: str, login: Login) -> str:  # noqa: ARG001 - it drops rowq's 
     """Return the URL of a database into which the superuser has brought rowq."""
     migrate(url)
     return url
+
+
+@pytest.fixture
+def owner(installed: str) -> Iterator[Session]:
+    """Return a session of the superuser beside a queue with an archive."""
+    with psycopg.connect(installed, autocommit=True) as session:
+        call(session, "create_queue", queue_name="q", archive_days=1)
+        yield session

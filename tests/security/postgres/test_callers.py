@@ -23,13 +23,6 @@ TEXTS = ("text", "name", "varchar", "bpchar")
 
 
 @pytest.fixture
-def owner(installed: str) -> Iterator[Session]:
-    with psycopg.connect(installed, autocommit=True) as session:
-        call(session, "create_queue", queue_name="q", archive_days=1)
-        yield session
-
-
-@pytest.fixture
 def consumer(owner: Session, login: Login) -> Iterator[Session]:
     del owner
     with psycopg.connect(login("consumer", "rowq_consumer"), autocommit=True) as session:

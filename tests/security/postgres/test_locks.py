@@ -14,14 +14,6 @@ TURN = 1919907697
 
 
 @pytest.fixture
-def owner(installed: str) -> Iterator[Session]:
-    """Return a session of the superuser beside a queue with an archive."""
-    with psycopg.connect(installed, autocommit=True) as session:
-        call(session, "create_queue", queue_name="q", archive_days=1)
-        yield session
-
-
-@pytest.fixture
 def as_role(owner: Session, login: Login) -> Iterator[Callable[..., Session]]:
     """Return a function that opens a session of a role with these rights of rowq's."""
     del owner

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection, Server
+from tests.engines.base import Connection
 from tests.helpers.calls import call, counts, send
-from tests.security.life import live
 
 Open = Callable[..., Connection]
-Told = list[tuple[Any, ...]]
 
 SETTINGS = {
     "one row": "set rowcount 1",
@@ -63,12 +60,6 @@ SETTINGS = {
 NOTHING_RUNS = ("noexec", "fmtonly", "parseonly")
 
 
-@pytest.fixture(scope="module")
-def in_a_clean_session() -> dict[str, Told]:
-    """Return the life in a session without settings, by server, once it was lived."""
-    return {}
-
-
 def set_to(session: Connection, statements: str) -> None:
     """Give the statements one by one; one that this server does not know is a skip."""
     for statement in statements.split("; "):
@@ -83,20 +74,11 @@ def set_to(session: Connection, statements: str) -> None:
 @pytest.mark.promise("P15", "P20")
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_message_lives_the_same_whatever_the_session_has_set(
-    server: Server,
-    connection: Connection,
-    connect: Open,
-    queue_name: str,
-    in_a_clean_session: dict[str, Told],
-    setting: str,
+    connect: Open, lives_as_in_a_clean_session: Callable[[Connection], None], setting: str
 ) -> None:
-    if server.name not in in_a_clean_session:
-        in_a_clean_session[server.name] = live(connect(), connection, f"{queue_name} clean")
     session = connect()
     set_to(session, SETTINGS[setting])
-    told = live(session, connection, queue_name)
-    for found, wanted in zip(told, in_a_clean_session[server.name], strict=True):
-        assert found == wanted
+    lives_as_in_a_clean_session(session)
 
 
 @pytest.mark.promise("P15")

@@ -1,0 +1,37 @@
+"""What the engines share that are tried with one setting of a session after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.engines.base import Connection, Server
+from tests.security.life import live
+
+
+@pytest.fixture(scope="module")
+def in_a_clean_session() -> dict[str, list[tuple[Any, ...]]]:
+    """Return the life in a session without settings, by server, once it was lived."""
+    return {}
+
+
+@pytest.fixture
+def lives_as_in_a_clean_session(
+    server: Server,
+    connection: Connection,
+    connect: Callable[..., Connection],
+    queue_name: str,
+    in_a_clean_session: dict[str, list[tuple[Any, ...]]],
+) -> Callable[[Connection], None]:
+    """Return a function that lets messages live in a session and compares what it is told."""
+    if server.name not in in_a_clean_session:
+        in_a_clean_session[server.name] = live(connect(), connection, f"{queue_name} clean")
+
+    def compare(session: Connection) -> None:
+        told = live(session, connection, queue_name)
+        for found, wanted in zip(told, in_a_clean_session[server.name], strict=True):
+            assert found == wanted
+
+    return compare
