@@ -25,14 +25,15 @@ ENGINES = {
 }
 # The tests of one engine that are about rights and stand outside of tests/security.
 OF_RIGHTS = ("privileges", "definer")
-# Of many tests that hold a promise, those are shown that try hardest to break it.
+# Of many tests that hold a promise, one of each room is shown, those first that try hardest to break
+# it.
 ROOMS = (
     "interleavings",
-    "engine_only",
     "concurrency",
     "chaos",
     "security",
     "contract",
+    "engine_only",
     "client",
     "migrations",
 )
@@ -51,9 +52,20 @@ def cited_in(path: Path) -> set[str]:
     }
 
 
+def _room(path: Path) -> str:
+    return path.relative_to(ROOT / "tests").parts[0]
+
+
 def _rank(path: Path) -> tuple[int, Path]:
-    room = path.relative_to(ROOT / "tests").parts[0]
+    room = _room(path)
     return ROOMS.index(room) if room in ROOMS else len(ROOMS), path
+
+
+def _shown(held: list[Path]) -> list[Path]:
+    """Return the first files: one of each room, then a second of each."""
+    rooms = [_room(path) for path in held]
+    turns = {path: rooms[:place].count(rooms[place]) for place, path in enumerate(held)}
+    return sorted(held, key=lambda path: turns[path])[:SHOWN]
 
 
 def promises() -> str:
@@ -63,9 +75,10 @@ def promises() -> str:
     lines = []
     contract = tomllib.loads(CONTRACT.read_text(encoding="utf-8"))
     for number, text in contract["promises"].items():
-        held = [path.relative_to(ROOT) for path, numbers in cited.items() if number in numbers]
+        held = [path for path, numbers in cited.items() if number in numbers]
         links = ", ".join(
-            f"[{path.stem.removeprefix('test_')}]({path.as_posix()})" for path in held[:SHOWN]
+            f"[{path.stem.removeprefix('test_')}]({path.relative_to(ROOT).as_posix()})"
+            for path in _shown(held)
         )
         lines.append(f"- **{number}** {text} ({links})\n")
     return "".join(lines)
