@@ -25,8 +25,8 @@ ENGINES = {
 }
 # The tests of one engine that are about rights and stand outside of tests/security.
 OF_RIGHTS = ("privileges", "definer")
-# Of many tests that hold a promise, one of each room is shown, those first that try hardest to break
-# it.
+# Of many tests that hold a promise, one of each room is shown: first of rooms that try hardest to
+# break it.
 ROOMS = (
     "interleavings",
     "concurrency",
