@@ -10,7 +10,7 @@ SOURCE = SQL / "contract.toml"
 TARGET = SQL / "CONTRACT.md"
 
 _HEAD = """\
-<!-- Generated from contract.toml by `make generate`. Change that file, not this one. -->
+<!-- Generated from contract.toml by make generate. Do not edit. -->
 
 # The routines of rowq
 

@@ -1,6 +1,5 @@
+# Generated from async_session.py by make generate. Do not edit.
 """What a queue object talks through: the caller's own connection, or one that rowq keeps up.
-
-Made by generate_sync.py from async_session.py.
 
 An owned session asks its engine what an error means (engines/base.py) and makes the call again, or
 connects again, or raises: the client's page says which, under "When the connection breaks", for
