@@ -37,7 +37,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Python:
     (packages / "rowq.pth").write_text(f"{ROOT / 'python_client'}\n", encoding="utf-8")
 
     def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [folder / "bin" / "python", "-c", text, *arguments]
+        command = [str(folder / "bin" / "python"), "-c", text, *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
     return run
