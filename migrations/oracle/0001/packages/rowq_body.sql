@@ -51,6 +51,7 @@ type t_new_message is record (
 );
 type t_new_messages is table of t_new_message index by pls_integer;
 type t_numbers is table of number index by pls_integer;
+type t_clobs is table of clob index by pls_integer;
 type t_moments is table of timestamp(6) index by pls_integer;
 type t_row_ids is table of rowid index by pls_integer;
 type t_keys is table of raw(800) index by pls_integer;
@@ -99,8 +100,15 @@ procedure internal_check_whole(
     p_high        in number,
     p_is_required in boolean default false
 );
+function internal_clob_part(p_text in clob, p_place in number, p_length in number)
+return varchar2;
 function internal_count_messages(p_part_id in number, p_limit in number)
 return rowq_count;
+procedure internal_cut_headers(
+    p_messages in clob,
+    p_headers  out nocopy t_clobs,
+    p_rest     out nocopy clob
+);
 procedure internal_dequeue(
     p_queue_name    in varchar2,
     p_batch_size    in number,
@@ -142,6 +150,7 @@ procedure internal_finish(
 );
 function internal_first_key(p_part_id in number, p_lane in number, p_from in number)
 return number;
+procedure internal_fit(p_part_id in number, p_claim_id in number);
 function internal_floor(p_part_id in number, p_lane in number)
 return number;
 procedure internal_free_keys(p_part_id in number, p_messages in t_messages);
@@ -262,6 +271,7 @@ function internal_outcomes(
 return rowq_lines;
 function internal_parse_message(
     p_message    in json_element_t,
+    p_headers    in clob,
     p_now        in timestamp,
     p_place      in number,
     p_max_length in number,
@@ -338,6 +348,8 @@ procedure internal_take_ready(
     p_limit    in number,
     p_messages out nocopy t_messages
 );
+function internal_text_length(p_text in clob)
+return number;
 function internal_to_base64(p_bytes in blob)
 return clob;
 procedure internal_to_dead(p_part_id in number, p_messages in t_messages, p_error in clob);
@@ -481,16 +493,25 @@ is
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   an emoji counts as two characters, as everywhere in a clob
-    v_length constant number := coalesce(
-        dbms_lob.getlength(p_body), dbms_lob.getlength(p_body_binary), 0
-    );
+-- differs   nothing
+    e_never_stored exception;
+    pragma exception_init(e_never_stored, -22275);
+    v_length number;
 begin
+    v_length := coalesce(dbms_lob.getlength(p_body), dbms_lob.getlength(p_body_binary), 0);
+    -- An emoji counts as two here. To count it as one takes long: only where it matters.
+    if p_body is not null and v_length > p_max_length then
+        v_length := internal_text_length(p_body);
+    end if;
     if v_length > p_max_length then
         return 'body is ' || internal_number_text(v_length) || ' long, and the queue takes '
             || internal_number_text(p_max_length) || ': max_body_length';
     end if;
     return null;
+exception
+    when e_never_stored then
+        -- empty_clob() or empty_blob() as a caller passes it is a locator of nothing.
+        return null;
 end internal_body_fault;
 
 procedure internal_check_batch_size(p_batch_size in number)
@@ -614,6 +635,32 @@ begin
     end if;
 end internal_check_whole;
 
+function internal_clob_part(p_text in clob, p_place in number, p_length in number)
+return varchar2
+is
+-- routine   internal_clob_part
+-- version   1
+-- purpose   What stands in a text from a place on, p_length at most; null behind its end.
+-- promise   P15 P20
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing elsewhere: place and length are UTF-16 units, in which a CLOB counts
+    e_split exception;
+    pragma exception_init(e_split, -22831);
+    e_never_stored exception;
+    pragma exception_init(e_never_stored, -22275);
+begin
+    return dbms_lob.substr(p_text, p_length, p_place);
+exception
+    when e_split then
+        -- The part would end inside an emoji, which is two units. Go on after length2 of a part.
+        return dbms_lob.substr(p_text, p_length - 1, p_place);
+    when e_never_stored then
+        -- empty_clob() as a caller passes it is a locator of nothing.
+        return null;
+end internal_clob_part;
+
 function internal_count_messages(p_part_id in number, p_limit in number)
 return rowq_count
 is
@@ -661,6 +708,93 @@ begin
     );
     return v_count;
 end internal_count_messages;
+
+procedure internal_cut_headers(
+    p_messages in clob,
+    p_headers  out nocopy t_clobs,
+    p_rest     out nocopy clob
+)
+is
+-- routine   internal_cut_headers
+-- version   1
+-- purpose   Take the headers out of a batch as the text they are; in p_rest {} stands for them.
+-- promise   P15 P20
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing elsewhere: an object of JSON has values here, and rounds numbers
+    c_quote  constant pls_integer := ascii('"');
+    c_blanks constant varchar2(4 char) := chr(9) || chr(10) || chr(13) || chr(32);
+    v_part      varchar2(32767);
+    v_char      varchar2(4 char);
+    v_code      pls_integer;
+    v_place     pls_integer := 1;
+    v_from      pls_integer;
+    v_depth     pls_integer := 0;
+    v_message   pls_integer := 1;
+    v_word      varchar2(20 char);
+    v_in_text   boolean := false;
+    v_escaped   boolean := false;
+    v_is_inside boolean := false;
+
+    procedure put(p_text in varchar2)
+    is
+    begin
+        if v_is_inside then
+            p_headers(v_message) := p_headers(v_message) || p_text;
+        elsif p_text is not null then
+            dbms_lob.append(p_rest, p_text);
+        end if;
+    end put;
+begin
+    p_rest := ' ';
+    -- Codes of characters are compared, because a session can have its own order of texts.
+    loop
+        v_part := internal_clob_part(p_messages, v_place, 500);
+        exit when v_part is null;
+        v_place := v_place + length2(v_part);
+        v_from := 1;
+        for i in 1 .. length(v_part) loop
+            v_char := substr(v_part, i, 1);
+            v_code := case when lengthb(v_char) = 1 then ascii(v_char) else 128 end;
+            if v_in_text then
+                v_in_text := v_escaped or v_code <> c_quote;
+                v_escaped := v_code = ascii('\') and not v_escaped;
+                v_word := substr(v_word || v_char, 1, 20);
+            elsif v_code = c_quote then
+                v_in_text := true;
+                v_word := null;
+            else
+                if v_is_inside and v_depth = 2 and v_code in (ascii(','), ascii('}')) then
+                    put(substr(v_part, v_from, i - v_from));
+                    v_from := i;
+                    v_is_inside := false;
+                    -- What begins with an n is null, that is no headers.
+                    if instr(ltrim(p_headers(v_message), c_blanks), 'n') = 1 then
+                        p_headers.delete(v_message);
+                        put('null');
+                    else
+                        put('{}');
+                    end if;
+                end if;
+                v_depth := v_depth + case
+                    when v_code in (ascii('{'), ascii('[')) then 1
+                    when v_code in (ascii('}'), ascii(']')) then -1
+                    else 0
+                end;
+                if v_depth = 1 and v_code = ascii(',') then
+                    v_message := v_message + 1;
+                elsif v_depth = 2 and v_code = ascii(':') and instr(v_word, 'headers"') = 1 then
+                    put(substr(v_part, v_from, i - v_from + 1));
+                    v_from := i + 1;
+                    v_is_inside := true;
+                    p_headers(v_message) := null;
+                end if;
+            end if;
+        end loop;
+        put(substr(v_part, v_from));
+    end loop;
+end internal_cut_headers;
 
 procedure internal_dequeue(
     p_queue_name    in varchar2,
@@ -1124,6 +1258,51 @@ begin
     return v_first;
 end internal_first_key;
 
+procedure internal_fit(p_part_id in number, p_claim_id in number)
+is
+-- routine   internal_fit
+-- version   1
+-- purpose   Give back those messages of a new claim that go beyond 64 MB; the first one stays.
+-- promise   P02 P05
+-- locks     rows of leased, which nobody else sees yet; new ready rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    c_most constant number := 67108864;
+    v_held  t_messages := internal_held(p_part_id, p_claim_id);
+    v_rest  t_messages;
+    v_place number := 0;
+    v_total number := 0;
+begin
+    for each_message in (
+        select /*+ leading(l m) use_nl(m) index(m rowq_message_pk) */
+               m.headers, m.body, m.body_binary
+        from rowq_leased l
+        join rowq_message m
+          on m.part_id = l.part_id
+         and m.message_id = l.message_id
+        where l.part_id = p_part_id
+          and l.claim_id = p_claim_id
+        order by l.part_id, l.claim_id, l.place
+    ) loop
+        v_place := v_place + 1;
+        v_total := v_total + coalesce(dbms_lob.getlength(each_message.body), 0)
+            + coalesce(dbms_lob.getlength(each_message.body_binary), 0) * 4 / 3
+            + coalesce(dbms_lob.getlength(each_message.headers), 0) + 1000;
+        if v_total > c_most and v_place > 1 then
+            v_rest(v_rest.count + 1) := v_held(v_place);
+        end if;
+    end loop;
+
+    forall i in 1 .. v_rest.count
+        delete from rowq_leased l
+        where l.part_id = p_part_id
+          and l.claim_id = p_claim_id
+          and l.place = v_rest(i).seq;
+    internal_to_front(v_rest, 1);
+    internal_to_ready(p_part_id, v_rest);
+end internal_fit;
+
 function internal_floor(p_part_id in number, p_lane in number)
 return number
 is
@@ -1196,8 +1375,8 @@ begin
     end if;
     dbms_lob.createtemporary(v_bytes, true, dbms_lob.call);
     while v_place <= v_length loop
-        v_chunk := dbms_lob.substr(v_text, c_step, v_place);
-        v_place := v_place + c_step;
+        v_chunk := internal_clob_part(v_text, v_place, c_step);
+        v_place := v_place + length2(v_chunk);
         v_digits := case when v_place > v_length then rtrim(v_chunk, '=') else v_chunk end;
         -- Not a regular expression, whose ranges follow the session's NLS_SORT.
         if ltrim(v_digits, c_alphabet) is not null or length(v_digits) < length(v_chunk) - 2 then
@@ -1244,15 +1423,10 @@ begin
     if p_headers is null then
         return null;
     end if;
-    if dbms_lob.getlength(p_headers) > 65536 then
-        return 'headers are longer than 65536 characters';
+    if not internal_is_json(p_headers) then
+        return 'headers must be a JSON object';
     end if;
-    if internal_is_json(p_headers) then
-        if json_element_t.parse(p_headers).is_object() then
-            return internal_header_limit(p_headers);
-        end if;
-    end if;
-    return 'headers must be a JSON object';
+    return internal_header_limit(p_headers);
 end internal_header_fault;
 
 function internal_header_limit(p_headers in clob)
@@ -1260,16 +1434,18 @@ return varchar2
 is
 -- routine   internal_header_limit
 -- version   1
--- purpose   What in headers, a JSON object, not every JSON reader would take, or null.
+-- purpose   What in headers, which are JSON, not every JSON reader would take, or null.
 -- promise   P15
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing elsewhere: part of header_fault
-    c_chunk constant pls_integer := 8000;
     c_quote constant pls_integer := ascii('"');
-    v_chunk    varchar2(32767);
+    v_part     varchar2(32767);
+    v_char     varchar2(4 char);
     v_code     pls_integer;
+    v_place    pls_integer := 1;
+    v_length   pls_integer := 0;
     v_depth    pls_integer := 0;
     v_digits   pls_integer := 0;
     v_exponent pls_integer;
@@ -1277,10 +1453,22 @@ is
     v_escaped  boolean := false;
 begin
     -- Codes of characters are compared, because a session can have its own order of texts.
-    for i in 0 .. trunc(dbms_lob.getlength(p_headers) / c_chunk) loop
-        v_chunk := dbms_lob.substr(p_headers, c_chunk, i * c_chunk + 1);
-        for j in 1 .. coalesce(length(v_chunk), 0) loop
-            v_code := ascii(substr(v_chunk, j, 1));
+    loop
+        -- Short parts, as substr counts its way from the start of each.
+        v_part := internal_clob_part(p_headers, v_place, 500);
+        exit when v_part is null;
+        v_place := v_place + length2(v_part);
+        v_length := v_length + length(v_part);
+        if v_length > 65536 then
+            return 'headers are longer than 65536 characters';
+        end if;
+        for i in 1 .. length(v_part) loop
+            -- What ascii returns of an emoji, its four bytes as a number, is no pls_integer.
+            v_char := substr(v_part, i, 1);
+            v_code := case when lengthb(v_char) = 1 then ascii(v_char) else 128 end;
+            if v_depth = 0 and v_code not in (9, 10, 13, 32, ascii('{')) then
+                return 'headers must be a JSON object';
+            end if;
             if v_in_text then
                 v_in_text := v_escaped or v_code <> c_quote;
                 v_escaped := v_code = ascii('\') and not v_escaped;
@@ -2005,7 +2193,7 @@ is
 -- errors    none
 -- differs   nothing elsewhere: part of dequeue_wait
     v_object json_object_t;
-    v_array  json_array_t := json_array_t();
+    v_text   clob := '[';
 
     procedure put_text(p_key in varchar2, p_text in clob)
     is
@@ -2037,19 +2225,23 @@ begin
         v_object.put('message_id', each_message.message_id);
         v_object.put('attempt', each_message.attempt);
         put_text('message_type', each_message.message_type);
-        if each_message.headers is null then
-            v_object.put_null('headers');
-        else
-            v_object.put('headers', json_element_t.parse(each_message.headers));
-        end if;
         put_text('body', each_message.body);
         put_text('body_binary', internal_to_base64(each_message.body_binary));
         put_text('enqueued_at', internal_iso_text(each_message.enqueued_at));
         put_text('lease_until', internal_iso_text(p_lease_until));
         put_text('last_error', each_message.last_error);
-        v_array.append(v_object);
+
+        -- Headers go in as the text they are: an object of JSON keeps numbers, and rounds them.
+        if dbms_lob.getlength(v_text) > 1 then
+            dbms_lob.append(v_text, ',');
+        end if;
+        dbms_lob.append(v_text, '{"headers":');
+        dbms_lob.append(v_text, coalesce(each_message.headers, to_clob('null')));
+        dbms_lob.append(v_text, ',');
+        dbms_lob.append(v_text, substr(v_object.to_clob(), 2));
     end loop;
-    return v_array.to_clob();
+    dbms_lob.append(v_text, ']');
+    return v_text;
 end internal_messages_json;
 
 function internal_microseconds(p_moment in timestamp)
@@ -2177,7 +2369,7 @@ is
 -- errors    none
 -- differs   the last error stands beside the body, and not where the message waits
     -- A CLOB counts a character outside the basic plane as two, a varchar2 as one.
-    v_error constant varchar2(32767) := substr(dbms_lob.substr(p_error, 4000, 1), 1, 2000);
+    v_error constant varchar2(32767) := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);
 begin
     if p_error is not null and v_error is null then
         -- An empty text is not a missing one.
@@ -2434,6 +2626,7 @@ end internal_outcomes;
 
 function internal_parse_message(
     p_message    in json_element_t,
+    p_headers    in clob,
     p_now        in timestamp,
     p_place      in number,
     p_max_length in number,
@@ -2488,7 +2681,7 @@ is
             return null;
         end if;
         -- No text that may stand here is longer; 201 characters are as wrong as a million.
-        return substr(dbms_lob.substr(v_object.get_clob(p_key), 402, 1), 1, 201);
+        return substr(internal_clob_part(v_object.get_clob(p_key), 1, 402), 1, 201);
     end text_of;
 
     function number_of(p_key in varchar2, p_default in number default null)
@@ -2529,7 +2722,8 @@ begin
         end if;
     end if;
     if has('headers') then
-        v_headers := v_object.get('headers').to_clob();
+        -- p_headers are given where they were cut out of the message.
+        v_headers := coalesce(p_headers, v_object.get('headers').to_clob());
     end if;
     v_type := text_of('message_type');
     v_key := text_of('dedup_key');
@@ -2587,15 +2781,22 @@ is
     c_fault constant varchar2(100 char) :=
         'messages must be a JSON array of at most 10000 objects';
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_list  json_element_t;
-    v_array json_array_t;
-    v_new   t_new_messages;
-    v_fault varchar2(32767);
+    v_rest    clob := p_messages;
+    v_headers t_clobs;
+    v_list    json_element_t;
+    v_array   json_array_t;
+    v_new     t_new_messages;
+    v_fault   varchar2(32767);
 begin
     if not internal_is_json(p_messages) then
         internal_refuse(c_fault);
     end if;
-    v_list := json_element_t.parse(p_messages);
+    -- An object of JSON would round a number of many digits, or with an exponent. A range of digits
+    -- would follow the session's NLS_SORT.
+    if regexp_like(p_messages, '[[:space:],:[]-?[0123456789.]+[eE]|[0123456789.]{38}') then
+        internal_cut_headers(p_messages, v_headers, v_rest);
+    end if;
+    v_list := json_element_t.parse(v_rest);
     if not v_list.is_array() then
         internal_refuse(c_fault);
     end if;
@@ -2606,7 +2807,8 @@ begin
 
     for i in 1 .. v_array.get_size() loop
         v_new(i) := internal_parse_message(
-            v_array.get(i - 1), v_now, i, p_max_length, v_fault
+            v_array.get(i - 1), case when v_headers.exists(i) then v_headers(i) end, v_now, i,
+            p_max_length, v_fault
         );
         if v_fault is not null then
             internal_refuse(v_fault || ' (message ' || internal_number_text(i) || ')');
@@ -3541,6 +3743,30 @@ begin
     end loop;
 end internal_take_ready;
 
+function internal_text_length(p_text in clob)
+return number
+is
+-- routine   internal_text_length
+-- version   1
+-- purpose   How many characters a text has.
+-- promise   P15
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing elsewhere: dbms_lob.getlength counts an emoji as two
+    v_part   varchar2(32767);
+    v_place  number := 1;
+    v_length number := 0;
+begin
+    loop
+        v_part := internal_clob_part(p_text, v_place, 8000);
+        exit when v_part is null;
+        v_length := v_length + length(v_part);
+        v_place := v_place + length2(v_part);
+    end loop;
+    return v_length;
+end internal_text_length;
+
 function internal_to_base64(p_bytes in blob)
 return clob
 is
@@ -4030,7 +4256,6 @@ begin
                 coalesce(p_backoff_jitter, 0.2), coalesce(p_archive_days, 0),
                 coalesce(p_max_body_length, 1048576), sys_extract_utc(systimestamp)
             );
-            internal_add_lanes(v_part_id);
             v_outcome := 'created';
         exception
             when dup_val_on_index then
@@ -4042,6 +4267,9 @@ begin
                     raise;
                 end if;
         end;
+        if v_outcome = 'created' then
+            internal_add_lanes(v_part_id);
+        end if;
     end if;
 
     open p_rows for
@@ -4145,6 +4373,7 @@ begin
                 v_lease_until
             );
             if v_claim_id is not null then
+                internal_fit(v_part_id, v_claim_id);
                 v_messages := internal_messages_json(v_part_id, v_claim_id, v_lease_until);
                 if v_listened_until is not null then
                     internal_note_listener(v_part_id, null);
