@@ -31,8 +31,8 @@ declare
     v_started     timestamp with time zone;
     v_writers     xid8;
 begin
-    -- Anybody may take an advisory lock: one of a stranger's elects nobody. To see whose it is costs
-    -- as much as there are locks, so what was seen for one queue goes for the next ones, too.
+    -- Anybody may take an advisory lock: one of a stranger's elects nobody. To see whose it is
+    -- costs more the more locks there are: what was seen for one queue goes for the next ones, too.
     o_maintained := p_maintained;
     o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id);
     if not o_elected and p_queue.part_id <> all (o_maintained) then

@@ -38,8 +38,8 @@ _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_te
 # shipped. No text, and so a changed one, where a parameter could run what is not: a default by a
 # function that does more than compute, or a type of somebody's, whose check runs as the caller.
 # Two routines of one name are never rowq's, and together as good as changed.
-_PINNED = "security definer set search_path = pg_catalog, pg_temp"
-_ROUTINES = rf"""
+_PINNED = "security definer set search_path = pg_catalog, pg_temp "
+_ROUTINES = r"""
     select
         p.proname,
         string_agg(
@@ -69,7 +69,7 @@ _ROUTINES = rf"""
                       and called.oid <> 'pg_catalog.clock_timestamp()'::regprocedure
                 ) then ''
                 when p.prosecdef and 'search_path=pg_catalog, pg_temp' = any(p.proconfig)
-                    then '{_PINNED} ' || p.prosrc
+                    then %(pinned)s || p.prosrc
                 when p.prosecdef or p.proconfig::text ~ 'search_path='
                     then ''
                 else p.prosrc
@@ -232,7 +232,7 @@ class Look:
 
     def routines(self) -> dict[str, str]:
         """Return name and text of every routine in the schema, as shipped_routines has it."""
-        return dict(self._connection.execute(_ROUTINES).fetchall())
+        return dict(self._connection.execute(_ROUTINES, {"pinned": _PINNED}).fetchall())
 
     def losses(self) -> Losses:
         """Return what is lost when the tables are, for who has asked for the owner before."""
@@ -253,8 +253,8 @@ def shipped_routines(release: Release, number: int, server: str = "") -> dict[st
     found: dict[str, str] = {}
     for text in release.copies(number).values():
         for name, head, body in _BODY.findall(text):
-            is_pinned = _PINNED in " ".join(head.split())
-            found[name] = f"{_PINNED} {body}" if is_pinned else body
+            is_pinned = _PINNED in " ".join((*head.split(), ""))
+            found[name] = _PINNED + body if is_pinned else body
     return found
 
 
