@@ -7,6 +7,9 @@ set local statement_timeout = 0;
 set local lock_timeout = '60s';
 set local search_path = '';
 set local client_min_messages = warning;
+-- Tables and routines are made the same whatever the database's settings say.
+set local default_table_access_method = heap;
+set local quote_all_identifiers = off;
 
 do $$
 declare

@@ -78,6 +78,43 @@ begin
             using errcode = 'RQ802', hint = 'Move it to another schema, or drop it.';
     end if;
 
+    -- Whoever owns an extension can drop it with all that was made a part of it, and grants.sql
+    -- leaves rights on its parts alone: nothing of rowq's may be one.
+    select pg_catalog.format(
+        '%s is a part of extension %I, which belongs to %I',
+        pg_catalog.pg_describe_object(d.classid, d.objid, 0), e.extname, r.rolname)
+    into v_what
+    from pg_catalog.pg_depend d
+    join pg_catalog.pg_depend m
+        on m.classid = d.classid
+        and m.objid = d.objid
+        and m.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass
+        and m.deptype = 'e'
+    join pg_catalog.pg_extension e on e.oid = m.refobjid
+    join pg_catalog.pg_roles r on r.oid = e.extowner
+    join pg_catalog.pg_shdepend s
+        on s.classid = d.classid
+        and s.objid = d.objid
+        and s.dbid = (
+            select b.oid
+            from pg_catalog.pg_database b
+            where b.datname = pg_catalog.current_database()
+        )
+        and s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass
+        and s.deptype = 'o'
+    where d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass
+      and d.refobjid = v_schema
+      and s.refobjid = v_owner
+      and r.oid <> v_owner
+      and not r.rolsuper
+      and r.rolname <> session_user
+    order by d.classid, d.objid
+    limit 1;
+    if found then
+        raise exception 'RQ802 foreign_schema: %', v_what
+            using errcode = 'RQ802', hint = 'Take it out: alter extension ... drop ...;';
+    end if;
+
     -- What is built in leaves no row in pg_depend, and rowq's tables use nothing else.
     with recursive relation (oid) as (
         select c.oid
@@ -104,6 +141,15 @@ begin
         from relation r
         join pg_catalog.pg_statistic_ext s on s.stxrelid = r.oid
     ),
+    expression (classid, objid, tree) as (
+        select 'pg_catalog.pg_attrdef'::pg_catalog.regclass, a.oid, a.adbin::text
+        from relation r
+        join pg_catalog.pg_attrdef a on a.adrelid = r.oid
+        union all
+        select 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid, k.conbin::text
+        from relation r
+        join pg_catalog.pg_constraint k on k.conrelid = r.oid
+    ),
     planted (classid, objid) as (
         select p.classid, p.objid
         from part p
@@ -114,6 +160,20 @@ begin
               'pg_catalog.pg_class'::pg_catalog.regclass,
               'pg_catalog.pg_constraint'::pg_catalog.regclass,
               'pg_catalog.pg_namespace'::pg_catalog.regclass
+          )
+        union all
+        -- A built-in function can run a query that somebody has written, as ts_rewrite and
+        -- query_to_xml do. None that is immutable does; indexes and statistics have no others.
+        select e.classid, e.objid
+        from expression e
+        cross join lateral pg_catalog.regexp_matches(
+            e.tree, ':(?:op)?funcid ([0-9]+)', 'g'
+        ) f (numbers)
+        join pg_catalog.pg_proc p on p.oid = f.numbers[1]::pg_catalog.oid
+        where p.provolatile <> 'i'
+          and p.oid not in (
+              'pg_catalog.clock_timestamp()'::pg_catalog.regprocedure,
+              'pg_catalog.nextval(regclass)'::pg_catalog.regprocedure
           )
         union all
         select 'pg_catalog.pg_trigger'::pg_catalog.regclass, t.oid

@@ -33,6 +33,7 @@ begin;
 \ir internal/message_fault.sql
 \ir internal/body_fault.sql
 \ir internal/are_ids.sql
+\ir internal/parse_moment.sql
 \ir internal/name_bad_value.sql
 \ir internal/parse_messages.sql
 \ir internal/hold_keys.sql
@@ -53,7 +54,7 @@ begin;
 \ir internal/open_partition.sql
 \ir internal/archive.sql
 \ir internal/purge_archive.sql
-\ir internal/is_maintained.sql
+\ir internal/maintained_parts.sql
 \ir internal/maintain.sql
 \ir internal/withdraw.sql
 \ir internal/count_ready.sql

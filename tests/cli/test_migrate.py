@@ -10,7 +10,7 @@ import pytest
 import rowq
 from rowq.cli.errors import ExitCode
 from rowq.engines import engines
-from rowq.migrate import migrate, script
+from rowq.migrate import Migrated, migrate, script
 from tests.cli.conftest import Run
 from tests.cli.working import PROGRAM
 
@@ -35,6 +35,15 @@ def test_a_database_is_installed_looked_at_and_left_as_it_was(
     removed = run_without_database("rollback", "--to", 0, url=empty_database)
     assert (removed.code, "rowq is removed" in removed.out) == (0, True)
     assert run_without_database("status", "--json", url=empty_database).row["installed"] == 0
+
+
+def test_a_notice_with_the_names_of_others_commands_no_terminal(
+    run_without_database: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = Migrated((), (), 1, ("role \x1b]0;owned\x07\nnotice: all is well",))
+    monkeypatch.setattr("rowq.cli.migrate.migrations.migrate", lambda *_: done)
+    told = run_without_database("migrate", url="postgresql://")
+    assert told.err == "notice: role \\x1b]0;owned\\x07\\nnotice: all is well\n"
 
 
 def fill(url: str, state: str) -> None:

@@ -68,6 +68,18 @@ def test_one_body_that_is_too_long_refuses_the_batch_and_is_named(
     assert counts(connection, short) == (0, 0, 0, 0)
 
 
+@pytest.mark.promise("P15")
+def test_a_body_of_json_counts_as_the_text_that_it_becomes(
+    connection: Connection, queue_name: str
+) -> None:
+    call(connection, "create_queue", queue_name=queue_name, max_body_length=100)
+    messages = [{"body": "a"}, {"body": ["\x01" * 30]}]
+    text = refused(connection, "RQ711", "enqueue_batch", queue_name=queue_name, messages=messages)
+    assert "max_body_length" in text
+    assert "message 2" in text
+    assert counts(connection, queue_name) == (0, 0, 0, 0)
+
+
 @pytest.mark.promise("P20")
 def test_characters_of_a_text_count_and_bytes_of_a_binary_body(
     connection: Connection, short: str

@@ -48,3 +48,15 @@ def test_drift_is_measured_against_the_installed_release(
     session.execute("drop function rowq.peek")
     migrate.migrate(empty_database)
     assert migrate.status(empty_database).drift == (migrate.Drift("peek", "missing"),)
+
+
+@pytest.mark.parametrize(
+    "setting", ["default_table_access_method = other", "quote_all_identifiers = on"]
+)
+def test_what_is_installed_is_as_shipped_whatever_the_databases_settings_are(
+    empty_database: str, session: Connection, setting: str
+) -> None:
+    session.execute("create access method other type table handler heap_tableam_handler")
+    session.execute(f"alter database {session.info.dbname} set {setting}")
+    assert migrate.migrate(empty_database).applied == (1,)
+    assert migrate.status(empty_database).drift == ()

@@ -9,6 +9,7 @@ from rowq import migrate as migrations
 from rowq.cli.errors import ExitCode
 from rowq.cli.options import AsJson, Url
 from rowq.cli.output import console, print_facts, print_json, table
+from rowq.cli.streams import printable
 from rowq.engines import engines
 from rowq.migrate import Migrated, Plan, Status
 from rowq.migrate.engines import named
@@ -107,8 +108,7 @@ def _tell(done: Migrated, as_json: bool) -> None:
         typer.echo(f"nothing to do: migration {done.installed} is installed")
     if not done.installed:
         typer.echo("rowq is removed")
-    for notice in done.notices:
-        typer.echo(f"notice: {notice}", err=True)
+    _print_notices(done.notices)
 
 
 def _tell_plan(plan: Plan, as_json: bool) -> None:
@@ -139,10 +139,15 @@ def _print_status(found: Status) -> None:
         }
     )
     if found.newer:
-        typer.echo(f"installed by a newer rowq: {', '.join(found.newer)}")
+        typer.echo(f"installed by a newer rowq: {printable(', '.join(found.newer))}")
     if found.drift:
         typer.echo("not as shipped:")
         records = [{"routine": one.routine, "problem": one.problem} for one in found.drift]
         console().print(table(records))
-    for notice in found.notices:
-        typer.echo(f"notice: {notice}", err=True)
+    _print_notices(found.notices)
+
+
+def _print_notices(notices: tuple[str, ...]) -> None:
+    """Print notices; names of roles are in them, which others have chosen."""
+    for notice in notices:
+        typer.echo(f"notice: {printable(notice)}", err=True)

@@ -2,13 +2,17 @@ create or replace function rowq.internal_maintain(
     p_queue      rowq.queue,
     p_batch_size integer,
     p_frontiers  bigint[],
+    p_archives   boolean,
+    p_maintained integer[],
     out o_elected            boolean,
     out o_promoted           integer,
     out o_reaped             integer,
     out o_died               integer,
     out o_archived           integer,
     out o_purged             integer,
-    out o_partitions_dropped integer
+    out o_partitions_dropped integer,
+    out o_is_archive_locked  boolean,
+    out o_maintained         integer[]
 )
 language plpgsql
 as $$
@@ -27,15 +31,21 @@ declare
     v_started     timestamp with time zone;
     v_writers     xid8;
 begin
-    -- Anybody may take an advisory lock: one of a stranger's elects nobody.
-    o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id)
-        or not rowq.internal_is_maintained(p_queue.part_id);
+    -- Anybody may take an advisory lock: one of a stranger's elects nobody. To see whose it is
+    -- costs more the more locks there are: what was seen for one queue goes for the next ones, too.
+    o_maintained := p_maintained;
+    o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id);
+    if not o_elected and p_queue.part_id <> all (o_maintained) then
+        o_maintained := rowq.internal_maintained_parts();
+        o_elected := p_queue.part_id <> all (o_maintained);
+    end if;
     o_promoted := 0;
     o_reaped := 0;
     o_died := 0;
     o_archived := 0;
     o_purged := 0;
     o_partitions_dropped := 0;
+    o_is_archive_locked := false;
     if not o_elected then
         return;
     end if;
@@ -74,7 +84,7 @@ begin
     end if;
 
     -- Without an archive there is nothing to move, but for what is left from a time with one.
-    if p_queue.archive_days > 0 or v_may_sweep then
+    if p_archives and (p_queue.archive_days > 0 or v_may_sweep) then
         begin
             o_archived := rowq.internal_archive(p_queue.part_id, p_batch_size);
             -- Whole days, once a minute: row by row it costs more than to drop a partition.
@@ -89,6 +99,7 @@ begin
             -- A full disk, a partition of another owner: the archive waits, the rest does not.
             when others then
                 o_archived := 0;
+                o_is_archive_locked := sqlstate = '55P03';
                 raise warning 'rowq: archive of queue % failed: % %',
                     p_queue.queue_name, sqlstate, sqlerrm;
         end;

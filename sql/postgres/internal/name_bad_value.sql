@@ -19,7 +19,7 @@ begin
                 when 'delay_seconds' then
                     perform (p_message ->> v_key)::double precision;
                 when 'run_at' then
-                    perform (p_message ->> v_key)::timestamp with time zone;
+                    perform rowq.internal_parse_moment(p_message ->> v_key);
                 when 'body_base64' then
                     perform decode(p_message ->> v_key, 'base64');
                 else

@@ -44,6 +44,9 @@ begin
         where case
                   when jsonb_typeof(e.message) <> 'object' then true
                   when pg_column_size(e.message) > p_max_length then true
+                  -- As a text, other JSON than a text is longer: 1e9999 has ten thousand digits.
+                  when jsonb_typeof(e.message -> 'body') <> 'string'
+                       and octet_length(e.message ->> 'body') > p_max_length then true
                   when e.message - '{body,priority}'::text[] <> '{}' then true
                   when jsonb_typeof(e.message -> 'priority') = 'number'
                       then (e.message ->> 'priority') not in (
@@ -101,7 +104,7 @@ begin
                    nullif(e.headers, 'null'),
                    coalesce(e.priority, 5),
                    e.delay_seconds,
-                   e.run_at,
+                   case when e.run_at is not null then rowq.internal_parse_moment(e.run_at) end,
                    e.dedup_key,
                    e.max_attempts
             from rows from (
@@ -112,7 +115,7 @@ begin
                     headers       jsonb,
                     priority      integer,
                     delay_seconds double precision,
-                    run_at        timestamp with time zone,
+                    run_at        text,
                     dedup_key     text,
                     max_attempts  integer
                 )

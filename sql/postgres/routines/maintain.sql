@@ -30,8 +30,12 @@ as $$
 -- differs   with more than 1000 queues, a call without a name takes 1000 of them at random
 #variable_conflict use_column
 declare
-    v_queue     rowq.queue;
-    v_frontiers bigint[];
+    v_queues     rowq.queue[];
+    v_queue      rowq.queue;
+    v_frontiers  bigint[];
+    -- What keeps one queue's archive waiting for a second may keep the others', too.
+    v_archives   boolean := true;
+    v_maintained integer[] := '{}';
 begin
     perform rowq.internal_check_batch_size(p_batch_size);
 
@@ -46,23 +50,21 @@ begin
     end if;
 
     if p_queue_name is not null then
-        v_queue := rowq.internal_require_queue(p_queue_name);
-        return query
-        select p_queue_name, m.o_elected, m.o_promoted, m.o_reaped, m.o_died, m.o_archived,
-               m.o_purged, m.o_partitions_dropped
-        from rowq.internal_maintain(v_queue, p_batch_size, v_frontiers) m;
-        return;
+        v_queues := array[rowq.internal_require_queue(p_queue_name)];
+    else
+        v_queues := array(select q from rowq.queue q order by random() limit 1000);
     end if;
 
-    return query
-    select (q.settings).queue_name, m.o_elected, m.o_promoted, m.o_reaped, m.o_died, m.o_archived,
-           m.o_purged, m.o_partitions_dropped
-    from (
-        select x as settings
-        from rowq.queue x
-        order by random()
-        limit 1000
-    ) q
-    cross join lateral rowq.internal_maintain(q.settings, p_batch_size, v_frontiers) m;
+    foreach v_queue in array v_queues loop
+        queue_name := v_queue.queue_name;
+        select m.o_elected, m.o_promoted, m.o_reaped, m.o_died, m.o_archived, m.o_purged,
+               m.o_partitions_dropped, v_archives and not m.o_is_archive_locked, m.o_maintained
+        into elected, promoted, reaped, died, archived, purged, partitions_dropped, v_archives,
+             v_maintained
+        from rowq.internal_maintain(
+            v_queue, p_batch_size, v_frontiers, v_archives, v_maintained
+        ) m;
+        return next;
+    end loop;
 end;
 $$;

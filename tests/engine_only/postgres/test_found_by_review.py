@@ -337,3 +337,44 @@ def test_to_create_a_queue_that_exists_uses_up_no_number(lone: Connection, q: st
         call(lone, "create_queue", queue_name=q)
     call(lone, "create_queue", queue_name="next")
     assert part_of(lone, "next") == part_of(lone, q) + 1
+
+
+@pytest.mark.promise("P15")
+def test_a_number_that_is_short_in_a_batch_and_long_as_a_body_is_refused(
+    lone: Connection, q: str
+) -> None:
+    call(lone, "alter_queue", queue_name=q, max_body_length=1000)
+    batch = """[{"body": "a"}, {"body": [1e1001]}]"""
+    with pytest.raises(psycopg.Error, match=r"RQ711.*max_body_length.*message 2"):
+        lone.execute("select rowq.enqueue_batch(%s, %s)", [q, batch])
+    assert lone.execute("select from rowq.message").fetchone() is None
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("style", ["ISO, DMY", "German", "SQL, MDY"])
+def test_the_moments_of_a_batch_do_not_depend_on_the_style_of_dates(
+    lone: Connection, q: str, style: str
+) -> None:
+    lone.execute("select set_config('datestyle', %s, false)", [style])
+    given = [{"run_at": "2030-02-01T00:00:00Z"}]
+    [row] = call(lone, "enqueue_batch", queue_name=q, messages=given)
+    due = "select to_char(due_at at time zone 'UTC', 'YYYYMMDD') from rowq.delayed"
+    assert lone.execute(due).fetchone() == ("20300201",)
+    refused(lone, "RQ711", "enqueue_batch", queue_name=q, messages=[{"run_at": "01/02/2030"}])
+    assert row.outcome == "enqueued"
+
+
+@pytest.mark.promise("P19")
+def test_a_partition_of_the_dbas_is_left_alone_and_stops_no_archive(
+    lone: Connection, q: str
+) -> None:
+    call(lone, "alter_queue", queue_name=q, archive_days=1)
+    lone.execute(
+        "create table rowq.archive_2020 partition of rowq.archive"
+        " for values from ('2020-01-01') to ('2021-01-01')"
+    )
+    send(lone, q, "a")
+    call(lone, "complete", queue_name=q, claim_id=take_one(lone, q).claim_id)
+    assert one(lone, "maintain", queue_name=q).archived == 1
+    assert one(lone, "purge_archive", queue_name=q).partitions_dropped == 0
+    assert lone.execute("select to_regclass('rowq.archive_2020')").fetchone() != (None,)

@@ -60,3 +60,21 @@ def test_an_ordinary_owner_migrates_beside_an_extension_and_a_rollback_names_it(
     superuser.execute("create schema other")
     superuser.execute("alter extension citext set schema other")
     assert migrate.rollback(owner).rolled_back == (1,)
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("part", ["table rowq.message", "function rowq.health"])
+def test_what_a_former_member_of_the_owner_has_made_a_part_of_his_extension_is_named(
+    installed: str, superuser: Session, tenant: Session, part: str
+) -> None:
+    tenant.execute("create schema own")
+    tenant.execute("create extension citext schema own")
+    superuser.execute("grant rowq_owner to tenant")
+    tenant.execute(f"alter extension citext add {part}")
+    superuser.execute("revoke rowq_owner from tenant")
+    for attempt in (migrate.migrate, migrate.status, migrate.rollback):
+        with pytest.raises(migrate.ForeignSchema, match=f"{part}.*citext.* tenant"):
+            attempt(installed)
+    superuser.execute(f"alter extension citext drop {part}")
+    assert migrate.migrate(installed).applied == ()
+    assert migrate.status(installed).drift == ()

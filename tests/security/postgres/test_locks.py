@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import psycopg
@@ -66,6 +67,37 @@ def test_of_those_who_may_keep_house_one_is_elected(
 
 
 @pytest.mark.promise("P19")
+def test_of_those_who_take_the_role_on_to_keep_house_one_is_elected(
+    owner: Session, as_role: Callable[..., Session], login: Login
+) -> None:
+    pooled = login("pooled")
+    owner.execute("alter role pooled noinherit")
+    owner.execute("grant rowq_consumer to pooled")
+    with psycopg.connect(pooled) as first, psycopg.connect(pooled, autocommit=True) as second:
+        for session in (first, second):
+            session.execute("set role rowq_consumer")
+        assert one(first, "maintain", queue_name="q").elected
+        assert not one(second, "maintain", queue_name="q").elected
+        assert not one(as_role("consumer", "rowq_consumer"), "maintain", queue_name="q").elected
+
+
+@pytest.mark.promise("P19")
+def test_who_is_elected_for_no_queue_looks_once_whose_the_locks_are(
+    owner: Session, as_role: Callable[..., Session]
+) -> None:
+    owner.execute("select rowq.create_queue('q' || n) from generate_series(1, 9) n")
+    consumer = as_role("consumer", "rowq_consumer")
+    consumer.execute("begin")
+    assert all(row.elected for row in call(consumer, "maintain"))
+    owner.execute("set track_functions = 'all'; begin")
+    assert [row.elected for row in call(owner, "maintain")] == [False] * 10
+    looks = """
+        select calls from pg_stat_xact_user_functions where funcname = 'internal_maintained_parts'
+    """
+    assert owner.execute(looks).fetchall() == [(1,)]
+
+
+@pytest.mark.promise("P19")
 def test_what_waits_for_the_shape_of_the_archive_waits_a_second_and_keeps_house_without_it(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
@@ -96,6 +128,26 @@ def test_a_lock_of_a_prepared_transaction_elects_nobody(
         assert one(consumer, "maintain", queue_name="q").elected
     finally:
         owner.execute("rollback prepared 'rowq_test_locks'")
+
+
+@pytest.mark.promise("P19")
+def test_the_archive_is_waited_for_once_however_many_queues_have_one(
+    owner: Session, as_role: Callable[..., Session]
+) -> None:
+    consumer = as_role("consumer", "rowq_consumer")
+    queues = ["q", "q2", "q3", "q4"]
+    for name in queues:
+        call(owner, "create_queue", queue_name=name, archive_days=1)
+        send(owner, name, "a")
+        send(owner, name, "later", delay_seconds=0.01)
+        call(consumer, "complete", queue_name=name, claim_id=take_one(consumer, name).claim_id)
+    owner.execute("begin; lock table rowq.archive in share mode; select pg_sleep(0.05)")
+    started = time.monotonic()
+    done = call(consumer, "maintain")
+    assert 0.9 < time.monotonic() - started < 2
+    assert [(row.elected, row.promoted, row.archived) for row in done] == [(True, 1, 0)] * 4
+    owner.execute("rollback")
+    assert [row.archived for row in call(consumer, "maintain")] == [1] * 4
 
 
 @pytest.mark.promise("P19")

@@ -135,6 +135,10 @@ def test_an_owner_looks_and_migrates_whoever_else_can_act_as_it(
     assert migrate.rollback(tenant_url).rolled_back == (1,)
 
 
+# A function that is built in, and runs a query that somebody has written.
+RUNS_A_QUERY = (
+    "ts_rewrite('a'::tsquery, 'select ''a''::tsquery, bait.spring()::text::tsquery') is not null"
+)
 PLANTED_BY_A_FORMER_MEMBER = {
     "trigger planted on table rowq.meta": "create trigger planted after insert or update"
     " on rowq.meta for each row execute function bait.spring_trigger()",
@@ -152,6 +156,10 @@ PLANTED_BY_A_FORMER_MEMBER = {
     " set default case when bait.spring() then now() end",
     "constraint planted on table rowq.meta": "alter table rowq.meta add constraint planted"
     " check (bait.spring())",
+    "default value .* of table rowq.meta": "alter table rowq.meta alter changed_at"
+    f" set default case when {RUNS_A_QUERY} then now() end",
+    "constraint planted on table rowq.migration": "alter table rowq.migration"
+    f" add constraint planted check ({RUNS_A_QUERY}) not valid",
     "index rowq.planted": "create index planted on rowq.migration (bait.fold('1'))",
     "statistics object rowq.planted": "create statistics rowq.planted"
     " on bait.fold('1'), migration_id from rowq.migration",
@@ -409,6 +417,25 @@ def test_what_would_belong_to_a_role_that_others_act_as_is_not_installed(
     assert migrate.migrate(tenant_url).applied == (1,)
 
 
+def with_a_parameter(routine: str, parameter: str) -> str:
+    """Return what gives a routine, of which there is one, one more parameter, the first."""
+    return f"""
+        do $do$
+        declare
+            v_old regprocedure;
+        begin
+            select p.oid into v_old
+            from pg_proc p
+            where p.pronamespace = 'rowq'::regnamespace and p.proname = '{routine}';
+            execute replace(
+                pg_get_functiondef(v_old), 'rowq.{routine}(', $p$rowq.{routine}({parameter}$p$
+            );
+            execute format('drop function %s', v_old);
+        end
+        $do$
+    """
+
+
 CHANGED_BY_A_FORMER_MEMBER = {
     "dequeue_wait is changed": """
         do $$ begin execute (
@@ -428,10 +455,16 @@ CHANGED_BY_A_FORMER_MEMBER |= {
     "version is changed": "alter function rowq.version security invoker"
     " set search_path = bait, pg_catalog",
     "enqueue is changed": "alter function rowq.enqueue reset search_path",
-    "health is changed": "do $$ begin execute (select replace(pg_get_functiondef(oid),"
-    " 'rowq.health(', $q$rowq.health(p integer default length(bait.fold('1'))$q$) from pg_proc"
-    " where pronamespace = 'rowq'::regnamespace and proname = 'health'); end $$;"
-    " drop function rowq.health()",
+    "health is changed": with_a_parameter("health", "p integer default length(bait.fold('1'))"),
+    "queue_stats is changed": with_a_parameter(
+        "queue_stats", f"p boolean default {RUNS_A_QUERY}, "
+    ),
+    "maintain is changed": "create domain rowq.planted as integer check (bait.spring());"
+    + with_a_parameter("maintain", "p rowq.planted default 1, "),
+    "internal_look is changed": "alter function rowq.internal_look security invoker",
+    "internal_wait_until is changed": "alter function rowq.internal_wait_until reset search_path",
+    "peek is changed": "create function rowq.peek(p text default '') returns integer"
+    " language sql return 1",
     "a newer rowq installed pg-0999": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]
     + "; insert into rowq.migration values ('x', 'pg-0999', now())",
     "only the owner can see": CHANGED_BY_A_FORMER_MEMBER["dequeue_wait is changed"]

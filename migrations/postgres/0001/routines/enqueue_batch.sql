@@ -3,7 +3,6 @@ returns table ("position" integer, message_id bigint, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set timezone = 'GMT'
 set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan

@@ -34,9 +34,11 @@ _SCHEMA = """
 # that run as whoever looks. Nothing is committed: the transaction ends with the connection.
 _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_temp"
 
-# No text, and so a changed one, where a caller would run what is not shipped all the same: with the
-# rights of a caller, in a path of somebody's, or for the default of a parameter. Two routines of
-# one name are never rowq's, and together as good as changed.
+# How a routine runs, before its text, so that a caller never runs with his own rights what is not
+# shipped. No text, and so a changed one, where a parameter could run what is not: a default by a
+# function that does more than compute, or a type of somebody's, whose check runs as the caller.
+# Two routines of one name are never rowq's, and together as good as changed.
+_PINNED = "security definer set search_path = pg_catalog, pg_temp "
 _ROUTINES = r"""
     select
         p.proname,
@@ -47,17 +49,32 @@ _ROUTINES = r"""
                     from pg_depend d
                     where d.classid = 'pg_proc'::regclass
                       and d.objid = p.oid
-                      and d.refclassid not in (
-                          'pg_language'::regclass, 'pg_namespace'::regclass, 'pg_type'::regclass
+                      and d.refclassid not in ('pg_language'::regclass, 'pg_namespace'::regclass)
+                      and not exists (
+                          select
+                          from pg_type t
+                          left join pg_type e on t.typelem <> 0 and e.oid = t.typelem
+                          where d.refclassid = 'pg_type'::regclass
+                            and t.oid = d.refobjid
+                            and t.typnamespace = p.pronamespace
+                            and coalesce(e.typtype, t.typtype) = 'c'
                       )
+                ) or exists (
+                    select
+                    from regexp_matches(
+                        p.proargdefaults::text, ':(?:op)?funcid ([0-9]+)', 'g'
+                    ) f (numbers)
+                    join pg_proc called on called.oid = f.numbers[1]::oid
+                    where called.provolatile <> 'i'
+                      and called.oid <> 'pg_catalog.clock_timestamp()'::regprocedure
                 ) then ''
                 when p.prosecdef and 'search_path=pg_catalog, pg_temp' = any(p.proconfig)
-                    or p.proname = 'dequeue_wait'
-                    or p.proname like 'internal\_%'
-                    then p.prosrc
-                else ''
+                    then %(pinned)s || p.prosrc
+                when p.prosecdef or p.proconfig::text ~ 'search_path='
+                    then ''
+                else p.prosrc
             end,
-            '' order by p.oid
+            ' and ' order by p.oid
         )
     from pg_proc p
     where p.pronamespace = to_regnamespace('rowq')
@@ -141,7 +158,7 @@ _LOSSES = """
 """
 
 _BODY = re.compile(
-    r"^create or replace (?:function|procedure) rowq\.(\w+)\(.*?^as \$\$(.*)^\$\$;",
+    r"^create or replace (?:function|procedure) rowq\.(\w+)\((.*?)^as \$\$(.*)^\$\$;",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -214,8 +231,8 @@ class Look:
         )
 
     def routines(self) -> dict[str, str]:
-        """Return name and body of every routine in the schema."""
-        return dict(self._connection.execute(_ROUTINES).fetchall())
+        """Return name and text of every routine in the schema, as shipped_routines has it."""
+        return dict(self._connection.execute(_ROUTINES, {"pinned": _PINNED}).fetchall())
 
     def losses(self) -> Losses:
         """Return what is lost when the tables are, for who has asked for the owner before."""
@@ -231,11 +248,13 @@ def losses(connection: Any) -> Losses:
 
 
 def shipped_routines(release: Release, number: int, server: str = "") -> dict[str, str]:
-    """Return name and body of every routine as it is after the migration of this number."""
+    """Return name and text of every routine as it is after the migration of this number."""
     del server  # the texts are the same for every version
     found: dict[str, str] = {}
     for text in release.copies(number).values():
-        found.update((match.group(1), match.group(2)) for match in _BODY.finditer(text))
+        for name, head, body in _BODY.findall(text):
+            is_pinned = _PINNED in " ".join((*head.split(), ""))
+            found[name] = _PINNED + body if is_pinned else body
     return found
 
 
