@@ -119,6 +119,35 @@ def test_a_stale_claim_in_an_open_transaction_lets_others_go_on(
     session.rollback()
 
 
+@pytest.mark.promise("P06")
+@pytest.mark.parametrize(
+    ("routine", "arguments"),
+    [
+        *((name, {}) for name in ("complete", "extend_lease", "retry_later", "fail_now")),
+        *((name, {"message_ids": [1]}) for name in ("complete", "retry_later", "release")),
+    ],
+)
+def test_a_claim_that_is_yet_to_come_in_an_open_transaction_lets_others_go_on(
+    connect: Connect,
+    impatient: Connection,
+    queue: str,
+    routine: str,
+    arguments: dict[str, list[int]],
+) -> None:
+    send(impatient, queue, "1", "2")
+    last = take_one(impatient, queue).claim_id
+    begin(session := connect(), "repeatable read")
+    for number in (last + 2, 2**40, 2**63 - 1):
+        if arguments:
+            done = one(session, routine, queue_name=queue, claim_id=number, **arguments)
+            assert done.outcome == "stale"
+        else:
+            refused(session, "RQ721", routine, queue_name=queue, claim_id=number)
+    mine = take_one(impatient, queue)
+    call(impatient, "complete", queue_name=queue, claim_id=mine.claim_id)
+    session.rollback()
+
+
 def test_an_old_read_view_returns_every_message_that_it_leases(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
