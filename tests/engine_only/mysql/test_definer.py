@@ -19,7 +19,7 @@ from rowq.migrate.mysql import backend
 from rowq.migrate.mysql.sql import OWNER, statements
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
-from tests.engines.mysql import Session
+from tests.engines.mysql import Session, set_default_role
 from tests.helpers.calls import call
 
 GONE = 1449
@@ -121,6 +121,48 @@ def test_an_account_that_may_do_more_but_make_none_is_told(installer: Install) -
         )
     )
     assert [line for line in done.notices if "run as this account, with all that it may do" in line]
+
+
+def by_a_role(admin: Connection, rights: str) -> None:
+    """Give the installing account nothing of its own, and its rights by its default role."""
+    leaver = "rowq_test_leaver@'%'"
+    admin.execute(f"revoke all privileges, grant option from {leaver}")
+    admin.execute("create role rowq_test_rich")
+    admin.execute(f"grant {rights} to rowq_test_rich with grant option")
+    admin.execute(f"grant rowq_test_rich to {leaver}")
+    set_default_role(admin, "rowq_test_rich", leaver)
+
+
+def test_an_account_that_may_do_all_by_a_role_makes_an_owner_and_calls_succeed(
+    admin: Connection, installer: Install
+) -> None:
+    url = installer("select on *.*")
+    by_a_role(admin, "all on *.*")
+    assert migrate.migrate(url).notices == ()
+    assert migrate.status(url).owner == OWNER
+    with rowq.connect(url) as queue:
+        queue.create_queue("orders")
+        assert queue.enqueue("orders", 1).outcome == "enqueued"
+
+
+@pytest.mark.promise("P15")
+def test_an_account_whose_rights_in_rowq_come_by_a_role_is_told_that_calls_would_fail(
+    admin: Connection, installer: Install
+) -> None:
+    url = installer("select on *.*")
+    by_a_role(admin, "all on rowq.*")
+    if "mariadb" not in admin.server_version.lower():
+        # The procedures have the rights of their definer's default roles there.
+        assert migrate.migrate(url).applied == (1,)
+        return
+    with pytest.raises(migrate.MissingPrivilege, match="RQ803.*other than by a role\n.*grant"):
+        migrate.migrate(url)
+    with Session(**{**connection_parameters(url), "database": None}, autocommit=True) as session:
+        with pytest.raises(pymysql.Error, match="RQ803.*other than by a role"):
+            backend.Connection(session).execute(migrate.script("mysql", with_owner=False))
+    assert admin.execute("select 1 from information_schema.routines where routine_schema = 'rowq'").fetchone() is None
+    admin.execute("grant all on rowq.* to rowq_test_leaver@'%'")
+    assert migrate.migrate(url).applied == (1,)
 
 
 @pytest.mark.promise("P16")
