@@ -23,6 +23,7 @@ from rowq.migrate.release import Release
 from rowq.resources import sql_directory
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
+from tests.engines.mysql import set_default_role
 
 VARIABLE = "ROWQ_EVERY_CRASH"
 """Set, migrate is broken off at every statement, and not at every tenth."""
@@ -306,9 +307,7 @@ def test_an_account_that_lacks_a_right_is_told_before_anything_is_made(
     assert session.execute("show databases like 'rowq'").fetchone() is None
 
 
-def test_rights_that_come_by_a_pattern_are_enough(
-    empty_database: str, session: Connection
-) -> None:
+def test_rights_that_come_by_a_pattern_are_enough(empty_database: str, session: Connection) -> None:
     session.execute("create user rowq_test_poor@'%' identified by 'x'")
     session.execute("grant all on `row_`.* to rowq_test_poor@'%'")
     parts = connection_parameters(empty_database)

@@ -19,7 +19,7 @@ PRODUCER = [
     " null, null, null, null, null)",
     "enqueue('{queue}', 'a', null, null, null, null, null, null, {text}, null)",
     "enqueue_batch('{queue}', concat('[{{\"body\":\"', {text}, '\"}}]'))",
-    "enqueue_batch('{queue}', concat('[{{\"body\":\"a\", \"dedup_key\":\"', {text}, '\"}}]'))",
+    'enqueue_batch(\'{queue}\', concat(\'[{{"body":"a", "dedup_key":"\', {text}, \'"}}]\'))',
 ]
 CONSUMER = [
     "dequeue_fast('{queue}', 1, {text}, null)",
@@ -33,7 +33,7 @@ def refused(session: Connection, words: str, **places: object) -> None:
     """Check that a call is refused, however the half of a pair is written."""
     for text in HALVES:
         # MySQL itself refuses the literal.
-        with pytest.raises(pymysql.Error, match="half of a surrogate pair|Invalid.*character"):
+        with pytest.raises(pymysql.Error, match=r"half of a surrogate pair|Invalid.*character"):
             session.execute(f"call rowq.{words.format(text=text, **places)}")
 
 
