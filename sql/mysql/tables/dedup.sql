@@ -5,5 +5,5 @@ create table if not exists rowq.dedup (
     dedup_key  varbinary(800) not null,
     message_id bigint not null,
     primary key (part_id, dedup_key)
-) engine = innodb row_format = dynamic default character set utf8mb4 collate utf8mb4_bin
-stats_persistent = 1 stats_auto_recalc = 0;
+) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;
