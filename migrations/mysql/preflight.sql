@@ -82,11 +82,7 @@ set @rowq_account = concat(
     ),
     '''@''', substring_index(current_user(), '@', -1), ''''
 );
-select if(
-    @rowq_fault is null and coalesce(current_role(), 'NONE') = 'NONE' and min(n.name) is not null,
-    concat('RQ803 missing_privilege: ', min(n.name)), @rowq_fault
-)
-into @rowq_fault
+select min(n.name) into @rowq_lacks
 from (
     select 'ALTER' as name
     union all select 'ALTER ROUTINE'
@@ -108,12 +104,28 @@ where n.name not in (
         select d.privilege_type
         from information_schema.schema_privileges d
         where d.grantee = @rowq_account
-          and 'rowq' like d.table_schema
+          and 'rowq' collate utf8mb4_bin like d.table_schema
     );
+set @rowq_fault = if(
+    @rowq_fault is null and coalesce(current_role(), 'NONE') = 'NONE' and @rowq_lacks is not null,
+    concat('RQ803 missing_privilege: ', @rowq_lacks), @rowq_fault
+);
 select count(*) into @rowq_rights
 from information_schema.user_privileges g
 where g.grantee = @rowq_account
   and g.privilege_type <> 'USAGE';
+-- Rights that come by a role are not shown there. One by which the account sees others' rights
+-- counts as rights outside rowq, and whoever has that role, too, gains nothing.
+set @rowq_role = if(@rowq_rights = 0, concat('''', current_role(), '''@'''''), null);
+select if(
+    @rowq_rights = 0 and coalesce(current_role(), 'NONE') <> 'NONE' and count(*) > 0,
+    1, @rowq_rights
+)
+into @rowq_rights
+from information_schema.columns c
+where c.table_schema = 'mysql'
+  and c.table_name in ('global_priv', 'user')
+  and find_in_set('select', c.privileges);
 -- Nobody gains by this account's rights who has them all, who is SUPER, or who makes accounts and
 -- so can log in as this one (MySQL protects who has SYSTEM_USER). A trigger runs as its maker,
 -- and dumps need the right to it everywhere, so that it counts in rowq only. An account that may
@@ -132,11 +144,11 @@ from (
     from (
         select s.grantee, s.privilege_type, false as is_global
         from information_schema.schema_privileges s
-        where 'rowq' like s.table_schema
+        where 'rowq' collate utf8mb4_bin like s.table_schema
         union all
         select t.grantee, t.privilege_type, false
         from information_schema.table_privileges t
-        where 'rowq' like t.table_schema
+        where 'rowq' collate utf8mb4_bin like t.table_schema
         union all
         select u.grantee, u.privilege_type, true
         from information_schema.user_privileges u
@@ -149,7 +161,9 @@ from (
     left join information_schema.user_privileges y
         on y.grantee = @rowq_account
        and y.privilege_type = 'SYSTEM_USER'
-    where p.grantee not in (@rowq_account, '''rowq_owner''@''localhost''')
+    where p.grantee not in (
+            @rowq_account, '''rowq_owner''@''localhost''', coalesce(@rowq_role, '')
+        )
     group by p.grantee
     having max(
             p.privilege_type in (
@@ -178,11 +192,11 @@ from (
     union all
     select s.grantee
     from information_schema.schema_privileges s
-    where 'rowq' not like s.table_schema
+    where 'rowq' collate utf8mb4_bin not like s.table_schema
     union all
     select t.grantee
     from information_schema.table_privileges t
-    where 'rowq' not like t.table_schema
+    where 'rowq' collate utf8mb4_bin not like t.table_schema
 ) p
 where p.grantee = '''rowq_owner''@''localhost''';
 -- Whether an account is locked, and what a role of MariaDB may do, is in no view of the catalog but
@@ -200,7 +214,9 @@ select if(
          into @rowq_found
          from mysql.global_priv g
          join mysql.user u on u.user = g.user and u.host = g.host
-         join mysql.global_priv m on concat(m.user, ''@'', m.host) = current_user()
+         join mysql.global_priv m
+             on concat(m.user, ''@'', m.host) = current_user()
+             or m.user = current_role() and m.host = ''''
          where g.user = ''rowq_owner''
            and g.host = ''localhost''
            and coalesce(json_value(g.priv, ''$.account_locked''), 0) = 0

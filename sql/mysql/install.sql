@@ -30,6 +30,7 @@ source internal/check_batch_size.sql
 source internal/check_ids.sql
 source internal/check_range.sql
 source internal/check_settings.sql
+source internal/check_text.sql
 source internal/commit.sql
 source internal/count_messages.sql
 source internal/dequeue.sql

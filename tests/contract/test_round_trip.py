@@ -27,6 +27,7 @@ TEXTS = [
     "line\nbreak\r\nand\ttab",
     "Größe naïve",
     "日本語",
+    "한국어 \ud7ff\ue000",
     "🐘👩\u200d👩\u200d👧",
     "e\u0301 is not \u00e9",
     "\ufeffbyte order mark, \u202e rtl, \ufffe, \U0010ffff",

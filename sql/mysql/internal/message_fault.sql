@@ -43,6 +43,17 @@ begin
         when p_max_attempts not between 1 and 10000
             then concat('max_attempts must be between 1 and 10000, got ', p_max_attempts)
     end;
+    -- As internal_check_text finds it; where no byte is ED the engine reads no further.
+    if locate(
+            x'ED', cast(concat_ws('', p_body, p_message_type, p_headers, p_dedup_key) as binary)
+        ) > 0
+       and convert(
+               convert(concat_ws('', p_body, p_message_type, p_headers, p_dedup_key) using utf16)
+               using utf8mb4
+           ) <> concat_ws('', p_body, p_message_type, p_headers, p_dedup_key)
+       and p_fault is null then
+        set p_fault = 'body, message_type, headers or dedup_key has half of a surrogate pair';
+    end if;
     if p_headers is not null and p_fault is null then
         call rowq.internal_header_fault(p_headers, p_fault);
     end if;

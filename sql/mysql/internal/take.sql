@@ -19,19 +19,20 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    RQ721
 -- differs   a claim holds its messages as a JSON array
+    declare v_claim_id bigint default p_claim_id;
     declare v_held, v_kept longtext;
     declare v_at int;
     declare v_id, v_place varchar(40);
     set p_messages = null;
 
     if not p_is_own then
-        call rowq.internal_bound_gap(p_part_id, p_claim_id);
+        call rowq.internal_bound_gap(p_part_id, v_claim_id);
     end if;
     -- By its whole key; an old snapshot, too, sees the row as it is now.
     select c.messages into v_held
     from rowq.claim c force index (primary)
     where c.part_id = p_part_id
-      and c.claim_id = p_claim_id
+      and c.claim_id = v_claim_id
       and c.claim_id > 0
     for update;
     if v_held is null and p_message_ids is null then

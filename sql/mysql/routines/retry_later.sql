@@ -41,6 +41,9 @@ begin
             if p_claim_id is null then
                 call rowq.internal_refuse('claim_id is missing');
             end if;
+            if locate(x'ED', cast(p_error as binary)) > 0 then
+                call rowq.internal_check_text('error', p_error);
+            end if;
             call rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
 
             set v_part_id = null;

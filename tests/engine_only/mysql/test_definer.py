@@ -6,7 +6,7 @@ Where the one that installs may not make it, they run as that one; here both are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 
 import pymysql
 import pytest
@@ -19,8 +19,9 @@ from rowq.migrate.mysql import backend
 from rowq.migrate.mysql.sql import OWNER, statements
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
-from tests.engines.mysql import Session
-from tests.helpers.calls import call
+from tests.engines.mysql import Session, set_default_role
+from tests.helpers.calls import call, send
+from tests.helpers.mysql_accounts import open_account
 
 GONE = 1449
 LOCKED = {4151, 1045, 3118}
@@ -121,6 +122,72 @@ def test_an_account_that_may_do_more_but_make_none_is_told(installer: Install) -
         )
     )
     assert [line for line in done.notices if "run as this account, with all that it may do" in line]
+
+
+@pytest.mark.parametrize("owned", [True, False], ids=["rowq's own", "an admin"])
+def test_a_read_only_server_takes_messages_where_the_routines_run_as_who_may_write_there(
+    admin: Connection, empty_database: str, owned: bool
+) -> None:
+    backend.Connection(admin).execute(migrate.script("mysql", with_owner=owned))
+    call(admin, "create_queue", queue_name="orders")
+    role = "rowq_producer"
+    with (
+        open_account(admin, empty_database, role) as opened,
+        closing(opened()) as producer,
+        pytest.raises(pymysql.Error, match="read-only") if owned else nullcontext(),
+    ):
+        admin.execute("set global read_only = on")
+        try:
+            send(producer, "orders", "1")
+        finally:
+            admin.execute("set global read_only = off")
+
+
+def by_a_role(admin: Connection, rights: str) -> None:
+    """Give the installing account nothing of its own, and its rights by its default role."""
+    leaver = "rowq_test_leaver@'%'"
+    admin.execute(f"revoke all privileges, grant option from {leaver}")
+    admin.execute("create role rowq_test_rich")
+    admin.execute(f"grant {rights} to rowq_test_rich with grant option")
+    admin.execute(f"grant rowq_test_rich to {leaver}")
+    set_default_role(admin, "rowq_test_rich", leaver)
+
+
+def test_an_account_that_may_do_all_by_a_role_makes_an_owner_and_calls_succeed(
+    admin: Connection, installer: Install
+) -> None:
+    url = installer("select on *.*")
+    by_a_role(admin, "all on *.*")
+    assert migrate.migrate(url).notices == ()
+    assert migrate.status(url).owner == OWNER
+    with rowq.connect(url) as queue:
+        queue.create_queue("orders")
+        assert queue.enqueue("orders", 1).outcome == "enqueued"
+
+
+@pytest.mark.promise("P15")
+def test_an_account_whose_rights_in_rowq_come_by_a_role_is_told_that_calls_would_fail(
+    admin: Connection, installer: Install
+) -> None:
+    url = installer("select on *.*")
+    by_a_role(admin, "all on rowq.*")
+    if "mariadb" not in admin.server_version.lower():
+        # The procedures have the rights of their definer's default roles there.
+        assert migrate.migrate(url).applied == (1,)
+        return
+    why = r"RQ803 missing_privilege: ALTER other than by a role"
+    with pytest.raises(migrate.MissingPrivilege, match=rf"{why}\n.*grant"):
+        migrate.migrate(url)
+    parts = {**connection_parameters(url), "database": None}
+    with (
+        closing(Session(**parts, autocommit=True)) as session,
+        pytest.raises(pymysql.Error, match=why),
+    ):
+        backend.Connection(session).execute(migrate.script("mysql", with_owner=False))
+    made = "select 1 from information_schema.routines where routine_schema = 'rowq'"
+    assert admin.execute(made).fetchone() is None
+    admin.execute("grant all on rowq.* to rowq_test_leaver@'%'")
+    assert migrate.migrate(url).applied == (1,)
 
 
 @pytest.mark.promise("P16")

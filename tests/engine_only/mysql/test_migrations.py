@@ -307,21 +307,40 @@ def test_an_account_that_lacks_a_right_is_told_before_anything_is_made(
     assert session.execute("show databases like 'rowq'").fetchone() is None
 
 
-def test_rights_that_come_by_a_role_or_by_a_pattern_are_enough(
-    empty_database: str, session: Connection
-) -> None:
+def test_rights_that_come_by_a_pattern_are_enough(empty_database: str, session: Connection) -> None:
     session.execute("create user rowq_test_poor@'%' identified by 'x'")
     session.execute("grant all on `row_`.* to rowq_test_poor@'%'")
     parts = connection_parameters(empty_database)
     poor = f"mysql://rowq_test_poor:x@{parts['host']}:{parts['port']}/"
     assert migrate.migrate(poor).applied == (1,)
-    migrate.rollback(poor)
-    session.execute("revoke all on `row_`.* from rowq_test_poor@'%'")
-    session.execute("create role rowq_test_rich")
-    session.execute("grant all on rowq.* to rowq_test_rich")
-    session.execute("grant rowq_test_rich to rowq_test_poor@'%'")
-    set_default_role(session, "rowq_test_rich", "rowq_test_poor@'%'")
-    assert migrate.migrate(poor).applied == (1,)
+    works(poor)
+
+
+@pytest.mark.parametrize("row_format", ["compact", "redundant"])
+def test_the_servers_default_row_format_does_not_matter(
+    empty_database: str, session: Connection, row_format: str
+) -> None:
+    ((usual,),) = session.execute("select @@global.innodb_default_row_format").fetchall()
+    session.execute(f"set global innodb_default_row_format = {row_format}")
+    try:
+        migrate.migrate(empty_database)
+        works(empty_database)
+    finally:
+        session.execute(f"set global innodb_default_row_format = {usual}")
+
+
+def test_the_servers_default_sql_mode_does_not_change_what_status_sees(
+    empty_database: str, session: Connection
+) -> None:
+    migrate.migrate(empty_database)
+    usual = migrate.status(empty_database)
+    ((mode,),) = session.execute("select @@global.sql_mode").fetchall()
+    session.execute(f"set global sql_mode = '{mode},PAD_CHAR_TO_FULL_LENGTH,ANSI_QUOTES'")
+    try:
+        assert migrate.status(empty_database) == usual
+        assert migrate.migrate(empty_database).notices == ()
+    finally:
+        session.execute(f"set global sql_mode = '{mode}'")
 
 
 def test_a_server_without_innodb_is_refused(

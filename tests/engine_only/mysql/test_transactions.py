@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pymysql
 import pytest
 
 from rowq.resources import sql_directory
 from tests.engines.base import Connection, wait_until
-from tests.helpers.calls import call, one, refused, send, take, take_one, transaction
+from tests.helpers.calls import call, counts, one, refused, send, take, take_one, transaction
 from tests.interleavings.conftest import Open, sessions
 
 Connect = Callable[..., Connection]
@@ -119,6 +120,35 @@ def test_a_stale_claim_in_an_open_transaction_lets_others_go_on(
     session.rollback()
 
 
+@pytest.mark.promise("P06")
+@pytest.mark.parametrize(
+    ("routine", "arguments"),
+    [
+        *((name, {}) for name in ("complete", "extend_lease", "retry_later", "fail_now")),
+        *((name, {"message_ids": [1]}) for name in ("complete", "retry_later", "release")),
+    ],
+)
+def test_a_claim_that_is_yet_to_come_in_an_open_transaction_lets_others_go_on(
+    connect: Connect,
+    impatient: Connection,
+    queue: str,
+    routine: str,
+    arguments: dict[str, list[int]],
+) -> None:
+    send(impatient, queue, "1", "2")
+    last = take_one(impatient, queue).claim_id
+    begin(session := connect(), "repeatable read")
+    for number in (last + 2, 2**40, 2**63 - 1):
+        if arguments:
+            done = one(session, routine, queue_name=queue, claim_id=number, **arguments)
+            assert done.outcome == "stale"
+        else:
+            refused(session, "RQ721", routine, queue_name=queue, claim_id=number)
+    mine = take_one(impatient, queue)
+    call(impatient, "complete", queue_name=queue, claim_id=mine.claim_id)
+    session.rollback()
+
+
 def test_an_old_read_view_returns_every_message_that_it_leases(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
@@ -180,6 +210,67 @@ def test_a_refused_call_leaves_the_callers_own_work_in_place(
         )
         refused(session, "RQ721", "complete", queue_name=queue, claim_id=2**40)
     assert [row.body for row in take(connection, queue, 10)] == ["mine"]
+
+
+@pytest.mark.promise("P17")
+@pytest.mark.parametrize("autocommit", [True, False], ids=["own", "the caller's"])
+def test_a_transaction_of_a_calls_own_ends_lock_tables_and_without_one_it_is_refused(
+    connection: Connection, connect: Connect, impatient: Connection, queue: str, autocommit: bool
+) -> None:
+    connection.execute("create table rowq_test.locked (number int primary key)")
+    session = connect(autocommit=autocommit)
+    session.execute("lock tables rowq_test.locked write")
+    try:
+        if autocommit:
+            send(session, queue, "1")
+            impatient.execute("insert into rowq_test.locked values (1)")
+        else:
+            with pytest.raises(pymysql.err.OperationalError, match="LOCK TABLES"):
+                send(session, queue, "1")
+            impatient.execute("set lock_wait_timeout = 1")
+            with pytest.raises(pymysql.err.OperationalError, match="timeout"):
+                impatient.execute("insert into rowq_test.locked values (1)")
+    finally:
+        session.execute("unlock tables")
+        session.rollback()
+        connection.execute("drop table rowq_test.locked")
+
+
+def test_an_event_calls_and_a_trigger_is_refused(connection: Connection, queue: str) -> None:
+    words = f"call rowq.enqueue('{queue}', 'a', null, null, null, null, null, null, null, null)"
+    connection.execute("create table rowq_test.own (number int primary key)")
+    ((usual,),) = connection.execute("select @@global.event_scheduler").fetchall()
+    connection.execute("set global event_scheduler = on")
+    try:
+        connection.execute(
+            f"create trigger rowq_test.own after insert on rowq_test.own for each row {words}"
+        )
+        with pytest.raises(pymysql.err.OperationalError, match="1415"):
+            connection.execute("insert into rowq_test.own values (1)")
+        connection.execute(f"create event rowq_test.own on schedule every 1 hour do {words}")
+        wait_until(lambda: counts(connection, queue) == (1, 0, 0, 0), "the event has sent")
+    finally:
+        connection.execute("drop event if exists rowq_test.own")
+        connection.execute("drop table rowq_test.own")
+        connection.execute(f"set global event_scheduler = {usual}")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_open_drop_keeps_its_neighbours_waiting_under_repeatable_read_only(
+    connection: Connection, connect: Connect, impatient: Connection, queue: str, level: str
+) -> None:
+    after = f"{queue} after"
+    for name in (f"{queue} dropped", after):
+        call(connection, "create_queue", queue_name=name)
+    send(connection, after, "1", delay_seconds=500)
+    begin(session := connect(), level)
+    call(session, "drop_queue", queue_name=f"{queue} dropped", force=True)
+    if level == "read committed":
+        send(impatient, after, "2", delay_seconds=60)
+    else:
+        with pytest.raises(pymysql.err.OperationalError, match="Lock wait timeout"):
+            send(impatient, after, "2", delay_seconds=60)
+    session.rollback()
 
 
 @pytest.mark.promise("P17")

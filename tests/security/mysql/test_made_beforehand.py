@@ -11,7 +11,7 @@ from rowq.doctor import examine
 from rowq.engines.mysql_url import connection_parameters
 from rowq.migrate.mysql import backend
 from tests.engines.base import Connection, Server
-from tests.engines.mysql import Session
+from tests.engines.mysql import Session, set_default_role
 
 MIGRATION = """
     create table rowq.migration (
@@ -236,6 +236,46 @@ def test_an_account_with_the_same_rights_is_not_refused(
     admin.execute("revoke select on *.* from rowq_test_other@'%'")
     with pytest.raises(migrate.ForeignSchema, match="open to rowq_test_other"):
         migrate.migrate(tenant[0])
+
+
+@pytest.mark.promise("P16")
+def test_who_migrates_by_a_role_is_refused_where_another_account_may_change_the_database(
+    admin: Connection, tenant: tuple[str, Session], other: Callable[[str], None]
+) -> None:
+    other("usage on *.*")
+    admin.execute("create role rowq_test_rich")
+    admin.execute("grant all on *.* to rowq_test_rich with grant option")
+    admin.execute("grant rowq_test_rich to rowq_test_other@'%'")
+    set_default_role(admin, "rowq_test_rich", "rowq_test_other@'%'")
+    mighty = tenant[0].replace("rowq_test_tenant", "rowq_test_other")
+    with pytest.raises(migrate.ForeignSchema, match="open to rowq_test_tenant"):
+        migrate.migrate(mighty)
+    admin.execute("revoke all on rowq.* from rowq_test_tenant@'%'")
+    admin.execute("create role rowq_test_poor")
+    admin.execute("grant create view on rowq.* to rowq_test_poor")
+    with pytest.raises(migrate.ForeignSchema, match="open to rowq_test_poor"):
+        migrate.migrate(mighty)
+    admin.execute("drop role rowq_test_poor")
+    assert migrate.migrate(mighty).applied
+
+
+def test_rights_in_a_database_whose_name_has_capitals_are_not_in_the_way(
+    admin: Connection, empty_database: str
+) -> None:
+    if admin.execute("select @@lower_case_table_names").fetchall() != ((0,),):
+        pytest.skip("this server takes ROWQ and rowq for the same database")
+    admin.execute("create database ROWQ")
+    try:
+        admin.execute("create user rowq_test_tenant@'%' identified by 'x'")
+        admin.execute("grant all on ROWQ.* to rowq_test_tenant@'%'")
+        for statement in ("create table ROWQ.own (i int)", "create view ROWQ.queue as select 1"):
+            admin.execute(statement)
+        assert migrate.migrate(empty_database).applied
+        assert migrate.status(empty_database).drift == ()
+        assert migrate.rollback(empty_database).rolled_back
+    finally:
+        admin.execute("drop database ROWQ")
+        admin.execute("drop user if exists rowq_test_tenant@'%'")
 
 
 @pytest.mark.promise("P16")

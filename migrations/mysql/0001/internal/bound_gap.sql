@@ -1,13 +1,13 @@
 drop procedure if exists rowq.internal_bound_gap;
 
 delimiter //
-create procedure rowq.internal_bound_gap(p_part_id int, p_claim_id bigint)
+create procedure rowq.internal_bound_gap(p_part_id int, inout p_claim_id bigint)
 sql security definer
 modifies sql data
 begin
 -- routine   internal_bound_gap
 -- version   1
--- purpose   Let the caller's transaction lock a claim that may be gone without stopping new claims.
+-- purpose   Let the caller's transaction lock a claim that may be gone without stopping new claims; p_claim_id is null afterwards if no claim has had that number yet.
 -- promise   P08 P17
 -- locks     a new claim row that is deleted at once
 -- commits   never; moves the savepoint of internal_begin
@@ -32,6 +32,10 @@ begin
           and c.claim_id = v_claim_id;
         -- Undone with a refused call, the row would leave its part of the gap to the next one.
         savepoint rowq_call;
+        if p_claim_id >= v_claim_id then
+            -- Numbers only grow. A lock on one that is to come would reach to where new claims go.
+            set p_claim_id = null;
+        end if;
     end if;
 end//
 delimiter ;

@@ -45,6 +45,8 @@ begin
             call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
             if char_length(p_worker_name) > 200 then
                 call rowq.internal_refuse('worker_name is longer than 200 characters');
+            elseif locate(x'ED', cast(p_worker_name as binary)) > 0 then
+                call rowq.internal_check_text('worker_name', p_worker_name);
             end if;
 
             set p_claim_id = null, p_messages = null, p_json = null, v_part_id = null;

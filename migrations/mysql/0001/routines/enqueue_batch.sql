@@ -37,6 +37,8 @@ begin
                 call rowq.internal_refuse('messages must be a JSON array of at most 10000 objects');
             elseif json_type(p_messages) <> 'ARRAY' or json_length(p_messages) > 10000 then
                 call rowq.internal_refuse('messages must be a JSON array of at most 10000 objects');
+            elseif locate(x'ED', cast(p_messages as binary)) > 0 then
+                call rowq.internal_check_text('messages', p_messages);
             end if;
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);

@@ -16,6 +16,7 @@ begin
     declare v_is_own boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_lease_seconds int;
+    declare v_claim_id bigint;
     declare v_lease_until datetime(6);
 
     attempt: loop
@@ -36,7 +37,7 @@ begin
             end if;
             call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
 
-            set v_part_id = null, v_lease_until = null;
+            set v_part_id = null, v_lease_until = null, v_claim_id = p_claim_id;
             select q.part_id, coalesce(p_lease_seconds, q.lease_seconds)
             into v_part_id, v_lease_seconds
             from rowq.queue q
@@ -46,12 +47,12 @@ begin
             end if;
 
             if not v_is_own then
-                call rowq.internal_bound_gap(v_part_id, p_claim_id);
+                call rowq.internal_bound_gap(v_part_id, v_claim_id);
             end if;
             select c.lease_until into v_lease_until
             from rowq.claim c force index (primary)
             where c.part_id = v_part_id
-              and c.claim_id = p_claim_id
+              and c.claim_id = v_claim_id
               and c.claim_id > 0
             for update;
             if v_lease_until is null then

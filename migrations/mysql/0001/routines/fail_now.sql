@@ -40,6 +40,9 @@ begin
             if p_claim_id is null then
                 call rowq.internal_refuse('claim_id is missing');
             end if;
+            if locate(x'ED', cast(p_error as binary)) > 0 then
+                call rowq.internal_check_text('error', p_error);
+            end if;
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_enter(v_part_id, p_queue_name);

@@ -196,6 +196,8 @@ class Backend(MySQLBackend):  # type: ignore[misc]
         self.connection.is_owned, notice = make_owner(
             self.connection, self.release.text("owner.sql")
         )
+        if not self.connection.is_owned:
+            self.connection.execute(self.release.text("caller.sql"))
         self._say(notice)
 
     def _adopt(self) -> None:

@@ -53,7 +53,7 @@ _ORPHANS = """
     select r.routine_name, r.definer
     from information_schema.routines r
     left join mysql.user u
-        on cast(concat(u.user, '@', u.host) as binary) = cast(r.definer as binary)
+        on cast(concat(rtrim(u.user), '@', rtrim(u.host)) as binary) = cast(r.definer as binary)
     where r.routine_schema = 'rowq' and u.user is null
 """
 _LOST_TABLES = {"queue", "ready", "delayed", "claim", "dead", "archive", "finished"}
@@ -76,7 +76,7 @@ _LOSSES = """
                 from (select messages from rowq.finished where finish_id > 0 limit 100000) f
             )
 """
-_ROLES = "select user from mysql.user where user in ({names})"
+_ROLES = "select rtrim(user) from mysql.user where user in ({names})"
 _FOR_MARIADB = re.compile(r"/\*M!(\d+)(.*?)\*/", re.DOTALL)
 _ALL = 1_000_000
 _BODY = re.compile(r"^create procedure rowq\.(\w+)\(.*?^end//$", re.MULTILINE | re.DOTALL)

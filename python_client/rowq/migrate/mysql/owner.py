@@ -1,5 +1,6 @@
 """The account that the routines run as: rowq's own, where whoever installs them may make it."""
 
+import re
 from typing import Any
 
 import pymysql
@@ -9,24 +10,17 @@ from rowq.migrate.mysql.sql import OWNER
 LACKS_PRIVILEGE = {1044, 1045, 1142, 1143, 1227, 1370, 1396, 1410, 1419}
 """The server's numbers for what an account may not do."""
 
-# preflight.sql has put the account's name into the variable.
+# preflight.sql has put the account's name and how many rights it has outside rowq into variables.
 _HAS_MORE = """
-    select exists (
-        select 1
-        from information_schema.user_privileges g
-        where g.grantee = @rowq_account and g.privilege_type <> 'USAGE'
-    ) or exists (
+    select @rowq_rights > 0 or exists (
         select 1
         from information_schema.schema_privileges d
-        where d.grantee = @rowq_account and 'rowq' not like d.table_schema
+        where d.grantee = @rowq_account
+          and 'rowq' collate utf8mb4_bin not like d.table_schema
     )
 """
-_MAY_NAME_ANOTHER = """
-    select count(*)
-    from information_schema.user_privileges g
-    where g.grantee = @rowq_account
-      and g.privilege_type in ('SET USER', 'SET_USER_ID', 'SET_ANY_DEFINER')
-"""
+_GRANTED_EVERYWHERE = re.compile(r"GRANT (.+?) ON \*\.\* TO ")
+_NAMING_ANOTHER = {"ALL PRIVILEGES", "SET USER", "SET_USER_ID", "SET_ANY_DEFINER"}
 
 
 def make_owner(connection: Any, script: str) -> tuple[bool, str | None]:
@@ -43,7 +37,7 @@ def make_owner(connection: Any, script: str) -> tuple[bool, str | None]:
     if not _value(connection, _HAS_MORE):
         return False, None
     try:
-        if _value(connection, _MAY_NAME_ANOTHER):
+        if _may_name_another(connection):
             connection.execute(script)
             return True, None
     except pymysql.Error as error:
@@ -64,6 +58,15 @@ def drop_owner(connection: Any) -> str | None:
             raise
         return f"the account {OWNER} stays, if it is there: this one may not drop it"
     return None
+
+
+def _may_name_another(connection: Any) -> bool:
+    """Return whether the account may make routines that run as another, by a role perhaps."""
+    cursor = connection.cursor()
+    cursor.execute("show grants")
+    found = (_GRANTED_EVERYWHERE.match(text) for (text,) in cursor.fetchall())
+    rights = {right for match in found if match for right in match[1].split(", ")}
+    return not rights.isdisjoint(_NAMING_ANOTHER)
 
 
 def _value(connection: Any, query: str) -> Any:

@@ -64,8 +64,7 @@ def _parts(release: Release, from_number: int, *, with_owner: bool) -> Iterator[
         yield _CHECK.format(compare="= 0", fault="RQ807 unknown_migration", those=needed)
     known = ", ".join(f"'{numbered.id}'" for numbered in release.migrations)
     yield _CHECK.format(compare="> 0", fault="RQ804 schema_newer", those=f"not in ({known})")
-    if with_owner:
-        yield release.text("owner.sql")
+    yield release.text("owner.sql" if with_owner else "caller.sql")
     for numbered in release.migrations[from_number:]:
         yield f"\n-- {numbered.id}"
         for relative in order(release.folder / f"{numbered.number:04d}"):

@@ -1,0 +1,22 @@
+drop procedure if exists rowq.internal_check_text;
+
+delimiter //
+create procedure rowq.internal_check_text(p_name longtext, p_text longtext)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_check_text
+-- version   1
+-- purpose   Refuse a text that no client can read; call it where one has the byte ED.
+-- promise   P15 P20
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    RQ711
+-- differs   elsewhere the engine refuses it
+    -- MariaDB takes half of a surrogate pair (ED A0 80 to ED BF BF) for a character of UTF-8. What
+    -- goes through UTF-16 and back has a question mark there.
+    if convert(convert(p_text using utf16) using utf8mb4) <> p_text then
+        call rowq.internal_refuse(concat(p_name, ' has half of a surrogate pair, no character'));
+    end if;
+end//
+delimiter ;
