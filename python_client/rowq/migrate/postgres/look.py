@@ -234,7 +234,7 @@ def shipped_routines(release: Release, number: int, server: str = "") -> dict[st
     """Return name and body of every routine as it is after the migration of this number."""
     del server  # the texts are the same for every version
     found: dict[str, str] = {}
-    for text in release.copies(number).values():
+    for text in release.files(number).values():
         found.update((match.group(1), match.group(2)) for match in _BODY.finditer(text))
     return found
 
