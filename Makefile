@@ -27,8 +27,9 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-generate: .venv/.stamp-dev ## Write all generated files anew
+generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' reports and plots among them
 	@$(BIN)/python python_client/generate_contract.py
+	@$(BIN)/python -m benchmarks.generate
 	@$(BIN)/python python_client/generate_readme.py
 	@$(BIN)/python python_client/generate_sync.py
 	@$(BIN)/python -m tests.engines.babelfish_list

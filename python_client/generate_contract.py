@@ -10,7 +10,7 @@ SOURCE = SQL / "contract.toml"
 TARGET = SQL / "CONTRACT.md"
 
 _HEAD = """\
-<!-- Generated from contract.toml by `make generate`. Change that file, not this one. -->
+<!-- Generated from contract.toml by make generate. Do not edit. -->
 
 # The routines of rowq
 
@@ -68,7 +68,8 @@ def _details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[
     errors = [f"{number} {contract['errors'][number]['name']}" for number in entry["errors"]]
     yield f"- Errors: {', '.join(errors) or 'none'}"
     yield f"- Promises: {', '.join(entry['promises']) or 'none'}"
-    yield f"- Roles: {', '.join(entry['roles'])}\n"
+    yield f"- Roles: {', '.join(entry['roles'])}"
+    yield f"- Repeatable when its answer was lost: {'yes' if entry.get('repeatable') else 'no'}\n"
 
 
 def _parameter(given: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ MODULES = {"async_session.py": "session.py", "async_queue.py": "queue.py"}
 # Applied in this order, each to the whole text.
 REPLACEMENTS = (
     (
-        r"(\w+)\.py is made from this .* generate_sync\.py\.",
-        r"Made by generate_sync.py from async-\1.py.",
+        r"(?s)\A(.*?)(\w+)\.py is made from this file by generate_sync\.py\.\n\n",
+        r"# Generated from async-\2.py by make generate. Do not edit.\n\1",
     ),
     (r"AsyncQueue needs an asynchronous", "Queue needs a synchronous"),
     (r"; Queue takes", "; async-Queue takes"),

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from benchmarks.rowq_bench import systems
-from benchmarks.rowq_bench.plots import draw_all
-from benchmarks.rowq_bench.report import render
+from benchmarks.rowq_bench.mariadb import engine as mariadb
+from benchmarks.rowq_bench.pages import MARIADB, QUEUES, RESULTS, SEEDS, Page
+from benchmarks.rowq_bench.results import write_results
 from benchmarks.rowq_bench.runner import POSTGRES, Engine, Plan, System, run_plan
 from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
+from benchmarks.rowq_bench.seeds import all_seeds
 
 _SET = (
     "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
@@ -41,24 +40,20 @@ def main(words: list[str] | None = None) -> None:
     whole = not (asked.quick or asked.only)
     to = asked.to or (COMMITTED if whole else SCRATCH)
     engine = _seeds(asked.engine) if asked.set == "seeds" else _engine(asked.engine)
-    results = to / "results" / f"{engine.name}.json"
-    if not asked.report:
-        scenarios = engine.scenarios(asked.quick)
-        plan = Plan(
-            engine=engine.engine,
-            scenarios=[s for s in scenarios if s.name in (asked.only or [s.name])],
-            peers=engine.peers(asked.pgmq_sql),
-            url=asked.url,
-            home=SCRATCH / "server",
-            root=ROOT,
-            command=_command(asked),
-            note=asked.note,
-        )
-        results.parent.mkdir(parents=True, exist_ok=True)
-        results.write_text(json.dumps(run_plan(plan), indent=1) + "\n", "utf-8")
-    (to / engine.report).write_text(engine.render(results), "utf-8")
-    engine.draw(_read(results), results.parent)
-    print(f"Wrote {to / engine.report}")
+    scenarios = engine.scenarios(asked.quick)
+    plan = Plan(
+        engine=engine.engine,
+        scenarios=[s for s in scenarios if s.name in (asked.only or [s.name])],
+        peers=engine.peers(asked.pgmq_sql),
+        url=asked.url,
+        home=SCRATCH / "server",
+        root=ROOT,
+        command=_command(asked),
+        note=asked.note,
+    )
+    write_results(to / RESULTS / f"{engine.name}.json", run_plan(plan))
+    engine.page.write(to)
+    print(f"Wrote {to / engine.page.file}")
 
 
 def _peers_set(asked: argparse.Namespace) -> None:
@@ -78,7 +73,6 @@ def _profile_set(asked: argparse.Namespace) -> None:
 
     profile_set(
         quick=asked.quick,
-        report=asked.report,
         to=asked.to or (SCRATCH if asked.quick else COMMITTED),
         home=SCRATCH / "profile",
         root=ROOT,
@@ -89,68 +83,38 @@ def _profile_set(asked: argparse.Namespace) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What is run: an engine, scenarios, the systems besides the engine's own, report and plots.
+    """What is run: an engine, scenarios, the systems besides the engine's own, and the report.
 
     name: of the file of results. scenarios: takes whether they are to be quick.
-    render: takes the path of the results. draw: takes the results and the directory.
     """
 
     name: str
     engine: Engine
     scenarios: Callable[[bool], list[Scenario]]
     peers: Callable[[Path | None], list[System]]
-    report: str
-    render: Callable[[Path], str]
-    draw: Callable[[dict[str, Any], Path], None]
+    page: Page
 
 
 def _engine(name: str) -> _Choice:
     if name == "mariadb":
-        # Only here: whoever measures PostgreSQL needs no driver and no server of another engine.
-        from benchmarks.rowq_bench.mariadb import engine, plots, report
-
         return _Choice(
             name,
-            engine.MARIADB,
-            lambda quick: load_scenarios(quick=quick, path=engine.SCENARIOS),
+            mariadb.MARIADB,
+            lambda quick: load_scenarios(quick=quick, path=mariadb.SCENARIOS),
             lambda _: [],
-            "RESULTS-mariadb.md",
-            lambda path: report.render(_read(path)),
-            plots.draw,
+            MARIADB,
         )
-    return _Choice(
-        name,
-        POSTGRES,
-        lambda quick: load_scenarios(quick=quick),
-        _peers,
-        "RESULTS.md",
-        lambda path: render(_read(path)),
-        draw_all,
-    )
+    return _Choice(name, POSTGRES, lambda quick: load_scenarios(quick=quick), _peers, QUEUES)
 
 
 def _seeds(name: str) -> _Choice:
-    # Only here: the seeds need the drivers of every engine.
-    from benchmarks.rowq_bench.seeds import all_seeds, plots, report
-
-    def read_all(path: Path) -> dict[str, dict[str, Any]]:
-        paths = {one: path.with_name(f"seeds_{one}.json") for one in report.PRODUCTS}
-        return {one: _read(path) for one, path in paths.items() if path.exists()}
-
     return _Choice(
         f"seeds_{name}",
         all_seeds.seeds_engine(name),
         lambda quick: all_seeds.seeds_scenarios(name, quick=quick),
         lambda _: [],
-        "RESULTS-seeds.md",
-        lambda path: report.render(read_all(path)),
-        partial(plots.draw, name),
+        SEEDS,
     )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found
 
 
 def _peers(pgmq_sql: Path | None) -> list[System]:
@@ -171,7 +135,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--url", help="a server of yours; by default a private one")
     add("--to", type=Path, metavar="DIRECTORY", help="write here instead")
     add("--note", default="", help="a sentence for the report, say on what else the machine did")
-    add("--report", action="store_true", help="measure nothing, write the report anew")
     return parser
 
 
@@ -181,7 +144,7 @@ def _fault(asked: argparse.Namespace) -> str | None:
         return None
     if asked.set != "seeds":
         return f"--engine {asked.engine} runs the seeds' experiments only: add --set seeds"
-    if not asked.url and not asked.report:
+    if not asked.url:
         url = f"--url {asked.engine}://... of an administrator"
         return f"--engine {asked.engine} needs a server of yours: {url}"
     return None

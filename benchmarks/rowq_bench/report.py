@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchmarks.rowq_bench.measure import Spread
+from benchmarks.rowq_bench.plots import RATES, plots
 from benchmarks.rowq_bench.results import Results
 from benchmarks.rowq_bench.targets import Target, check_targets
 
@@ -32,14 +33,15 @@ def render(data: dict[str, Any]) -> str:
     """Return the whole report."""
     results = Results(data)
     parts = [
+        generated_from("results/postgres.json"),
         "# Results",
-        "Made by `make bench` from [results/postgres.json](results/postgres.json); do not edit."
+        "Made by `make bench` from [results/postgres.json](results/postgres.json)."
         " What is measured and what is not: [README.md](README.md).",
         *notes(data, *_missing(data)),
         "## Ratios and targets",
         "Median over the rounds, with the least and the greatest in brackets.",
         table(["", "target", "rowq", "", "pgmq"], map(target_row, check_targets(results))),
-        "![Rates](results/rates.svg)",
+        *(picture(name) for name in plots(data) if name == RATES),
         *(part for name in results.scenarios for part in _scenario(results, name)),
         "## Machine, server, systems",
         facts(data, "PostgreSQL", "prepared statements by psycopg's libpq calls"),
@@ -49,6 +51,16 @@ def render(data: dict[str, Any]) -> str:
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def generated_from(*sources: str) -> str:
+    """Return the first line of a report, which is not shown."""
+    return f"<!-- Generated from {', '.join(sources)} by make generate. Do not edit. -->"
+
+
+def picture(name: str) -> str:
+    """Return what shows a plot."""
+    return f"![{name.replace('_', ' ')}](results/{name}.svg)"
 
 
 def notes(data: dict[str, Any], *more: str) -> list[str]:
@@ -74,7 +86,7 @@ def _scenario(results: Results, name: str) -> list[str]:
     head = f"## {scenario['title']}"
     said = setting(scenario) + _durability(scenario)
     if scenario["kind"] == "depth":
-        return [head, said, _depth_table(results, name), f"![](results/{name}.svg)"]
+        return [head, said, _depth_table(results, name)]
     columns = _SNAPSHOT_COLUMNS if scenario["kind"] == "snapshot" else _WORK_COLUMNS
     rows = [
         [system, *(spread_text(results.figure(name, system, key)) for key in columns)]
@@ -82,7 +94,7 @@ def _scenario(results: Results, name: str) -> list[str]:
     ]
     parts = [head, said, table(["", *columns.values()], rows)]
     if scenario["kind"] == "snapshot":
-        parts.append(f"![](results/{name}.svg)")
+        parts.append(picture(name))
     return parts
 
 

@@ -4,10 +4,14 @@
 --        has put in the place of DUAL, or of a table of rowq's, would run as whoever migrates; so
 --        nothing here is asked for without the schema SYS.
 begin
-    if sys_context('userenv', 'current_schema') <> sys_context('userenv', 'session_user') then
+    if sys.standard.sys_context('userenv', 'current_schema')
+        <> sys.standard.sys_context('userenv', 'session_user')
+    then
         sys.dbms_standard.raise_application_error(
-            -20803, 'RQ803 missing_privilege: this is ' || sys_context('userenv', 'session_user')
-            || ' in the schema of ' || sys_context('userenv', 'current_schema')
+            -20803,
+            'RQ803 missing_privilege: this is '
+            || sys.standard.sys_context('userenv', 'session_user') || ' in the schema of '
+            || sys.standard.sys_context('userenv', 'current_schema')
         );
     end if;
 end;
@@ -59,7 +63,13 @@ begin
         from user_tab_cols c
         where c.table_name like 'ROWQ\_%' escape '\'
           and c.virtual_column = 'YES'
-          and c.hidden_column = 'NO'
+          and c.user_generated = 'YES'
+        union all
+        select i.table_name || ' has an index on a function, ' || i.owner || '.' || i.index_name
+        from all_indexes i
+        where i.table_owner = sys_context('userenv', 'session_user')
+          and i.table_name like 'ROWQ\_%' escape '\'
+          and i.index_type like 'FUNCTION-BASED%'
         union all
         select p.object_name || ' has policy ' || p.policy_name
         from user_policies p

@@ -56,25 +56,47 @@ begin try
     execute as user = N'dbo';
 end try
 begin catch
-    -- After a restore, dbo may be a login that this server does not know. Who has no right on the
-    -- server goes on as before, with no more than there is to lose.
-    if has_perms_by_name(null, null, N'ALTER ANY LOGIN') = 1
-    begin
-        set @message = concat(
-            N'RQ803 missing_privilege: the owner of database ', db_name(),
-            N' is no login of this server, so nobody can act as its dbo', nchar(10),
-            N'A DBA must run: alter authorization on database::', quotename(db_name()),
-            N' to a login of this server;'
-        );
-        set @message = replace(@message, N'%', N'%%');
-        throw 52803, @message, 1;
-    end;
+    -- After a restore, dbo may be a login that this server does not know (15517), or a Windows
+    -- login out of reach (15404). Nobody goes on as himself: he may have rights elsewhere.
+    set @message = concat(
+        N'RQ803 missing_privilege: nobody can act as dbo of database ', db_name(), N': ',
+        left(error_message(), 600), nchar(10),
+        N'A DBA must run: alter authorization on database::', quotename(db_name()),
+        N' to a login of this server;'
+    );
+    set @message = replace(@message, N'%', N'%%');
+    throw 52803, @message, 1;
 end catch;
+
+-- RQ802: in a trustworthy database that a member of sysadmin owns, dbo has the server after all.
+-- Nothing of the database's may run then, and of what runs on DDL this is the only place to look.
+select top (1) @message = concat(
+    N'RQ802 foreign_schema: trigger ', g.name, N' would run with all rights on the server, as',
+    N' database ', db_name(), N' is trustworthy', nchar(10),
+    N'Disable the trigger meanwhile, or run: alter database ', quotename(db_name()),
+    N' set trustworthy off;'
+)
+from sys.triggers g
+where g.parent_class_desc = N'DATABASE'
+  and g.is_disabled = 0
+  and has_perms_by_name(null, null, N'CONTROL SERVER') = 1;
+if @message is not null
+begin
+    revert;
+    set @message = replace(@message, N'%', N'%%');
+    throw 52802, @message, 1;
+end;
 
 -- For dbo only: a lock of public, which is the default, could be held by every user.
 exec @result = sys.sp_getapplock
     @Resource = N'rowq.migrate', @LockMode = N'Exclusive', @LockOwner = N'Session',
     @LockTimeout = 60000, @DbPrincipal = N'dbo';
+if @result < -1
+begin
+    revert;
+    set @message = concat(N'sp_getapplock has returned ', @result, N' for rowq.migrate');
+    throw 50000, @message, 1;
+end;
 if @result < 0
 begin
     revert;
@@ -86,8 +108,8 @@ begin
 end;
 
 -- RQ802: who could have put something there (a schema, an object in it, a role or a user of rowq's
--- names that somebody else owns or can act as), what of it would run, and what stands in the place
--- of a table.
+-- names that somebody else owns, can act as or change), what of it would run, and what stands in
+-- the place of a table.
 select top (1) @why = f.why
 from (
     select 1 as place, concat(N'schema rowq belongs to ', u.name) as why
@@ -107,21 +129,24 @@ from (
     where u.name in (N'rowq_producer', N'rowq_consumer', N'rowq_admin', N'rowq_monitor')
       and (u.type <> 'R' or u.owning_principal_id <> user_id(N'dbo'))
     union all
-    select 4, N'rowq_owner is no user without a login, or others may act as it'
+    select 4, N'rowq_owner is no user without a login'
     from sys.database_principals u
     where u.name = N'rowq_owner'
-      and (
-          u.type <> 'S'
-          or u.authentication_type <> 0
-          or exists (
-              select 1
-              from sys.database_permissions p
-              where p.class_desc = N'DATABASE_PRINCIPAL'
-                and p.major_id = u.principal_id
-          )
+      and (u.type <> 'S' or u.authentication_type <> 0)
+    union all
+    select 5, concat(
+        user_name(p.grantee_principal_id), N' has ', p.permission_name, N' on ', u.name
+    )
+    from sys.database_permissions p
+    join sys.database_principals u on u.principal_id = p.major_id
+    where p.class_desc = N'DATABASE_PRINCIPAL'
+      and p.state <> 'D'
+      and p.permission_name <> N'VIEW DEFINITION'
+      and u.name in (
+          N'rowq_owner', N'rowq_producer', N'rowq_consumer', N'rowq_admin', N'rowq_monitor'
       )
     union all
-    select 5, concat(N'rowq.', o.name, N' is no table')
+    select 6, concat(N'rowq.', o.name, N' is no table')
     from sys.objects o
     where o.schema_id = schema_id(N'rowq')
       and o.type <> 'U'
@@ -130,7 +155,7 @@ from (
           N'message', N'meta', N'migration', N'migration_log', N'part', N'queue', N'ready'
       )
     union all
-    select 6, concat(
+    select 7, concat(
         N'rowq.', object_name(g.parent_id), N' has trigger ', g.name,
         N', which must be disabled meanwhile'
     )
@@ -139,12 +164,21 @@ from (
     where t.schema_id = schema_id(N'rowq')
       and g.is_disabled = 0
     union all
-    select 7, concat(N'rowq.', t.name, N' has computed column ', c.name)
+    select 8, concat(N'rowq.', t.name, N' has computed column ', c.name)
     from sys.computed_columns c
     join sys.tables t on t.object_id = c.object_id
     where t.schema_id = schema_id(N'rowq')
     union all
-    select 8, concat(N'rowq.', t.name, N' has a function in constraint ', k.name)
+    select 9, concat(
+        object_schema_name(k.parent_object_id), N'.', object_name(k.parent_object_id),
+        N' follows rowq.', t.name, N' by foreign key ', k.name
+    )
+    from sys.foreign_keys k
+    join sys.tables t on t.object_id = k.referenced_object_id
+    where t.schema_id = schema_id(N'rowq')
+      and (k.delete_referential_action > 0 or k.update_referential_action > 0)
+    union all
+    select 10, concat(N'rowq.', t.name, N' has a function in constraint ', k.name)
     from sys.tables t
     join sys.objects k on k.parent_object_id = t.object_id
     join sys.sql_expression_dependencies d on d.referencing_id = k.object_id
@@ -153,7 +187,7 @@ from (
       and k.type in ('C', 'D')
       and (r.type in ('FN', 'FS') or d.referenced_database_name is not null)
     union all
-    select 9, concat(N'rowq.', t.name, N' has a security policy')
+    select 11, concat(N'rowq.', t.name, N' has a security policy')
     from sys.security_predicates p
     join sys.tables t on t.object_id = p.target_object_id
     where t.schema_id = schema_id(N'rowq')

@@ -29,7 +29,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """One routine; `kind` is function or procedure, `engines` empty when all engines have it."""
+    """One routine; `kind` is function or procedure, `engines` empty when all engines have it.
+
+    repeatable: whether a call may be made again when its answer was lost.
+    """
 
     name: str
     group: str
@@ -40,6 +43,7 @@ class Routine:
     outcomes: tuple[str, ...]
     errors: tuple[str, ...]
     roles: tuple[str, ...]
+    repeatable: bool
     engines: tuple[str, ...]
 
 
@@ -104,6 +108,7 @@ def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Rou
         outcomes=tuple(entry.get("outcomes", ())),
         errors=tuple(entry["errors"]),
         roles=tuple(entry["roles"]),
+        repeatable=entry.get("repeatable", False),
         engines=tuple(entry.get("engines", ())),
     )
 

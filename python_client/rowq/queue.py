@@ -1,6 +1,5 @@
+# Generated from async_queue.py by make generate. Do not edit.
 """Queue: one method per routine, with the routine's name and parameters.
-
-Made by generate_sync.py from async_queue.py.
 
 Every method does one call and nothing else; dequeue_wait does one for every 5 seconds. What
 parameters and columns mean stands in sql/CONTRACT.md; in short: seconds are seconds, priority 0

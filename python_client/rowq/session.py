@@ -1,6 +1,5 @@
+# Generated from async_session.py by make generate. Do not edit.
 """What a queue object talks through: the caller's own connection, or one that rowq keeps up.
-
-Made by generate_sync.py from async_session.py.
 
 An owned session asks its engine what an error means (engines/base.py) and makes the call again, or
 connects again, or raises: the client's page says which, under "When the connection breaks", for
@@ -20,6 +19,7 @@ from typing import Any
 
 from rowq.arguments import check_argument
 from rowq.backoff import Backoff
+from rowq.contract import load_contract
 from rowq.engines import engine_for_connection, engine_for_url, is_driver_error, without_password
 from rowq.engines.base import Engine, Row
 from rowq.engines.work.guard import refuse_own_claim
@@ -33,20 +33,6 @@ from rowq.errors import (
 from rowq.forks import after_fork, keep_for_ever
 
 _log = logging.getLogger("rowq")
-
-# Calls whose repetition cannot do harm after a loss that hides whether the first one took effect:
-# a claim that nobody heard of is reaped, and what a claim has finished it cannot finish again.
-# The others would add, remove or hide something twice; so would an enqueue with a dedup key,
-# when the first message is finished before the second call comes.
-REPEATABLE = frozenset(
-    {
-        *("create_queue", "alter_queue", "pause_queue", "resume_queue"),
-        *("dequeue_fast", "dequeue_wait", "peek"),
-        *("complete", "retry_later", "fail_now", "release", "extend_lease"),
-        *("maintain", "reap", "promote", "archive", "purge_archive"),
-        *("queue_stats", "get_message", "list_dead", "health", "version"),
-    }
-)
 
 SLICE_SECONDS = 5.0
 """How long a server is asked to wait at a time: so long it waits on for a client that is gone."""
@@ -277,7 +263,7 @@ class OwnedSession(Session):
 
     def _give_up(self, routine: str, error: Exception, is_unknown: bool, is_too_late: bool) -> None:
         """Raise ConnectionLost where the call must not be made again, or no longer."""
-        if is_unknown and routine not in REPEATABLE:
+        if is_unknown and not load_contract().routine(routine).repeatable:
             raise ConnectionLost(
                 f"the connection broke during {routine}: whether it took effect is unknown"
             ) from error

@@ -38,6 +38,7 @@
 :r internal/find.sql
 :r internal/finish.sql
 :r internal/first_key.sql
+:r internal/fit.sql
 :r internal/free_keys.sql
 :r internal/health_server.sql
 :r internal/hold_claim.sql

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.rowq_bench.drawing import save_plots
 from benchmarks.rowq_bench.peers.command import replaced
 from benchmarks.rowq_bench.peers.figures import WrongCountError, check, rates_within
 from benchmarks.rowq_bench.peers.peer import AbsentError, Peer
-from benchmarks.rowq_bench.peers.plots import draw_peers
+from benchmarks.rowq_bench.peers.plots import plots
 from benchmarks.rowq_bench.peers.process import Program, ProgramError, start_together
 from benchmarks.rowq_bench.peers.protocol import Histogram, percentile
 from benchmarks.rowq_bench.peers.python_peers import PYTHON_PEERS
@@ -88,7 +89,7 @@ def test_waiting_workers_are_measured_and_reported(home: Path) -> None:
     assert results.rounds("idle", "rowq")[1]["server_cpu_ms_per_second"] >= 0
     report = render_peers(found)
     assert report.index("better than rowq") < report.index("rowq's rate, divided by theirs")
-    draw_peers(found, home.parent)
+    save_plots(plots(found), home.parent, "peers.json")
     assert (home.parent / "peers_latency.svg").exists()
 
 
@@ -102,7 +103,7 @@ def test_drains_are_measured_beside_a_snapshot_and_delayed_messages(home: Path) 
     assert min(delayed["messages"], snapshot["messages"]) > 0
     assert min(delayed["wal_bytes_per_message"], snapshot["wal_bytes_per_message"]) > 0
     assert "last fifth" in render_peers(found)
-    draw_peers(found, home.parent)
+    save_plots(plots(found), home.parent, "peers.json")
     assert (home.parent / "peers_rates.svg").exists()
 
 

@@ -141,7 +141,7 @@ def test_who_measures_another_engine_needs_no_driver_of_oracle() -> None:
         "import sys; sys.modules['oracledb'] = None\n"
         "from benchmarks.rowq_bench import command\n"
         "from rowq import errors\n"
-        "from benchmarks.rowq_bench.seeds import all_seeds, plots, report\n"
+        "from benchmarks.rowq_bench.seeds import all_seeds, report\n"
         "from benchmarks.rowq_bench.seeds.dialects import DIALECTS\n"
         "assert all_seeds.seeds_engine('oracle').systems()\n"
         "url = 'oracle://a:b@localhost/c'\n"

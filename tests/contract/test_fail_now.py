@@ -26,7 +26,7 @@ def test_a_message_is_dead_although_it_has_attempts_left(
 
 
 @pytest.mark.promise("P10")
-@pytest.mark.parametrize("error", [None, "", "é🐘" * 1500])
+@pytest.mark.parametrize("error", [None, "", "é🐘" * 1500, "x" + "🐘" * 2500])
 def test_the_error_is_kept_up_to_2000_characters(
     connection: Connection, queue: str, error: str | None
 ) -> None:

@@ -43,6 +43,23 @@ FAULTS = (
             "contract/test_dequeue_wait.py::"
             "test_messages_come_as_rows_of_dequeue_fast_in_one_json_array",
             "client/test_queue.py::test_dequeue_wait_returns_what_dequeue_fast_does",
+            "contract/test_headers.py::test_headers_at_the_limit_come_out_of_every_routine",
+            "contract/test_headers.py::test_numbers_at_the_limit_come_out_of_every_routine[9999]",
+        ),
+    ),
+    Fault(
+        "LEFT counts a pair of surrogates once, and the length of a column counts it twice",
+        (
+            "contract/test_enqueue_batch.py::"
+            "test_a_bad_message_is_refused_with_its_position_and_none_is_stored[f418]",
+        ),
+    ),
+    Fault(
+        "OPENJSON writes out a number that has an exponent",
+        (
+            "contract/test_headers.py::test_numbers_at_the_limit_come_out_of_every_routine[e200]",
+            "contract/test_headers.py::test_numbers_at_the_limit_come_out_of_every_routine[E+0200]",
+            "contract/test_headers.py::test_numbers_at_the_limit_come_out_of_every_routine[e-200]",
         ),
     ),
     Fault(
@@ -125,6 +142,7 @@ FAULTS = (
             "test_one_body_that_is_too_long_refuses_the_batch_and_is_named[binary]",
             "contract/test_body_length.py::"
             "test_one_body_that_is_too_long_refuses_the_batch_and_is_named[json]",
+            "contract/test_body_length.py::test_headers_that_are_too_long_are_refused[xe9]",
         ),
     ),
     Fault(

@@ -27,7 +27,10 @@ from tests.engines.babelfish_rules import RULES, rules_for
 PAGE = Path(__file__).with_name("BABELFISH.md")
 
 _ONLY_REFUSES = re.compile(r"^    throw 52\d{3}, @text, 1;\nend$", re.MULTILINE)
-_HEAD = """# What Babelfish has executed
+_HEAD = """\
+<!-- Generated from babelfish_run.json and sql/sqlserver by make generate. Do not edit. -->
+
+# What Babelfish has executed
 
 Written by `python -m tests.engines.babelfish_list` from `sql/sqlserver`, the rules of
 [babelfish_rules.py](babelfish_rules.py) and what the server counted in the runs below, on

@@ -130,14 +130,14 @@ RULES = (
     Rule(
         "what a user may do as another user",
         re.compile(
-            r"\s+union all\s+select 4, N'rowq_owner is .*?(?=\s+union all\s+select 5)", re.DOTALL
+            r"\s+union all\s+select 4, N'rowq_owner is .*?(?=\s+union all\s+select 6)", re.DOTALL
         ),
         "",
         is_left_out=True,
     ),
     Rule(
         "security policies, and what constraints depend on",
-        re.compile(r"\s+union all\s+select 8, concat.*?(?=\n\) f\norder by)", re.DOTALL),
+        re.compile(r"\s+union all\s+select 10, concat.*?(?=\n\) f\norder by)", re.DOTALL),
         "",
         is_left_out=True,
     ),

@@ -47,7 +47,10 @@ _NOT_GIVEN = {
     "packages/rowq_body.sql": "put together here from the subprograms below",
 }
 _MERGE = "MERGE from two rows"
-_HEAD = """# What oGRAC has executed
+_HEAD = """\
+<!-- Generated from ograc_run.json and sql/oracle by make generate. Do not edit. -->
+
+# What oGRAC has executed
 
 Written by `python -m tests.engines.ograc_list` after a run on {engine}.
 

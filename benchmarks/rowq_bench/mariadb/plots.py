@@ -1,18 +1,24 @@
-"""The plots beside RESULTS-mariadb.md, as SVG and PNG."""
+"""The plots of RESULTS-mariadb.md."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks.rowq_bench.plots import draw_bars, save, tidy
+from benchmarks.rowq_bench.drawing import (
+    OTHER,
+    OWN,
+    THIRD,
+    Plots,
+    draw_grid,
+    number_steps,
+    write_plainly,
+)
 from benchmarks.rowq_bench.results import Results
 
-COLORS = {"rowq": "#0072b2", "select_update": "#d55e00", "update_limit": "#999999"}
-RATES, VIEW = "mariadb_rates", "mariadb_view"
+_COLORS = {"rowq": OWN, "select_update": OTHER, "update_limit": THIRD}
 _BARS = {
     "messages_per_second": "messages / s",
     "redo_bytes_per_message": "redo bytes / message",
@@ -22,57 +28,37 @@ _WORK = {"drain", "enqueue"}
 _FLAT = {"flat": "-", "flat_free": ":"}
 
 
-def plots(results: Results) -> dict[str, list[str]]:
-    """Return the plots that there are figures for: name, and the scenarios in it."""
-    work = [name for name, one in results.scenarios.items() if one["kind"] in _WORK]
+def plots(data: dict[str, Any]) -> Plots:
+    """Return the plots that the results have figures for."""
+    results = Results(data)
+    kinds = {name: scenario["kind"] for name, scenario in results.scenarios.items()}
+    work = [name for name, kind in kinds.items() if kind in _WORK]
     view = [
         name
-        for name, one in results.scenarios.items()
-        if one["kind"] in _FLAT and "samples" in results.rounds(name, "rowq")[0]
+        for name, kind in kinds.items()
+        if kind in _FLAT and "samples" in results.rounds(name, "rowq")[0]
     ]
-    return {name: shown for name, shown in ((RATES, work), (VIEW, view)) if shown}
-
-
-def draw(data: dict[str, Any], to: Path) -> None:
-    """Draw every plot that the results have figures for."""
-    mpl.rcParams["svg.hashsalt"] = "rowq"
-    results = Results(data)
-    draw_one = {RATES: _draw_rates, VIEW: _draw_view}
-    for name, shown in plots(results).items():
-        save(draw_one[name](results, shown), to, name)
-
-
-def _draw_rates(results: Results, names: list[str]) -> Figure:
-    figure = Figure(figsize=(2.8 * len(names), 7), layout="constrained")
-    grid = figure.subplots(len(_BARS), len(names), squeeze=False)
-    for row, (key, label) in zip(grid, _BARS.items(), strict=True):
-        row[0].set_ylabel(label)
-        for axes, name in zip(row, names, strict=True):
-            draw_bars(axes, results, name, key, COLORS)
-            axes.tick_params(axis="x", labelsize=7)
-    for axes, name in zip(grid[0], names, strict=True):
-        axes.set_title(name.replace("_", " "), fontsize=10)
-    return figure
+    rates = {"mariadb_rates": partial(draw_grid, results, work, _BARS, _COLORS)} if work else {}
+    return rates | ({"mariadb_view": partial(_draw_view, results, view)} if view else {})
 
 
 def _draw_view(results: Results, names: list[str]) -> Figure:
     """Draw how long a dequeue takes while a queue is drained, by the part that has passed."""
     batches = sorted({results.scenarios[name]["batches"][0] for name in names}, reverse=True)
     figure = Figure(figsize=(5.5 * len(batches), 3.6), layout="constrained")
-    for axes, batch in zip(
-        figure.subplots(1, len(batches), squeeze=False)[0], batches, strict=True
-    ):
-        for name in (one for one in names if results.scenarios[one]["batches"] == [batch]):
-            scenario = results.scenarios[name]
+    panels = figure.subplots(1, len(batches), squeeze=False)[0]
+    for axes, batch in zip(panels, batches, strict=True):
+        for name in (name for name in names if results.scenarios[name]["batches"] == [batch]):
+            dashes = _FLAT[results.scenarios[name]["kind"]]
             for system in results.systems(name):
                 passed, lengths = zip(*results.rounds(name, system)[0]["samples"], strict=True)
-                style = _FLAT[scenario["kind"]]
-                label = system + (", no view" if style == ":" else "")
-                axes.plot(passed, lengths, style, color=COLORS[system], label=label)
+                label = system + (", no view" if dashes == ":" else "")
+                axes.plot(passed, lengths, dashes, color=_COLORS[system], label=label)
         axes.set_yscale("log")
-        axes.set_title(f"batches of {batch} beside an old read view", fontsize=10)
+        number_steps(axes.yaxis, 1, 2, 3, 5, 7)
+        write_plainly(axes.xaxis)
+        axes.set_title(f"batches of {batch} beside an old read view")
         axes.set_xlabel("messages passed")
         axes.set_ylabel(f"ms / dequeue of {batch}, median")
-        axes.legend(frameon=False, fontsize=8)
-        tidy(axes)
+        axes.legend()
     return figure

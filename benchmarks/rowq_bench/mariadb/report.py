@@ -6,7 +6,16 @@ from typing import Any
 
 from benchmarks.rowq_bench.mariadb.plots import plots
 from benchmarks.rowq_bench.mariadb.targets import PEERS, better, check_targets
-from benchmarks.rowq_bench.report import facts, notes, setting, spread_text, table, target_row
+from benchmarks.rowq_bench.report import (
+    facts,
+    generated_from,
+    notes,
+    picture,
+    setting,
+    spread_text,
+    table,
+    target_row,
+)
 from benchmarks.rowq_bench.results import Results
 
 _WORK = {
@@ -55,9 +64,10 @@ def render(data: dict[str, Any]) -> str:
     results = Results(data)
     targets = (target_row(target)[:4] for target in check_targets(results))
     parts = [
+        generated_from("results/mariadb.json"),
         "# Results on MariaDB",
         'Made by `make bench ARGS="--engine mariadb"` from'
-        " [results/mariadb.json](results/mariadb.json); do not edit."
+        " [results/mariadb.json](results/mariadb.json)."
         " What is measured and what is not: [README.md](README.md).",
         *notes(data),
         "## Ratios and targets",
@@ -65,7 +75,7 @@ def render(data: dict[str, Any]) -> str:
         table(["", "target", "rowq", ""], targets),
         "Rates divided by those of the others, without a target:",
         table(["", *(f"rowq / {peer}" for peer in PEERS), "rowq / the better"], _ratios(results)),
-        *(f"![](results/{name}.svg)" for name in plots(results)),
+        *map(picture, plots(data)),
         *(part for name in results.scenarios for part in _scenario(results, name)),
         "## Machine, server, systems",
         facts(data, "MariaDB", "plain texts by the C library libmariadb"),

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rowq_bench.peers.plots import draw_peers
+from benchmarks.rowq_bench.pages import PEERS as PAGE
+from benchmarks.rowq_bench.pages import RESULTS
 from benchmarks.rowq_bench.peers.process import ROOT
 from benchmarks.rowq_bench.peers.registry import PEERS
-from benchmarks.rowq_bench.peers.report import render_peers
 from benchmarks.rowq_bench.peers.run import PeerPlan, run_peers
 from benchmarks.rowq_bench.peers.scenarios import load_peer_scenarios
+from benchmarks.rowq_bench.results import read_results, write_results
 
 
 def run_set(asked: argparse.Namespace, size: str, to: Path, home: Path, command: str) -> None:
@@ -21,27 +21,23 @@ def run_set(asked: argparse.Namespace, size: str, to: Path, home: Path, command:
     asked: the command line's words. size: of the scenarios. to: where the report goes, with the
     results and the plots in a directory below. home: of a private server. command: for the report.
     """
-    results = to / "results" / "peers.json"
-    if not asked.report:
-        plan = PeerPlan(
-            scenarios=[s for s in load_peer_scenarios(size) if s.name in (asked.only or [s.name])],
-            peers=[peer for peer in PEERS if peer.name in (asked.peers or [peer.name])],
-            url=asked.url,
-            home=home,
-            root=ROOT,
-            size=size,
-            command=command,
-            note=asked.note,
-        )
-        results.parent.mkdir(parents=True, exist_ok=True)
-        data = run_peers(plan)
-        if asked.again:
-            data = replaced(json.loads(results.read_text("utf-8")), data)
-        results.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
-    found = json.loads(results.read_text("utf-8"))
-    (to / "RESULTS-peers.md").write_text(render_peers(found), "utf-8")
-    draw_peers(found, results.parent)
-    print(f"Wrote {to / 'RESULTS-peers.md'}")
+    results = to / RESULTS / "peers.json"
+    plan = PeerPlan(
+        scenarios=[s for s in load_peer_scenarios(size) if s.name in (asked.only or [s.name])],
+        peers=[peer for peer in PEERS if peer.name in (asked.peers or [peer.name])],
+        url=asked.url,
+        home=home,
+        root=ROOT,
+        size=size,
+        command=command,
+        note=asked.note,
+    )
+    data = run_peers(plan)
+    if asked.again:
+        data = replaced(read_results(results), data)
+    write_results(results, data)
+    PAGE.write(to)
+    print(f"Wrote {to / PAGE.file}")
 
 
 def replaced(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:

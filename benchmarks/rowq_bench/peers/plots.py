@@ -1,59 +1,76 @@
-"""The plots of RESULTS-peers.md, as SVG and PNG."""
+"""The plots of RESULTS-peers.md."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.rowq_bench.peers.results import FLOOR, OWN, PeerResults
-from benchmarks.rowq_bench.plots import save, tidy
+from benchmarks.rowq_bench.drawing import OTHER, OWN, THIRD, Plots, number_steps, reach
+from benchmarks.rowq_bench.peers import results as peers
+from benchmarks.rowq_bench.peers.results import PeerResults
 
 _COLUMNS = 4
-_COLORS = {OWN: "#0072b2", FLOOR: "#bbbbbb"}
-_OTHERS = "#d55e00"
 
 
-def draw_peers(data: dict[str, Any], to: Path) -> None:
-    """Draw every plot that the results have figures for."""
-    mpl.rcParams["svg.hashsalt"] = "rowq"
+def plots(data: Mapping[str, Any]) -> Plots:
+    """Return the plots that the results have figures for."""
     results = PeerResults(data)
     kinds = {name: scenario["kind"] for name, scenario in results.scenarios.items()}
     rates = [name for name, kind in kinds.items() if kind in {"drain", "burst"}]
     waits = [name for name, kind in kinds.items() if kind in {"steady", "burst"}]
-    if rates:
-        save(_draw(results, rates, "messages_per_second", "messages / s"), to, "peers_rates")
-    if waits:
-        save(_draw(results, waits, "latency_ms_p99", "latency p99, ms"), to, "peers_latency")
+    shown = {
+        "peers_rates": (rates, "messages_per_second", "messages / s"),
+        "peers_latency": (waits, "latency_ms_p99", "latency p99, ms"),
+    }
+    return {
+        plot: partial(_draw, results, names, key, label)
+        for plot, (names, key, label) in shown.items()
+        if names
+    }
 
 
 def _draw(results: PeerResults, names: Sequence[str], key: str, label: str) -> Figure:
     columns = min(_COLUMNS, len(names))
     rows = -(-len(names) // columns)
-    figure = Figure(figsize=(3.2 * columns, 2.6 * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False).flatten()
-    for axes, name in zip(grid, names, strict=False):
-        _bars(axes, results, name, key)
-        axes.set_title(name.replace("_", " "), fontsize=10)
-    for axes in grid[len(names) :]:
+    figure = Figure(figsize=(3 * columns + 1, 2.3 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for axes, name in zip(grid.flatten(), names, strict=False):
+        _draw_bars(axes, results, name, key)
+        axes.set_title(name.replace("_", " "))
+    for axes in grid.flatten()[len(names) :]:
         axes.set_visible(False)
-    figure.supylabel(label, fontsize=10)
+    systems = results.systems
+    grid[0, 0].set_yticks(range(len(systems)), systems)
+    grid[0, 0].invert_yaxis()
+    grid[0, 0].set_xscale("log")
+    number_steps(grid[0, 0].xaxis, 1)
+    figure.supxlabel(label, fontsize=10)
     return figure
 
 
-def _bars(axes: Axes, results: PeerResults, name: str, key: str) -> None:
+def _draw_bars(axes: Axes, results: PeerResults, name: str, key: str) -> None:
     """Draw a bar for each system: the median, and a line from the least to the greatest."""
-    for system in results.systems:
-        found = results.figure(name, system, key)
-        if found is None:
-            continue
-        reach = [[found.median - found.least], [found.greatest - found.median]]
-        color = _COLORS.get(OWN if system in results.variants else system, _OTHERS)
-        axes.bar([system], [found.median], yerr=reach, color=color, capsize=2)
-    axes.set_yscale("log")
-    axes.tick_params(axis="x", labelsize=7, rotation=60)
-    tidy(axes)
+    figures = {
+        place: found
+        for place, system in enumerate(results.systems)
+        if (found := results.figure(name, system, key))
+    }
+    axes.barh(
+        list(figures),
+        [found.median for found in figures.values()],
+        xerr=reach(figures.values()),
+        color=[_color(results, results.systems[place]) for place in figures],
+    )
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x")
+    axes.tick_params(labelsize=8)
+
+
+def _color(results: PeerResults, system: str) -> str:
+    if system in {peers.OWN, *results.variants}:
+        return OWN
+    return THIRD if system == peers.FLOOR else OTHER

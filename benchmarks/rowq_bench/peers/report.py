@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from benchmarks.rowq_bench.peers.plots import plots
 from benchmarks.rowq_bench.peers.results import FLOOR, OWN, Measure, PeerResults
-from benchmarks.rowq_bench.report import facts, notes, spread_text, table
+from benchmarks.rowq_bench.report import facts, generated_from, notes, picture, spread_text, table
 
 _SHOWN = {
     "steady": {
@@ -67,9 +68,10 @@ def render_peers(data: dict[str, Any]) -> str:
     """Return the whole report."""
     results = PeerResults(data)
     parts = [
+        generated_from("results/peers.json"),
         "# Beside other queues",
-        'Made by `make bench ARGS="--set peers"` from [results/peers.json](results/peers.json); do'
-        " not edit. What is measured and how: [README.md](README.md#beside-other-queues).",
+        'Made by `make bench ARGS="--set peers"` from [results/peers.json](results/peers.json).'
+        " What is measured and how: [README.md](README.md#beside-other-queues).",
         *notes(data, *_size(data), *_again(data), *_absent(data)),
         "## Where another queue is better than rowq",
         *_beaten(results),
@@ -149,8 +151,7 @@ def _ratios(results: PeerResults) -> Iterator[str]:
             for name in names
         ),
     )
-    yield "![Rates](results/peers_rates.svg)"
-    yield "![Latency](results/peers_latency.svg)"
+    yield from map(picture, plots(results.data))
 
 
 def _times_of(results: PeerResults, name: str, system: str) -> str:

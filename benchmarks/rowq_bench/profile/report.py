@@ -6,18 +6,18 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.rowq_bench.report import facts, notes, table
+from benchmarks.rowq_bench.report import facts, generated_from, notes, table
 
 _TEXT = 100
 _LEAST = 0.005
 _WORDS = {"enqueue": "Enqueue", "dequeue": "Dequeue", "complete": "Complete"}
 
 _HEAD = """\
-Made by `make bench ARGS="--set profile"` from [results/profile.json](results/profile.json); do not
-edit. One session that has its plans makes each call some hundred times, first all enqueues, then
-all dequeues, then all completes, with `vacuum (analyze)` in between and autovacuum off; the bodies
-are JSON texts of 200 bytes. The floor, **bare**, is an insert of the same rows in one statement (or
-one COPY), and a `delete ... returning` that takes them: no queue at all."""
+Made by `make bench ARGS="--set profile"` from [results/profile.json](results/profile.json). One
+session that has its plans makes each call some hundred times, first all enqueues, then all
+dequeues, then all completes, with `vacuum (analyze)` in between and autovacuum off; the bodies are
+JSON texts of 200 bytes. The floor, **bare**, is an insert of the same rows in one statement (or one
+COPY), and a `delete ... returning` that takes them: no queue at all."""
 
 _SHARE_HEAD = """\
 µs per message, from the median call of each round: the median of the rounds, the least and the
@@ -41,6 +41,7 @@ def render(data: dict[str, Any]) -> str:
     """Return the whole page."""
     own = [course for course in data["courses"] if course["system"] == "rowq"]
     parts = [
+        generated_from("results/profile.json"),
         "# What one call is spent on",
         _HEAD,
         *notes(data),

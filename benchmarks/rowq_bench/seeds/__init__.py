@@ -2,7 +2,7 @@
 
 Each document ("seed") has a package here, `seed_000` to `seed_004`:
 
-    seed_000/__init__.py       SEED, a `base.Seed`: title, forms, kinds, columns, bars, targets
+    seed_000/__init__.py       SEED, a `base.Seed`: title, forms, kinds, columns, targets
     seed_000/scenarios.toml    the numbers, in the words of ../../scenarios.toml, besides
                                    engines      where it runs; everywhere if nothing is said
                                    producers    sessions that only add messages, besides `sessions`
@@ -48,6 +48,6 @@ work and returns rates, CPU, log bytes, commits, deadlocks, lock waits, empty de
 runs; a kind adds its own figures.
 
 Targets are `targets.Target`s, made from `results.Results` by `SEED.targets(engine, results)`. The
-report shows for each scenario `SEED.columns[kind]` (figure: heading) of every form, and the plot of
-a scenario `SEED.bars[kind]`. `all_seeds.py` lists the seeds.
+report shows for each scenario `SEED.columns[kind]` (figure: heading) of every form.
+`all_seeds.py` lists the seeds.
 """

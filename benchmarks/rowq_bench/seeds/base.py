@@ -44,8 +44,8 @@ class Seed:
     """One document's experiment; see the head of this package.
 
     forms: the forms on an engine, rowq among them. kinds: how each kind of scenario is run.
-    columns: figures and their headings by kind. bars: figures and their labels that are drawn.
-    targets: takes the engine's name and its results. words: paragraphs under the seed's heading.
+    columns: figures and their headings by kind. targets: takes the engine's name and its results.
+    words: paragraphs under the seed's heading.
     """
 
     name: str
@@ -55,7 +55,6 @@ class Seed:
     forms: Callable[[str], list[Form]]
     kinds: Mapping[str, Kind]
     columns: Mapping[str, Mapping[str, str]]
-    bars: Mapping[str, Mapping[str, str]]
     targets: Callable[[str, Results], Iterable[Target]]
 
 

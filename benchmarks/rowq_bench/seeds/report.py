@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmarks.rowq_bench.report import facts, setting, spread_text, table, target_row
+from benchmarks.rowq_bench.report import (
+    facts,
+    generated_from,
+    setting,
+    spread_text,
+    table,
+    target_row,
+)
 from benchmarks.rowq_bench.results import Results
 from benchmarks.rowq_bench.seeds.all_seeds import SEEDS, seed_of
 from benchmarks.rowq_bench.seeds.base import Seed
-from benchmarks.rowq_bench.seeds.plots import plot_name
 
 PRODUCTS = {
     "postgres": "PostgreSQL",
@@ -31,8 +37,9 @@ def render(found: Mapping[str, dict[str, Any]]) -> str:
     results = {engine: Results(data) for engine, data in found.items()}
     sources = ", ".join(f"[{name}](results/seeds_{name}.json)" for name in found)
     parts = [
+        generated_from(*(f"results/seeds_{name}.json" for name in found)),
         "# Results of the seeds' experiments",
-        f'Made by `make bench ARGS="--set seeds"` from {sources}; do not edit.'
+        f'Made by `make bench ARGS="--set seeds"` from {sources}.'
         " What is measured and what is not: [README.md](README.md#seeds).",
         *(f"**{PRODUCTS[name]}: {data['note']}**" for name, data in found.items() if data["note"]),
         "## Ratios and targets",
@@ -90,8 +97,6 @@ def _seed(results: Mapping[str, Results], seed: Seed) -> Iterator[str]:
                 yield f"### {scenario['title']}: {PRODUCTS[engine]}"
                 yield f"{setting(scenario)}."
                 yield _table(one, name, seed.columns[scenario["kind"]])
-                if scenario["kind"] in seed.bars:
-                    yield f"![](results/{plot_name(engine, name)}.svg)"
 
 
 def _table(results: Results, name: str, columns: Mapping[str, str]) -> str:

@@ -13,8 +13,10 @@ ENGINE = Engine(
     ),
     is_supported=lambda number: number is not None and number >= 14,
     supported="SQL Server 2017 or newer, Azure SQL",
+    # It runs twice, and one "revert" ends one "execute as".
     before="""
-        if has_perms_by_name(null, null, N'ALTER ANY LOGIN') = 1
+        revert;
+        if has_perms_by_name(quotename(db_name()), N'DATABASE', N'CONTROL') = 1
             execute as user = N'dbo';
     """,
     after="revert;",

@@ -1,5 +1,12 @@
 """Install, upgrade and remove rowq in a database, and look at what is installed."""
 
+try:
+    import yoyo as _yoyo  # noqa: F401 - asked for here, so that what to install is said once
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "migrations need yoyo-migrations: pip install 'rowq[tools]'", name="yoyo"
+    ) from error
+
 from rowq.migrate.errors import (
     ForeignSchema,
     MessagesLeft,

@@ -12,14 +12,23 @@ is
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   an emoji counts as two characters, as everywhere in a clob
-    v_length constant number := coalesce(
-        dbms_lob.getlength(p_body), dbms_lob.getlength(p_body_binary), 0
-    );
+-- differs   nothing
+    e_never_stored exception;
+    pragma exception_init(e_never_stored, -22275);
+    v_length number;
 begin
+    v_length := coalesce(dbms_lob.getlength(p_body), dbms_lob.getlength(p_body_binary), 0);
+    -- An emoji counts as two here. To count it as one takes long: only where it matters.
+    if p_body is not null and v_length > p_max_length then
+        v_length := internal_text_length(p_body);
+    end if;
     if v_length > p_max_length then
         return 'body is ' || internal_number_text(v_length) || ' long, and the queue takes '
             || internal_number_text(p_max_length) || ': max_body_length';
     end if;
     return null;
+exception
+    when e_never_stored then
+        -- empty_clob() or empty_blob() as a caller passes it is a locator of nothing.
+        return null;
 end internal_body_fault;

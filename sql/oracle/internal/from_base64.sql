@@ -26,8 +26,8 @@ begin
     end if;
     dbms_lob.createtemporary(v_bytes, true, dbms_lob.call);
     while v_place <= v_length loop
-        v_chunk := dbms_lob.substr(v_text, c_step, v_place);
-        v_place := v_place + c_step;
+        v_chunk := internal_clob_part(v_text, v_place, c_step);
+        v_place := v_place + length2(v_chunk);
         v_digits := case when v_place > v_length then rtrim(v_chunk, '=') else v_chunk end;
         -- Not a regular expression, whose ranges follow the session's NLS_SORT.
         if ltrim(v_digits, c_alphabet) is not null or length(v_digits) < length(v_chunk) - 2 then

@@ -13,13 +13,8 @@ begin
     if p_headers is null then
         return null;
     end if;
-    if dbms_lob.getlength(p_headers) > 65536 then
-        return 'headers are longer than 65536 characters';
+    if not internal_is_json(p_headers) then
+        return 'headers must be a JSON object';
     end if;
-    if internal_is_json(p_headers) then
-        if json_element_t.parse(p_headers).is_object() then
-            return internal_header_limit(p_headers);
-        end if;
-    end if;
-    return 'headers must be a JSON object';
+    return internal_header_limit(p_headers);
 end internal_header_fault;

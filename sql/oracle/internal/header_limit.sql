@@ -3,16 +3,18 @@ return varchar2
 is
 -- routine   internal_header_limit
 -- version   1
--- purpose   What in headers, a JSON object, not every JSON reader would take, or null.
+-- purpose   What in headers, which are JSON, not every JSON reader would take, or null.
 -- promise   P15
 -- locks     none
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing elsewhere: part of header_fault
-    c_chunk constant pls_integer := 8000;
     c_quote constant pls_integer := ascii('"');
-    v_chunk    varchar2(32767);
+    v_part     varchar2(32767);
+    v_char     varchar2(4 char);
     v_code     pls_integer;
+    v_place    pls_integer := 1;
+    v_length   pls_integer := 0;
     v_depth    pls_integer := 0;
     v_digits   pls_integer := 0;
     v_exponent pls_integer;
@@ -20,10 +22,22 @@ is
     v_escaped  boolean := false;
 begin
     -- Codes of characters are compared, because a session can have its own order of texts.
-    for i in 0 .. trunc(dbms_lob.getlength(p_headers) / c_chunk) loop
-        v_chunk := dbms_lob.substr(p_headers, c_chunk, i * c_chunk + 1);
-        for j in 1 .. coalesce(length(v_chunk), 0) loop
-            v_code := ascii(substr(v_chunk, j, 1));
+    loop
+        -- Short parts, as substr counts its way from the start of each.
+        v_part := internal_clob_part(p_headers, v_place, 500);
+        exit when v_part is null;
+        v_place := v_place + length2(v_part);
+        v_length := v_length + length(v_part);
+        if v_length > 65536 then
+            return 'headers are longer than 65536 characters';
+        end if;
+        for i in 1 .. length(v_part) loop
+            -- What ascii returns of an emoji, its four bytes as a number, is no pls_integer.
+            v_char := substr(v_part, i, 1);
+            v_code := case when lengthb(v_char) = 1 then ascii(v_char) else 128 end;
+            if v_depth = 0 and v_code not in (9, 10, 13, 32, ascii('{')) then
+                return 'headers must be a JSON object';
+            end if;
             if v_in_text then
                 v_in_text := v_escaped or v_code <> c_quote;
                 v_escaped := v_code = ascii('\') and not v_escaped;

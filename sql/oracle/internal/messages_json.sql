@@ -14,7 +14,7 @@ is
 -- errors    none
 -- differs   nothing elsewhere: part of dequeue_wait
     v_object json_object_t;
-    v_array  json_array_t := json_array_t();
+    v_text   clob := '[';
 
     procedure put_text(p_key in varchar2, p_text in clob)
     is
@@ -46,17 +46,21 @@ begin
         v_object.put('message_id', each_message.message_id);
         v_object.put('attempt', each_message.attempt);
         put_text('message_type', each_message.message_type);
-        if each_message.headers is null then
-            v_object.put_null('headers');
-        else
-            v_object.put('headers', json_element_t.parse(each_message.headers));
-        end if;
         put_text('body', each_message.body);
         put_text('body_binary', internal_to_base64(each_message.body_binary));
         put_text('enqueued_at', internal_iso_text(each_message.enqueued_at));
         put_text('lease_until', internal_iso_text(p_lease_until));
         put_text('last_error', each_message.last_error);
-        v_array.append(v_object);
+
+        -- Headers go in as the text they are: an object of JSON keeps numbers, and rounds them.
+        if dbms_lob.getlength(v_text) > 1 then
+            dbms_lob.append(v_text, ',');
+        end if;
+        dbms_lob.append(v_text, '{"headers":');
+        dbms_lob.append(v_text, coalesce(each_message.headers, to_clob('null')));
+        dbms_lob.append(v_text, ',');
+        dbms_lob.append(v_text, substr(v_object.to_clob(), 2));
     end loop;
-    return v_array.to_clob();
+    dbms_lob.append(v_text, ']');
+    return v_text;
 end internal_messages_json;

@@ -13,7 +13,7 @@ is
 -- errors    none
 -- differs   the last error stands beside the body, and not where the message waits
     -- A CLOB counts a character outside the basic plane as two, a varchar2 as one.
-    v_error constant varchar2(32767) := substr(dbms_lob.substr(p_error, 4000, 1), 1, 2000);
+    v_error constant varchar2(32767) := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);
 begin
     if p_error is not null and v_error is null then
         -- An empty text is not a missing one.

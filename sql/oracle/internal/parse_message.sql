@@ -1,5 +1,6 @@
 function internal_parse_message(
     p_message    in json_element_t,
+    p_headers    in clob,
     p_now        in timestamp,
     p_place      in number,
     p_max_length in number,
@@ -54,7 +55,7 @@ is
             return null;
         end if;
         -- No text that may stand here is longer; 201 characters are as wrong as a million.
-        return substr(dbms_lob.substr(v_object.get_clob(p_key), 402, 1), 1, 201);
+        return substr(internal_clob_part(v_object.get_clob(p_key), 1, 402), 1, 201);
     end text_of;
 
     function number_of(p_key in varchar2, p_default in number default null)
@@ -95,7 +96,8 @@ begin
         end if;
     end if;
     if has('headers') then
-        v_headers := v_object.get('headers').to_clob();
+        -- p_headers are given where they were cut out of the message.
+        v_headers := coalesce(p_headers, v_object.get('headers').to_clob());
     end if;
     v_type := text_of('message_type');
     v_key := text_of('dedup_key');

@@ -12,15 +12,22 @@ is
     c_fault constant varchar2(100 char) :=
         'messages must be a JSON array of at most 10000 objects';
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_list  json_element_t;
-    v_array json_array_t;
-    v_new   t_new_messages;
-    v_fault varchar2(32767);
+    v_rest    clob := p_messages;
+    v_headers t_clobs;
+    v_list    json_element_t;
+    v_array   json_array_t;
+    v_new     t_new_messages;
+    v_fault   varchar2(32767);
 begin
     if not internal_is_json(p_messages) then
         internal_refuse(c_fault);
     end if;
-    v_list := json_element_t.parse(p_messages);
+    -- An object of JSON would round a number of many digits, or with an exponent. A range of digits
+    -- would follow the session's NLS_SORT.
+    if regexp_like(p_messages, '[[:space:],:[]-?[0123456789.]+[eE]|[0123456789.]{38}') then
+        internal_cut_headers(p_messages, v_headers, v_rest);
+    end if;
+    v_list := json_element_t.parse(v_rest);
     if not v_list.is_array() then
         internal_refuse(c_fault);
     end if;
@@ -31,7 +38,8 @@ begin
 
     for i in 1 .. v_array.get_size() loop
         v_new(i) := internal_parse_message(
-            v_array.get(i - 1), v_now, i, p_max_length, v_fault
+            v_array.get(i - 1), case when v_headers.exists(i) then v_headers(i) end, v_now, i,
+            p_max_length, v_fault
         );
         if v_fault is not null then
             internal_refuse(v_fault || ' (message ' || internal_number_text(i) || ')');

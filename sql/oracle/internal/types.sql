@@ -48,6 +48,7 @@ type t_new_message is record (
 );
 type t_new_messages is table of t_new_message index by pls_integer;
 type t_numbers is table of number index by pls_integer;
+type t_clobs is table of clob index by pls_integer;
 type t_moments is table of timestamp(6) index by pls_integer;
 type t_row_ids is table of rowid index by pls_integer;
 type t_keys is table of raw(800) index by pls_integer;

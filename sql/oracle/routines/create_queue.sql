@@ -50,7 +50,6 @@ begin
                 coalesce(p_backoff_jitter, 0.2), coalesce(p_archive_days, 0),
                 coalesce(p_max_body_length, 1048576), sys_extract_utc(systimestamp)
             );
-            internal_add_lanes(v_part_id);
             v_outcome := 'created';
         exception
             when dup_val_on_index then
@@ -62,6 +61,9 @@ begin
                     raise;
                 end if;
         end;
+        if v_outcome = 'created' then
+            internal_add_lanes(v_part_id);
+        end if;
     end if;
 
     open p_rows for

@@ -47,6 +47,7 @@ begin
                 v_lease_until
             );
             if v_claim_id is not null then
+                internal_fit(v_part_id, v_claim_id);
                 v_messages := internal_messages_json(v_part_id, v_claim_id, v_lease_until);
                 if v_listened_until is not null then
                     internal_note_listener(v_part_id, null);

@@ -28,6 +28,7 @@ begin
         from found f
         cross apply openjson(iif(f.kind in (4, 5), f.value, N'{}')) j
         where f.depth <= 20
+          and f.kind in (4, 5)
     )
     select top (1) @fault = concat(
         case
@@ -46,7 +47,8 @@ begin
        or f.kind = 2
           and len(n.exponent) > 0
           and coalesce(try_cast(n.exponent as int), 201) not between -200 and 200
-    order by f.position, f.depth desc;
+    order by f.position, f.depth desc
+    option (maxdop 1);
     if @fault is not null
         exec rowq.InternalRefuse @fault;
 end

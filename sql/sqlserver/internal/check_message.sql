@@ -27,8 +27,9 @@ begin
     exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
     exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 1, 10000;
 
-    -- An object is type 5. openjson raises on what is no JSON: isjson comes first.
-    if isjson(@headers) = 1
+    -- An object is type 5. openjson raises on what is no JSON, or nested more than 128 deep: isjson
+    -- comes first, for the headers alone and as deep inside as anything here puts them.
+    if isjson(@headers) = 1 and isjson(concat(N'[{"headers":', @headers, N'}]')) = 1
         select @is_object = iif(max(j.[type]) = 5, 1, 0)
         from openjson(concat(N'[', @headers, N']')) j;
 
@@ -40,6 +41,7 @@ begin
         when @headers is not null and @is_object = 0
             then N'headers must be a JSON object'
         when datalength(@headers) / 2 > 65536
+            and len((@headers + N'.') collate Latin1_General_100_CI_AS_SC) > 65537
             then N'headers are longer than 65536 characters'
         when @delay_seconds is not null and @run_at is not null
             then N'delay_seconds and run_at exclude each other'

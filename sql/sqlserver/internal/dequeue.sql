@@ -8,12 +8,13 @@ create or alter procedure rowq.InternalDequeue
     @lease_seconds int,
     @part_id int output,
     @claim_id bigint output,
-    @lease_until datetime2(6) output
+    @lease_until datetime2(6) output,
+    @most_bytes bigint = null
 as
 begin
 -- routine   InternalDequeue
 -- version   1
--- purpose   Lease up to @batch_size ready messages to one new claim; null when there is none.
+-- purpose   Lease ready messages, up to @batch_size or @most_bytes, to one new claim; null when there is none.
 -- promise   P02 P03 P05 P06 P07 P13 P18
 -- locks     the part, shared; ready rows, passing over locked ones; the new claim row
 -- commits   its own transaction where the caller has none; never the caller's
@@ -84,6 +85,8 @@ begin
                 );
                 insert into rowq.claim with (rowlock) (part_id, claim_id, lease_until, worker_name)
                 values (@part_id, @claim_id, @lease_until, @worker_name);
+                if @taken > 1 and @most_bytes is not null
+                    exec rowq.InternalFit @part_id, @claim_id, @most_bytes;
             end;
             else
                 set @claim_id = null;

@@ -42,7 +42,9 @@ begin
         begin
             exec rowq.InternalDequeue
                 @queue_name, @batch_size, @worker_name, @lease_seconds,
-                @part_id output, @claim_id output, @lease_until output;
+                @part_id output, @claim_id output, @lease_until output,
+                -- The answer is one value, which ends at 2 GB; escapes of JSON are six for one.
+                @most_bytes = 67108864;
             set @left_ms = datediff_big(millisecond, sysutcdatetime(), @until);
             if @claim_id is not null or @left_ms <= 0
                 break;

@@ -64,8 +64,9 @@ begin
             delete from @new;
             exec rowq.InternalRequireQueue
                 @queue_name, @part_id output, @max_body_length = @max_body_length output;
-            -- An array is type 4. openjson raises on what is no JSON: isjson comes first.
-            if isjson(@messages) = 1
+            -- An array is type 4. openjson raises on what is no JSON, or nested more than 128 deep:
+            -- isjson comes first, for the array alone and inside another.
+            if isjson(@messages) = 1 and isjson(concat(N'[', @messages, N']')) = 1
                 select @is_array = iif(max(j.[type]) = 4, 1, 0)
                 from openjson(concat(N'[', @messages, N']')) j;
             if @is_array = 1
@@ -77,10 +78,14 @@ begin
             -- The short values, and what is to be known of the long ones, which stay in the JSON.
             insert into @given (position, name, kind, value, size, is_base64, moment)
             select cast(e.[key] as int) + 1, left(p.[key], 60), coalesce(p.[type], e.[type]),
-                   left(p.value, 402),
+                   iif(
+                       p.[key] in (N'body', N'body_base64', N'headers'), null,
+                       left(p.value collate Latin1_General_100_BIN2, 402)
+                   ),
                    case
                        when p.[key] in (N'message_type', N'dedup_key')
                            or p.[key] = N'body' and datalength(p.value) / 2 > @max_body_length
+                           or p.[key] = N'headers' and datalength(p.value) / 2 > 65536
                            then len((p.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
                        when p.[key] in (N'body', N'headers')
                            then datalength(p.value) / 2

@@ -62,6 +62,39 @@ def test_an_empty_body_is_kept_as_an_empty_lob_and_none_as_null(
 
 
 @pytest.mark.promise("P20")
+def test_a_caller_in_plsql_may_pass_empty_lobs_that_no_table_holds(
+    connection: Connection, queue: str
+) -> None:
+    sends = """
+        declare
+            v_rows sys_refcursor;
+        begin
+            rowq.enqueue(p_queue_name => :queue, p_body => empty_clob(), p_rows => v_rows);
+            rowq.enqueue(p_queue_name => :queue, p_body_binary => empty_blob(), p_rows => v_rows);
+        end;
+        """
+    fails = """
+        declare
+            v_rows sys_refcursor;
+        begin
+            rowq.fail_now(
+                p_queue_name => :queue,
+                p_claim_id   => :claim,
+                p_error      => empty_clob(),
+                p_rows       => v_rows
+            );
+        end;
+        """
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(sends, {"queue": queue})
+        rows = take(connection, queue, 2)
+        assert [(row.body, row.body_binary) for row in rows] == [("", None), (None, b"")]
+        cursor.execute(fails, {"queue": queue, "claim": rows[0].claim_id})
+    dead = call(connection, "list_dead", queue_name=queue)
+    assert [row.last_error for row in dead] == [""] * 2
+
+
+@pytest.mark.promise("P20")
 def test_names_are_counted_in_characters_and_not_in_bytes(
     connection: Connection, queue_name: str
 ) -> None:

@@ -73,6 +73,16 @@ def test_what_stands_in_the_place_of_a_table_is_refused(
             "alter table rowq_meta add theirs generated always as (length(name)) virtual",
             "ROWQ_META has virtual column THEIRS",
         ),
+        (
+            "create table",
+            "alter table rowq_meta add theirs invisible generated always as (length(name)) virtual",
+            "ROWQ_META has virtual column THEIRS",
+        ),
+        (
+            "create table",
+            "create index theirs on rowq_meta (length(name))",
+            "ROWQ_META has an index on a function, .*THEIRS",
+        ),
     ],
 )
 def test_what_runs_when_a_table_of_ours_is_used_stops_migrate(

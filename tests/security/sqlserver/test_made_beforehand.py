@@ -74,6 +74,11 @@ def test_an_empty_schema_of_somebody_else_is_not_ours(
         (TRIGGER.format("rowq.meta"), "rowq.meta has trigger own"),
         (TRIGGER.format("rowq.migration_log"), "rowq.migration_log has trigger own"),
         ("alter table rowq.migration add own as len(migration_id)", "computed column own"),
+        (
+            "create table dbo.mine (hash nvarchar(64) not null constraint own"
+            " references rowq.migration (migration_hash) on delete cascade)",
+            "dbo.mine follows rowq.migration by foreign key",
+        ),
         pytest.param(
             "alter table rowq.meta add own nvarchar(9) not null default dbo.theirs()",
             "rowq.meta has a function in constraint",
@@ -85,7 +90,7 @@ def test_an_empty_schema_of_somebody_else_is_not_ours(
             marks=pytest.mark.requires("genuine"),
         ),
     ],
-    ids=["trigger on meta", "trigger on the log", "computed column", "default", "policy"],
+    ids=["trigger on meta", "trigger on the log", "computed column", "key", "default", "policy"],
 )
 def test_what_was_put_on_a_table_of_ours_stops_migrate_before_it_runs(
     session: Connection, empty_database: str, ran: Ran, theirs: str, words: str
@@ -101,7 +106,7 @@ def test_what_was_put_on_a_table_of_ours_stops_migrate_before_it_runs(
         )
     session.execute(theirs)
     refused_by_all(session, empty_database, words)
-    if "rowq.migration " in theirs:
+    if words in {"computed column own", "rowq.migration has a security policy"}:
         with pytest.raises(migrate.ForeignSchema, match="RQ802"):
             migrate.status(empty_database)
     assert ran() == []
@@ -133,6 +138,7 @@ def test_a_user_with_the_name_of_a_role_gets_nothing(
         "create role rowq_producer authorization {}",
         "create user rowq_owner for login {}",
         "create user rowq_owner without login; grant impersonate on user::rowq_owner to {}",
+        "create role rowq_admin authorization dbo; grant control on role::rowq_admin to {}",
     ],
 )
 def test_principals_of_rowq_s_names_that_somebody_else_can_act_as_are_refused(
@@ -141,7 +147,7 @@ def test_principals_of_rowq_s_names_that_somebody_else_can_act_as_are_refused(
     if "for login" in theirs:
         session.execute(f"drop user {stranger}")
     session.execute(theirs.format(stranger))
-    refused_by_all(session, empty_database, "rowq_(owner|producer)")
+    refused_by_all(session, empty_database, "rowq_(owner|producer|admin)")
 
 
 @pytest.mark.promise("P16")
@@ -170,3 +176,30 @@ def test_a_trigger_on_ddl_runs_without_the_rights_on_the_server_of_whoever_migra
     assert migrate.status(empty_database).installed == 1
     assert migrate.rollback(empty_database).rolled_back == (1,)
     assert set(ran()) == {("00",)}
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.requires("genuine")
+def test_a_trigger_on_ddl_stops_migrate_where_it_would_run_with_rights_on_the_server(
+    session: Connection, empty_database: str, ran: Ran
+) -> None:
+    """In a trustworthy database of a member of sysadmin, dbo is one."""
+    session.execute("alter database current set trustworthy on")
+    session.execute(
+        "create trigger own on database for ddl_database_level_events as"
+        " insert into dbo.ran select suser_name()"
+    )
+    refused_by_all(session, empty_database, "trigger own would run with all rights on the server")
+    assert ran() == []
+    session.execute("disable trigger own on database")
+    assert migrate.migrate(empty_database).applied == (1,)
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.requires("genuine")
+def test_a_permission_to_see_a_role_stops_nobody(
+    session: Connection, empty_database: str, stranger: str
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute(f"grant view definition on role::rowq_admin to {stranger}")
+    assert migrate.migrate(empty_database).applied == ()

@@ -22,7 +22,8 @@ SOURCES = ROOT / "sql" / "oracle"
 
 _ACCEPTED = tools.FOLDER / "accepted.json"
 _REMEMBERED = Path(__file__).with_name("accepted.txt")
-"""SHA-256 of units and parser, one a line."""
+"""SHA-256 of units and parser, one a line below a head."""
+_HEAD = "# Generated from sql/oracle by python -m tests.static.plsql. Do not edit.\n"
 
 _BODY = "create or replace package body rowq as "
 _SUBPROGRAM = re.compile(r"(?:--[^\n]*\n)*(?:procedure|function|type|subtype)\b")
@@ -106,13 +107,15 @@ def check(scripts: Iterable[Script]) -> list[Problem]:
 def _accepted() -> set[str]:
     """Return the digests of what the grammar has accepted before."""
     here = json.loads(_ACCEPTED.read_text(encoding="utf-8")) if _ACCEPTED.exists() else []
-    return {*here, *_REMEMBERED.read_text(encoding="utf-8").split()}
+    _head, *remembered = _REMEMBERED.read_text(encoding="utf-8").splitlines()
+    return {*here, *remembered}
 
 
 def remember(scripts: Iterable[Script]) -> None:
     """Write accepted.txt: what the grammar has accepted of these, and nothing else."""
     units = {_digest(text) for one in scripts for text in units_of(one.text)}
-    _REMEMBERED.write_text("".join(f"{one}\n" for one in sorted(units & _accepted())), "utf-8")
+    digests = "".join(f"{digest}\n" for digest in sorted(units & _accepted()))
+    _REMEMBERED.write_text(_HEAD + digests, "utf-8")
 
 
 def _digest(text: str) -> str:

@@ -117,12 +117,5 @@ SEED = Seed(
     forms=_forms,
     kinds={"queue_tables": queue_tables},
     columns={"queue_tables": _COLUMNS},
-    bars={
-        "queue_tables": {
-            "dequeue_reads_full_100": "reads / dequeue of 100",
-            "dequeue_reads_half_100": "the same, half processed",
-            "messages_per_second": "messages / s",
-        }
-    },
     targets=_targets,
 )

@@ -81,6 +81,5 @@ SEED = Seed(
             "double_runs": "run twice",
         }
     },
-    bars={_NAME: {"messages_per_second": "messages/s"}},
     targets=_targets,
 )

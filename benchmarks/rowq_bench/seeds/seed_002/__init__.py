@@ -109,6 +109,5 @@ SEED = Seed(
     forms=_forms,
     kinds={"race": race, "second_worker": second_worker},
     columns={"race": _RACE_COLUMNS, "second_worker": _SECOND_COLUMNS},
-    bars={"race": {"different_per_second": "different jobs / s", "double_runs": "double runs"}},
     targets=_targets,
 )

@@ -91,6 +91,5 @@ SEED = Seed(
             "never_done": "never done",
         },
     },
-    bars={"claims": {"messages_per_second": "messages/s"}},
     targets=_targets,
 )

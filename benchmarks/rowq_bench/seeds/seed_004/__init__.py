@@ -74,11 +74,5 @@ SEED = Seed(
             "double_runs": "run twice",
         }
     },
-    bars={
-        _NAME: {
-            "messages_per_second": "executions/s",
-            "server_cpu_us_per_message": "server CPU µs/execution",
-        }
-    },
     targets=_targets,
 )

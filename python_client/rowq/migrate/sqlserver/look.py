@@ -44,9 +44,11 @@ _COMPUTED = """
     where c.object_id = object_id(N'rowq.migration')
 """
 # What the database's owner has put into a table runs as whoever reads it: as dbo, who has no right
-# on the server, and never as a DBA who looks.
+# on the server, and never as a DBA who looks. Who does not control the database cannot act as dbo.
 AS_DBO = """
-    declare @was_more bit = iif(has_perms_by_name(null, null, N'ALTER ANY LOGIN') = 1, 1, 0);
+    declare @was_more bit = iif(
+        has_perms_by_name(quotename(db_name()), N'DATABASE', N'CONTROL') = 1, 1, 0
+    );
     if @was_more = 1
         execute as user = N'dbo';
 """
@@ -54,8 +56,8 @@ AND_BACK = """
     if @was_more = 1
         revert;
 """
-# Restored from another server, say.
-_CANNOT_BE_DBO = 15517
+# Restored from another server, say; or a Windows login out of reach.
+_CANNOT_BE_DBO = {15404, 15517}
 _IDS = "select m.migration_id from rowq.migration m;"
 _ROUTINES = """
     select o.name, m.definition
@@ -160,10 +162,10 @@ class Look:
         try:
             return self._rows(AS_DBO + query + AND_BACK)
         except Exception as error:
-            if is_driver_error(error) and _CANNOT_BE_DBO in numbers_of(error):
+            if is_driver_error(error) and _CANNOT_BE_DBO & numbers_of(error):
                 raise MissingPrivilege(
-                    f"{MissingPrivilege.number} missing_privilege: the database's owner is no login"
-                    " of this server",
+                    f"{MissingPrivilege.number} missing_privilege: nobody can act as the database's"
+                    " owner, dbo: it is no login of this server, or out of its reach",
                     "A DBA can run: alter authorization on database::name to a login;",
                 ) from error
             raise

@@ -1,0 +1,25 @@
+function internal_clob_part(p_text in clob, p_place in number, p_length in number)
+return varchar2
+is
+-- routine   internal_clob_part
+-- version   1
+-- purpose   What stands in a text from a place on, p_length at most; null behind its end.
+-- promise   P15 P20
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing elsewhere: place and length are UTF-16 units, in which a CLOB counts
+    e_split exception;
+    pragma exception_init(e_split, -22831);
+    e_never_stored exception;
+    pragma exception_init(e_never_stored, -22275);
+begin
+    return dbms_lob.substr(p_text, p_length, p_place);
+exception
+    when e_split then
+        -- The part would end inside an emoji, which is two units. Go on after length2 of a part.
+        return dbms_lob.substr(p_text, p_length - 1, p_place);
+    when e_never_stored then
+        -- empty_clob() as a caller passes it is a locator of nothing.
+        return null;
+end internal_clob_part;

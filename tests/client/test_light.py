@@ -1,0 +1,83 @@
+"""An application that only calls routines needs a driver and nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rowq
+from tests.engines.base import Connection
+from tests.static.sources import ROOT
+
+DRIVER = ("psycopg", "psycopg_binary", "psycopg_binary.libs", "typing_extensions.py", "pymysql")
+TOOLS = ("click", "rich", "typer", "yoyo")
+
+Python = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Python:
+    """Return a function that runs Python where there are rowq and drivers, and nothing else."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=False)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    found = importlib.util.find_spec("psycopg")
+    assert found
+    assert found.origin
+    here = Path(found.origin).parent.parent
+    for name in DRIVER:
+        if (here / name).exists():
+            (packages / name).symlink_to(here / name)
+    (packages / "rowq.pth").write_text(f"{ROOT / 'python_client'}\n", encoding="utf-8")
+
+    def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(folder / "bin" / "python"), "-c", text, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+
+    return run
+
+
+def test_calls_are_made_where_there_is_a_driver_and_nothing_else(
+    python: Python, connection: Connection, queue_name: str, database_url: str
+) -> None:
+    rowq.Queue(connection).create_queue(queue_name)
+    done = python(
+        """
+import sys
+import rowq
+
+url, name = sys.argv[1:]
+with rowq.connect(url) as queue:
+    queue.enqueue(name, 7)
+    handled = []
+    rowq.Worker(url, name, lambda message: handled.append(message.data), drain=True).run()
+print(handled)
+        """,
+        database_url,
+        queue_name,
+    )
+    assert (done.stdout, done.returncode) == ("[7]\n", 0), done.stderr
+
+
+def test_the_package_alone_imports_none_of_the_tools() -> None:
+    text = f"import sys, rowq; print([name for name in {TOOLS} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_program_says_what_to_install(python: Python) -> None:
+    done = python("from rowq.command import main; main()")
+    assert done.returncode == 6
+    assert done.stderr == "rowq: the program needs typer: pip install 'rowq[tools]'\n"
+
+
+def test_migrations_say_what_to_install(python: Python) -> None:
+    done = python("import rowq.migrate")
+    assert done.returncode == 1
+    assert "migrations need yoyo-migrations: pip install 'rowq[tools]'" in done.stderr

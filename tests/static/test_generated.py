@@ -1,0 +1,36 @@
+"""A file that a program writes says so in its first line, and .gitattributes marks it."""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SAYS_SO = re.compile(r"(Generated|Put together) from .+ by (make generate|python -m [\w.]+)\b")
+# JSON and sums have no comments, and a release's script begins with what its client reads first.
+CANNOT_SAY_SO = re.compile(r".*\.json|migrations/.*")
+
+
+def files(*wanted: str) -> set[str]:
+    """Return the files of the repository, or those that git's words about files choose."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *wanted]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name for name in done.stdout.split("\0") if (ROOT / name).is_file()}
+
+
+def says_so(name: str) -> bool:
+    """Return whether the first line of a file tells from what it is made, and how."""
+    with (ROOT / name).open("rb") as file:
+        return SAYS_SO.search(file.readline().decode("utf-8", "replace")) is not None
+
+
+MARKED = files(":(attr:linguist-generated)")
+
+
+def test_every_file_that_is_marked_as_generated_says_so() -> None:
+    assert {"sql/CONTRACT.md", "python_client/rowq/queue.py", "benchmarks/RESULTS.md"} <= MARKED
+    able = {name for name in MARKED if not CANNOT_SAY_SO.fullmatch(name)}
+    assert [name for name in sorted(able) if not says_so(name)] == []
+
+
+def test_every_file_that_says_it_is_generated_is_marked() -> None:
+    assert [name for name in sorted(files() - MARKED) if says_so(name)] == []
