@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format generate verify bench clean
+.PHONY: help install demo test lint format generate verify release bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -32,13 +32,14 @@ generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' re
 	@$(BIN)/python -m benchmarks.generate
 	@$(BIN)/python python_client/generate_readme.py
 	@$(BIN)/python python_client/generate_sync.py
-	@$(BIN)/python python_client/generate_package.py
-	@$(BIN)/python python_client/generate_frozen.py
 	@$(BIN)/python -m tests.engines.babelfish_list
 	@$(BIN)/python -m tests.engines.ograc_list
 
 verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)
+
+release: .venv/.stamp-dev ## Freeze the newest migration of every engine in a script that never changes
+	@$(BIN)/python python_client/generate_release.py
 
 bench: .venv/.stamp-bench $(if $(findstring peers,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
 	@$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick) \

@@ -1,8 +1,8 @@
--- Everything that rowq is on Oracle: run it in this folder, in SQL*Plus or SQLcl, as the account
--- that shall own it, in a schema without rowq. After an error drop what is there and run it again.
-set define off
-set sqlblanklines on
-whenever sqlerror exit failure rollback
+-- Everything that rowq is on Oracle, in the order of installation. The packages are assembled from
+-- routines, helpers and internal when this list is read, so SQL*Plus cannot run it: run the script
+-- of a release, or what "rowq sql --engine oracle" prints.
+prompt Nothing was done: run the script that "rowq sql --engine oracle" prints.
+exit failure
 @@tables/meta.sql
 @@tables/types.sql
 @@tables/queue.sql
@@ -27,5 +27,3 @@ whenever sqlerror exit failure rollback
 @@packages/rowq_look_body.sql
 @@compiled.sql
 @@grants.sql
-commit
-/

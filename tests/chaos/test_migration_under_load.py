@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,15 +10,17 @@ from pathlib import Path
 import pytest
 
 import rowq
+from generate_release import release
 from rowq.migrate import migrate, rollback, status
 from rowq.migrate.errors import MigrationBusy
-from rowq.migrate.frozen import newest_copies
-from rowq.resources import migrations_directory
+from rowq.migrate.frozen import Part, files_after, joined, script_of, split
+from rowq.migrate.sources import read, sources_of
 from tests.chaos.mortal import Mortal
 from tests.concurrency.actors import Run
 from tests.concurrency.history import Recorder
 from tests.concurrency.stage import count, perform
 from tests.dice import dice, limit, times
+from tests.helpers.releases import COLUMN, begin_next, copied, use_released
 
 pytestmark = [
     pytest.mark.chaos,
@@ -29,58 +30,10 @@ pytestmark = [
 
 MESSAGES = 3000
 _BUSIEST = {f"routines/{name}.sql" for name in ("enqueue_batch", "dequeue_fast", "complete")}
-_PACKAGES = {"packages/rowq_body.sql", "packages/rowq_produce_body.sql", "compiled.sql"}
-"""What Oracle has instead, and what looks whether it compiled."""
+_PRODUCER = "packages/rowq_produce_body.sql"
+"""What producers call on Oracle: it names none of the versions, and is made anew all the same."""
 _TRIES = {"postgres": 1, "mysql": 1, "sqlserver": 20, "oracle": 20}
 """So often may the server be asked for a change to a table that is in use."""
-_STANDARD = (
-    "alter table rowq.queue add column if not exists note text;",
-    "alter table rowq.queue drop column if exists note;",
-)
-_ON_ORACLE = """
-declare
-    v_columns number;
-begin
-    select count(*) into v_columns
-    from user_tab_columns c
-    where c.table_name = 'ROWQ_QUEUE'
-      and c.column_name = 'NOTE';
-    if v_columns = {there} then
-        execute immediate 'alter table rowq_queue {change}';
-    end if;
-end;
-/
-"""
-_COLUMN = {
-    "postgres": _STANDARD,
-    "mysql": _STANDARD,
-    "sqlserver": (
-        "if col_length(N'rowq.queue', N'note') is null"
-        " alter table rowq.queue add note nvarchar(100) null;",
-        "if col_length(N'rowq.queue', N'note') is not null"
-        " alter table rowq.queue drop column note;",
-    ),
-    "oracle": (
-        _ON_ORACLE.format(there=0, change="add (note varchar2(100 char))"),
-        _ON_ORACLE.format(there=1, change="drop (note)"),
-    ),
-}
-"""For each engine, how to add a column that no routine knows, and how to take it away again."""
-_MIGRATION = '''
-"""A release after the newest one, made up by a test."""
-
-from rowq.migrate.steps import frozen, statement
-
-__depends__ = {{"{before}"}}
-__rowq_version__ = "99.0.0"
-
-statement(
-    {apply!r},
-    {rollback!r},
-)
-frozen(__file__)
-'''
-
 Numbers = tuple[int, ...]
 
 
@@ -92,33 +45,33 @@ def next_release(mortal: Mortal, url: str, tmp_path: Path, monkeypatch: pytest.M
     """
     engine = mortal.server.engine
     before = status(url).installed
-    copy = tmp_path / "migrations"
-    shutil.copytree(migrations_directory(), copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr("rowq.migrate.engines.migrations_directory", lambda: copy)
-    folder = copy / engine / f"{before + 1:04d}"
-    names = _changed_copies(copy / engine, before, folder)
-    (folder / "order.txt").write_text("".join(f"{name}\n" for name in names))
-    (newest,) = (copy / engine).glob(f"*-{before:04d}-*.py")
-    prefix = newest.stem.partition("-")[0]
-    apply, undo = _COLUMN[engine]
-    text = _MIGRATION.format(before=newest.stem, apply=apply, rollback=undo)
-    (copy / engine / f"{prefix}-{before + 1:04d}-next.py").write_text(text.lstrip())
+    migrations = use_released(copied(tmp_path, engine), monkeypatch)
+    _change_some_routines(sources_of(migrations))
+    migration = begin_next(migrations, "next", statement=COLUMN[engine])
+    if engine == "oracle":
+        release(migrations)
+        _make_anew(script_of(migration), _PRODUCER, files_after(migrations, before)[_PRODUCER])
     return before
 
 
-def _changed_copies(releases: Path, before: int, folder: Path) -> list[str]:
-    """Copy some routines as they are after a release, each with another version in its header."""
-    copies = newest_copies(releases, before)
-    there = [name for name in copies if name.startswith(("internal/", "routines/"))]
+def _make_anew(script: Path, name: str, text: str) -> None:
+    """Put a file into a script, before the one that looks whether all has compiled."""
+    head, parts = split(read(script))
+    place = [part.name for part in parts].index("compiled.sql")
+    parts.insert(place, Part("file", name, text))
+    script.write_text(joined(head, parts), encoding="utf-8")
+
+
+def _change_some_routines(sources: Path) -> None:
+    """Give some routines another version in their headers; Oracle's packages hold them all."""
+    there = [
+        path for room in ("internal", "routines") for path in sorted((sources / room).glob("*.sql"))
+    ]
     drawn = dice("migration").sample(there, min(times(10), len(there)))
-    names = [name for name in there if name in drawn or name in _BUSIEST]
-    names += [name for name in copies if name in _PACKAGES]
-    for name in names:
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        text = copies[name].read_text()
-        target.write_text(re.sub(r"(?m)^-- version .*$", "-- version   99", text))
-    return names
+    for path in there:
+        if path in drawn or path.relative_to(sources).as_posix() in _BUSIEST:
+            text = re.sub(r"(?m)^-- version .*$", "-- version   99", path.read_text())
+            path.write_text(text)
 
 
 def work_during(

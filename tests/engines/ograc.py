@@ -9,6 +9,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from rowq.migrate.oracle.packages import packages
 from tests.engines.ograc_inline import Inliner
 from tests.engines.ograc_rules import OBJECTS, rewrite
 from tests.engines.ograc_source import Routine, parse
@@ -93,6 +94,23 @@ _META = "insert into rowq_meta (name, value) values ('{}', '{}');\n"
 
 
 @cache
+def _packages() -> dict[str, str]:
+    return {f"packages/{name}": text for name, text in packages(SOURCE)}
+
+
+def files() -> set[str]:
+    """Return the paths of all files of sql/oracle, and of the packages assembled from them."""
+    paths = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.sql")}
+    return {*paths, *_packages()}
+
+
+def text_of(file: str) -> str:
+    """Return the text of one of them."""
+    assembled = _packages()
+    return assembled[file] if file in assembled else (SOURCE / file).read_text("utf-8")
+
+
+@cache
 def routines() -> dict[str, Routine]:
     """Return the subprograms of the package by name, with the stand-ins in their places."""
     found = {}
@@ -157,13 +175,13 @@ def install_script() -> str:
     own = units()
     called = ["ids", *public()]
     parts += [f"create or replace {text}/\n" for name, text in own.items() if name not in called]
-    spec = _compact((SOURCE / "packages" / "rowq.sql").read_text("utf-8"))
+    spec = _compact(text_of("packages/rowq.sql"))
     parts.append(spec.replace(" authid definer", ""))
     body = "".join(own[name] for name in called)
     parts.append(f"create or replace package body rowq as\n{body}end rowq;\n/\n")
     for name in PACKAGES:
         for part in ("", "_body"):
-            text = _compact((SOURCE / "packages" / f"{name}{part}.sql").read_text("utf-8"))
+            text = _compact(text_of(f"packages/{name}{part}.sql"))
             parts.append(text.replace(" authid definer", ""))
     return "\n".join(parts)
 

@@ -15,7 +15,18 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.engines.ograc import PACKAGES, SOURCE, TABLES, Client, install, public, routines, units
+from tests.engines.ograc import (
+    PACKAGES,
+    SOURCE,
+    TABLES,
+    Client,
+    files,
+    install,
+    public,
+    routines,
+    text_of,
+    units,
+)
 from tests.engines.ograc_calls import Calls
 from tests.engines.ograc_life import live
 from tests.engines.ograc_rules import RULES, Rule, rewrite
@@ -111,7 +122,7 @@ class Run:
 
 def digest(file: str) -> str:
     """Return the beginning of the SHA-256 of a file of sql/oracle."""
-    return hashlib.sha256((SOURCE / file).read_bytes()).hexdigest()[:12]
+    return hashlib.sha256(text_of(file).encode()).hexdigest()[:12]
 
 
 def last_run() -> Run:
@@ -121,8 +132,7 @@ def last_run() -> Run:
 
 def changed_since(run: Run) -> list[str]:
     """Return the files of sql/oracle that are not those of a run."""
-    files = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.sql")}
-    return sorted(one for one in files - {"install.sql"} if run.files.get(one) != digest(one))
+    return sorted(one for one in files() - {"install.sql"} if run.files.get(one) != digest(one))
 
 
 def given(seen: set[str]) -> list[Line]:
@@ -158,12 +168,12 @@ def _line(file: str, began: bool | None = None, way: str = "") -> Line:
 
 def rules_for(file: str) -> list[Rule]:
     """Return the rules that change a file of sql/oracle."""
-    return rewrite((SOURCE / file).read_text("utf-8"))[1]
+    return rewrite(text_of(file))[1]
 
 
 def faults() -> list[str]:
     """Return what must be mended in the rewriting before it can run."""
-    used = {rule.what for path in SOURCE.rglob("*.sql") for rule in rewrite(path.read_text())[1]}
+    used = {rule.what for file in files() for rule in rules_for(file)}
     found = [f"a rule changes nothing: {one.what}" for one in RULES if one.what not in used]
     private = {name for name, routine in routines().items() if routine.is_private}
     for name, text in units().items():

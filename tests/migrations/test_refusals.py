@@ -8,6 +8,7 @@ from yoyo import get_backend, read_migrations
 from rowq import migrate
 from rowq.migrate.release import Release
 from tests.engines.base import Connection, Server
+from tests.helpers.releases import begin_next
 from tests.migrations.catalog import snapshot
 from tests.migrations.conftest import Psql
 
@@ -151,19 +152,6 @@ def test_a_rollback_does_not_wait_for_long_transactions_without_end(
     assert migrate.status(empty_database).installed == 1
 
 
-CHANGES = '''
-"""A second release, made up by a test."""
-
-from rowq.migrate.steps import frozen, statement
-
-__depends__ = {"pg-0001-first-release"}
-__rowq_version__ = "0.2.0"
-
-statement("CHANGE", "select 1")
-frozen(__file__)
-'''
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -174,10 +162,7 @@ frozen(__file__)
 def test_a_view_of_a_callers_that_stops_an_upgrade_is_named(
     releases: Path, empty_database: str, session: Connection, change: str
 ) -> None:
-    text = CHANGES.lstrip().replace("CHANGE", change)
-    (releases / "pg-0002-change.py").write_text(text, encoding="utf-8")
-    (releases / "0002").mkdir()
-    (releases / "0002" / "order.txt").write_text("", encoding="utf-8")
+    begin_next(releases, "change", "0.2.0", (change, "select 1"))
     migrate.migrate(empty_database, to=1)
     session.execute("create temporary view blocking as select lease_seconds from rowq.queue")
     with pytest.raises(migrate.SchemaInUse, match="RQ808") as refusal:

@@ -35,6 +35,15 @@ def sql_files(engine: str, *rooms: str) -> Iterator[Path]:
         yield from sorted((SQL / engine / room).glob("*.sql"))
 
 
+def migration_scripts(engine: str) -> list[Path]:
+    """Return what stands beside an engine's migrations by hand: not their scripts, once released.
+
+    These hold the sources of their day, and what is made for their clients.
+    """
+    found = sorted((MIGRATIONS / engine).glob("*.sql"))
+    return [path for path in found if not path.with_suffix(".py").exists()]
+
+
 def code_files() -> list[tuple[str, Path]]:
     """Return engine and path of every file with a routine or a private helper."""
     paths = [(engine, path) for engine in ENGINES for path in sql_files(engine, *ROOMS[1:])]

@@ -1,73 +1,88 @@
-"""Migrations hold what the sources say today, and released ones never change."""
+"""A release is one script for each engine: it holds the sources of its day and never changes."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
-from generate_frozen import (
+from generate_release import (
     SUMS,
     ReleasedError,
     digest_of,
-    expected_copies,
-    files_of,
-    freeze,
-    install_order,
-    newest_migration,
-    number_of,
     release,
     released,
+    require_migration,
 )
 from rowq.migrate.engines import release_for
-from rowq.migrate.frozen import ORDER, created, newest_copies, order, read
+from rowq.migrate.frozen import (
+    GRANTS,
+    Part,
+    created,
+    files_after,
+    is_released,
+    joined,
+    migration_files,
+    script_of,
+    split,
+)
+from rowq.migrate.modules import module_for
+from rowq.migrate.release import read_release
+from rowq.migrate.sources import read, sources, sources_of
+from rowq.migrate.steps import recorded
+from tests.helpers.releases import (
+    begin_next,
+    change_everything,
+    change_sources,
+    copied_without_history,
+)
 from tests.static.sources import ENGINES, MIGRATIONS, SQL
+
+CHANGED = {
+    "postgres": ["internal/second.sql", "routines/version.sql"],
+    "mysql": ["internal/second.sql", "routines/version.sql"],
+    "sqlserver": ["internal/second.sql", "routines/version.sql"],
+    "oracle": ["packages/rowq_body.sql", "compiled.sql"],
+}
+"""What the second release of a test holds, beside the rights."""
 
 
 def changed_files(migrations: Path) -> list[str]:
     """Return the released files that are gone or no longer have the sum they were released with."""
     return [
-        path
-        for path, digest in released(migrations).items()
-        if not (migrations / path).exists() or digest_of(migrations / path) != digest
+        name
+        for name, digest in released(migrations).items()
+        if not (migrations / name).exists() or digest_of(migrations / name) != digest
     ]
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> tuple[Path, Path]:
-    """Copies of PostgreSQL's sources and migrations, free to be changed."""
-    shutil.copytree(SQL / "postgres", tmp_path / "sql")
-    shutil.copytree(MIGRATIONS / "postgres", tmp_path / "migrations")
-    return tmp_path / "sql", tmp_path / "migrations"
+@pytest.fixture(params=ENGINES)
+def migrations(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """An engine's migrations, of which nothing is released, in a copy that may be changed."""
+    return copied_without_history(tmp_path, str(request.param))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_newest_frozen_copy_of_every_source_is_equal_byte_by_byte(engine: str) -> None:
-    copies = newest_copies(MIGRATIONS / engine, number_of(newest_migration(MIGRATIONS / engine)))
-    sources = install_order(SQL / engine)
-    assert sorted(copies) == sorted(sources), "run: make generate"
-    for relative in sources:
-        frozen = copies[relative].read_bytes()
-        assert frozen == (SQL / engine / relative).read_bytes(), f"{relative}; run: make generate"
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_frozen_folders_hold_what_their_order_lists_and_nothing_else(engine: str) -> None:
-    for folder in (MIGRATIONS / engine).glob("[0-9]*"):
-        files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
-        assert files == {*order(folder), ORDER}
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_newest_migration_installs_in_the_order_of_install_sql(engine: str) -> None:
-    newest = newest_migration(MIGRATIONS / engine)
-    wanted = expected_copies(SQL / engine, MIGRATIONS / engine)
-    assert order(MIGRATIONS / engine / f"{number_of(newest):04d}") == list(wanted)
+def test_the_newest_migration_leads_to_the_sources_byte_by_byte(engine: str) -> None:
+    require_migration(MIGRATIONS / engine)
+    newest = release_for(engine).newest
+    assert files_after(MIGRATIONS / engine, newest) == sources(SQL / engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_released_files_never_change(engine: str) -> None:
     assert not changed_files(MIGRATIONS / engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_released_migration_has_the_sums_of_both_its_files(engine: str) -> None:
+    files = [path for path in migration_files(MIGRATIONS / engine) if is_released(path)]
+    names = {each.name for path in files for each in (path, script_of(path))}
+    assert released(MIGRATIONS / engine).keys() == names
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_only_the_newest_migration_may_wait_for_its_release(engine: str) -> None:
+    assert all(is_released(path) for path in migration_files(MIGRATIONS / engine)[:-1])
 
 
 def test_all_engines_have_the_same_numbers_and_slugs() -> None:
@@ -88,42 +103,146 @@ def test_every_migration_is_one_transaction_and_names_its_version(engine: str) -
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_rollback_knows_everything_that_a_frozen_copy_creates(engine: str) -> None:
+def test_a_rollback_knows_everything_that_a_file_creates(engine: str) -> None:
     # An index goes with its table; partitions of SQL Server are in remove.sql.
     kept = ("schema", "database", "index", "role", "partition", "unique", "nonclustered")
-    for path in newest_copies(MIGRATIONS / engine, 9999).values():
-        lines = re.findall(r"^create (?:or replace |or alter )?(\w+)", read(path), re.MULTILINE)
-        assert len(list(created(read(path)))) == len([kind for kind in lines if kind not in kept])
+    for text in files_after(MIGRATIONS / engine, 9999).values():
+        lines = re.findall(r"^create (?:or replace |or alter )?(\w+)", text, re.MULTILINE)
+        assert len(list(created(text))) == len([kind for kind in lines if kind not in kept])
 
 
-def test_a_released_file_that_changed_is_found(copy: tuple[Path, Path]) -> None:
-    _, migrations = copy
+def test_a_script_gives_every_source_back_byte_by_byte(migrations: Path) -> None:
+    release(migrations)
+    newest = migration_files(migrations)[-1]
+    assert is_released(newest)
+    engine = module_for(migrations.name, "script")
+    held = {
+        part.name: engine.source_form(part.text)
+        for part in split(read(script_of(newest)))[1]
+        if part.kind == "file"
+    }
+    folder = sources_of(migrations)
+    today = sources(folder)
+    assert list(held) == list(today)
+    for name, text in today.items():
+        file = folder / name
+        wanted = file.read_bytes() if file.exists() else text.encode()
+        assert held[name].encode() == wanted, name
+    # Two engines write some files in another form for their clients; the others write none.
+    texts = [part.text for part in split(read(script_of(newest)))[1] if part.kind == "file"]
+    is_other = texts != list(today.values())
+    assert is_other == (migrations.name in ("mysql", "oracle"))
+
+
+def test_a_script_is_what_is_printed_before_and_after_the_release(migrations: Path) -> None:
+    before = read_release(migrations).script(1)
+    script = release(migrations)
+    assert script is not None
+    assert read(script) == before == read_release(migrations).script(1)
+    change_sources(migrations)
+    assert read_release(migrations).script(1) == before
+
+
+def test_a_migration_executes_the_texts_of_its_script(migrations: Path) -> None:
+    release(migrations)
+    change_everything(migrations)
+    release(migrations)
+    engine = module_for(migrations.name, "script")
+    for numbered in read_release(migrations).migrations:
+        steps = recorded(numbered.migration)
+        assert steps
+        written = split(read(script_of(numbered.file)))[1]
+        own = [part for part in written if part.kind in ("statement", "file", "gone")]
+        assert own[-1].name == GRANTS
+        assert [Part(step.kind, step.name, engine.client_form(step.text)) for step in steps] == own[
+            :-1
+        ]
+
+
+def test_a_later_release_holds_what_differs_and_its_statements(migrations: Path) -> None:
+    first = release(migrations)
+    assert first is not None
+    was = first.read_bytes()
+    change_everything(migrations)
+    second = release(migrations)
+    assert second is not None
+    parts = split(read(second))[1]
+    own = [(part.kind, part.name) for part in parts if part.kind not in ("before", "after")]
+    files = [("file", name) for name in CHANGED[migrations.name]]
+    assert own == [("statement", ""), *files, ("file", GRANTS)]
+    assert files_after(migrations, 2) == sources(sources_of(migrations))
+    assert not changed_files(migrations)
+    assert len(released(migrations)) == 4
+    assert first.read_bytes() == was
+
+
+def test_what_is_gone_from_the_sources_is_dropped_and_a_rollback_brings_it_back(
+    migrations: Path,
+) -> None:
+    release(migrations)
+    change_everything(migrations)
+    release(migrations)
+    folder = sources_of(migrations)
+    install = folder / "install.sql"
+    lines = install.read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "internal" / "second.sql").unlink()
+    install.write_text(
+        "".join(line for line in lines if "/second.sql" not in line), encoding="utf-8"
+    )
+    begin_next(migrations, "third")
+    release(migrations)
+    assert files_after(migrations, 3) == sources(folder)
+    steps = recorded(read_release(migrations).get(3).migration)
+    gone = [step for step in steps if step.kind == "gone"]
+    if migrations.name == "oracle":
+        # A package is made anew without it.
+        assert gone == []
+    else:
+        (part,) = gone
+        (name,) = (name for _, name in created(files_after(migrations, 2)["internal/second.sql"]))
+        assert re.fullmatch(rf"drop \w+ if exists rowq\.{name};\n(go\n)?", part.text)
+
+
+def test_a_released_file_that_changed_is_found(migrations: Path) -> None:
     release(migrations)
     assert not changed_files(migrations)
-    assert len(released(migrations)) == len(files_of(newest_migration(migrations)))
+    newest = migration_files(migrations)[-1]
+    assert set(released(migrations)) == {newest.name, script_of(newest).name}
 
-    victim = migrations / "0001" / "routines" / "enqueue.sql"
-    victim.write_text(victim.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    (migrations / "0001" / "routines" / "peek.sql").unlink()
-    assert changed_files(migrations) == ["0001/routines/enqueue.sql", "0001/routines/peek.sql"]
+    script = script_of(newest)
+    script.write_text(read(script) + "\n", encoding="utf-8")
+    newest.unlink()
+    assert changed_files(migrations) == [newest.name, script.name]
 
 
-def test_a_source_that_changes_after_the_release_asks_for_a_new_migration(
-    copy: tuple[Path, Path],
-) -> None:
-    sources, migrations = copy
-    freeze(sources, migrations)
+def test_a_source_that_changes_after_the_release_asks_for_a_new_migration(migrations: Path) -> None:
     release(migrations)
     sums = (migrations / SUMS).read_bytes()
-    freeze(sources, migrations)
+    assert release(migrations) is None
+    require_migration(migrations)
 
-    source = sources / "routines" / "version.sql"
-    source.write_text(source.read_text(encoding="utf-8") + "-- more\n", encoding="utf-8")
-    with pytest.raises(ReleasedError, match=r"routines/version\.sql"):
-        freeze(sources, migrations)
-
-    shutil.copy(newest_migration(migrations), migrations / "pg-0002-more.py")
-    freeze(sources, migrations)
-    assert order(migrations / "0002") == ["routines/version.sql"]
+    change_sources(migrations)
+    changed = CHANGED[migrations.name][0]
+    with pytest.raises(ReleasedError, match=rf"begin the next migration for .*{changed}"):
+        require_migration(migrations)
+    with pytest.raises(ReleasedError, match=changed):
+        release(migrations)
     assert (migrations / SUMS).read_bytes() == sums
+
+    begin_next(migrations, "more")
+    require_migration(migrations)
+    assert release(migrations) is not None
     assert not changed_files(migrations)
+
+
+def test_no_migration_is_released_before_the_one_that_it_follows(migrations: Path) -> None:
+    begin_next(migrations, "more")
+    with pytest.raises(ValueError, match=r"first-release\.py must be released before"):
+        release(migrations)
+    assert not (migrations / SUMS).exists()
+
+
+@pytest.mark.parametrize("text", ["select 1;", "select 1;\n-- [file a.sql]\nselect 2;\n"])
+def test_what_could_not_be_read_back_is_no_part_of_a_script(text: str) -> None:
+    with pytest.raises(ValueError, match=r"file x\.sql cannot be a part of a script"):
+        joined("-- head\n", [Part("file", "x.sql", text)])

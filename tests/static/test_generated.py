@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SAYS_SO = re.compile(r"(Generated|Put together) from .+ by (make generate|python -m [\w.]+)\b")
-# JSON has no comments, and a migration's copy is byte for byte the file that it is a copy of.
+# JSON and sums have no comments, and a release's script begins with what its client reads first.
 CANNOT_SAY_SO = re.compile(r".*\.json|migrations/.*")
 
 

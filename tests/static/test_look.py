@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rowq.engines import engines
-from rowq.migrate.engines import module_for
+from rowq.migrate.modules import module_for
 
 
 def asked() -> set[str]:

@@ -7,19 +7,17 @@ import pytest
 
 from tests.static.sources import (
     ENGINES,
-    MIGRATIONS,
     SQL,
     code_files,
     code_of,
     label,
+    migration_scripts,
     object_name,
     sql_files,
 )
 
 EVERY = [(engine, path) for engine in ENGINES for path in sorted((SQL / engine).rglob("*.sql"))]
-EVERY += [
-    (engine, path) for engine in ENGINES for path in sorted((MIGRATIONS / engine).glob("*.sql"))
-]
+EVERY += [(engine, path) for engine in ENGINES for path in migration_scripts(engine)]
 POSTGRES = [path for engine, path in code_files() if engine == "postgres"]
 SQLSERVER = [path for engine, path in code_files() if engine == "sqlserver"]
 POSTGRES_ROUTINES = [path for path in POSTGRES if path.parent.name == "routines"]

@@ -9,12 +9,14 @@ import pytest
 from oracledb.errors import _Error
 
 import rowq
-from generate_package import Subprogram, subprograms
 from rowq.engines.oracle import ENGINE, _kinds
 from rowq.engines.oracle_calls import Lob, call_of
-from tests.static.sources import CONTRACT, routines_of
+from rowq.migrate.oracle.packages import Subprogram, subprograms
+from tests.static.sources import CONTRACT, SQL, routines_of
 
-ROUTINES: dict[str, Subprogram] = {one.name: one for one in subprograms("routines")}
+ROUTINES: dict[str, Subprogram] = {
+    one.name: one for one in subprograms(SQL / "oracle" / "routines")
+}
 
 EXAMPLES: dict[str, Any] = {
     "binary": b"\0",

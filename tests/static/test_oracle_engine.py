@@ -9,14 +9,15 @@ from typing import Any
 import oracledb
 import pytest
 
-from generate_package import subprograms
 from rowq.contract import Parameter, Routine, load_contract
 from rowq.errors import CannotConnect
+from rowq.migrate.oracle.packages import subprograms
 from tests.engines.base import Unavailable, free_port
 from tests.engines.oracle_session import as_account, open_session, owner_in, spelled
 from tests.engines.oracle_ways import OracleProvider
 from tests.helpers.oracle import OracleDialect, execute_named
 from tests.helpers.oracle_catalog import type_of
+from tests.static.sources import SQL
 
 URL = "oracle://system:secret@host:1522/service?protocol=tcps"
 
@@ -136,7 +137,7 @@ SENT: dict[str, Any] = {
     "text": "x",
     "timestamp": datetime(2026, 1, 1, 1),  # noqa: DTZ001 - as the column has it
 }
-SIGNATURES = {one.name: one.parameters for one in subprograms("routines")}
+SIGNATURES = {one.name: one.parameters for one in subprograms(SQL / "oracle" / "routines")}
 
 
 @pytest.mark.parametrize("routine", load_contract().of("oracle").values(), ids=lambda one: one.name)

@@ -1,23 +1,36 @@
 """The script for SQL*Plus and SQLcl: whole units, each of which may be run again."""
 
 import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from generate_release import release
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import created, drops
 from rowq.migrate.oracle.look import shipped_routines
 from rowq.migrate.oracle.sql import forgiven, units
+from rowq.migrate.release import read_release
+from rowq.migrate.sources import read, sources_of
 from rowq.resources import sql_directory
+from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.plsql import gate, tools
-from tests.static.plsql.gate import Script
+from tests.static.plsql.gate import Script, is_client
 from tests.static.required import need
 from tests.static.test_plsql import REQUIRED
 
 SCRIPT = migrate.script("oracle")
-UNITS = list(units("\n".join(line for line in SCRIPT.splitlines() if not gate.is_client(line))))
-COPIES = release_for("oracle").copies(1)
+FILES = release_for("oracle").files(1)
+
+
+def plain(script: str) -> list[str]:
+    """Return the units of a script without its lines for SQL*Plus itself."""
+    return list(units("\n".join(line for line in script.splitlines() if not is_client(line))))
+
+
+UNITS = plain(SCRIPT)
 
 
 def test_a_unit_that_makes_something_may_be_run_again() -> None:
@@ -29,7 +42,7 @@ def test_a_unit_that_makes_something_may_be_run_again() -> None:
 
 
 def test_a_script_installs_and_remembers_everything() -> None:
-    for relative, text in COPIES.items():
+    for relative, text in FILES.items():
         for kind, name in created(text):
             assert re.search(rf"\bcreate (?:or replace )?{kind} {name}\b", SCRIPT), relative
     assert "merge into rowq_migration m\n" in SCRIPT
@@ -42,6 +55,14 @@ def test_a_script_stops_at_the_first_error_and_takes_no_word_for_a_variable() ->
     assert "set define off\n" in head
 
 
+def test_the_list_of_the_sources_ends_before_sqlplus_reads_a_file() -> None:
+    lines = read(sql_directory() / "oracle" / "install.sql").splitlines()
+    before = [line for line in lines if not line.startswith(("--", "@@"))]
+    assert before[0].startswith("prompt Nothing was done: run the script")
+    assert before[1:] == ["exit failure"]
+    assert lines.index("exit failure") < min(map(lines.index, (x for x in lines if x[:2] == "@@")))
+
+
 def test_the_unit_that_finds_compile_errors_comes_after_all_packages() -> None:
     bodies = [
         place for place, unit in enumerate(UNITS) if unit.startswith("create or replace pack")
@@ -51,7 +72,7 @@ def test_the_unit_that_finds_compile_errors_comes_after_all_packages() -> None:
 
 
 def test_a_rollback_drops_what_was_made_and_minds_nothing_that_is_gone() -> None:
-    for text in COPIES.values():
+    for text in FILES.values():
         dropped = list(units(drops(text)))
         assert len(dropped) == len(list(created(text)))
         assert all(forgiven(unit) for unit in dropped)
@@ -83,6 +104,35 @@ def scripts() -> list[Script]:
         for place, unit in enumerate([*UNITS, *units(release_for("oracle").text("remove.sql"))])
         if not unit.startswith("create or replace package")
     ]
+
+
+def scripts_of_releases() -> list[Script]:
+    """Return the same of two releases, and the subprograms that the second one changes."""
+    with TemporaryDirectory() as folder:
+        migrations = copied_without_history(Path(folder), "oracle")
+        release(migrations)
+        change_everything(migrations)
+        release(migrations)
+        texts = read_release(migrations)
+        changed = ("routines/version.sql", "internal/second.sql")
+        return [
+            *(
+                Script(f"release {number}, {place}", f"{unit}\n/\n")
+                for number in (1, 2)
+                for place, unit in enumerate(plain(texts.script(number)))
+                if not unit.startswith("create or replace package")
+            ),
+            *(Script(name, read(sources_of(migrations) / name)) for name in changed),
+        ]
+
+
+@pytest.mark.timeout(900)
+def test_the_scripts_of_two_releases_are_accepted_by_the_grammar() -> None:
+    need(tools.missing(), REQUIRED)
+    asked = scripts_of_releases()
+    assert any("'ROWQ_QUEUE'" in script.text for script in asked)
+    assert any("ora-0002-second" in script.text for script in asked)
+    assert not gate.check(asked)
 
 
 @pytest.mark.timeout(900)

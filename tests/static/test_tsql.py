@@ -8,11 +8,15 @@ import pytest
 from benchmarks.rowq_bench.seeds.sections import read_sections
 from benchmarks.rowq_bench.seeds.seed_003 import scene
 from benchmarks.rowq_bench.sqlserver import lab, observe
+from generate_release import release
 from rowq import migrate
 from rowq.doctor.sqlserver import ENGINE
+from rowq.migrate.frozen import files_after
+from rowq.migrate.release import read_release
 from rowq.migrate.sqlserver.sql import batches
+from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.required import need
-from tests.static.sources import MIGRATIONS
+from tests.static.sources import migration_scripts
 from tests.static.tsql import faults, gate, tools
 
 SAMPLE = gate.script(Path(gate.__file__).with_name("sample.sql"))
@@ -63,6 +67,25 @@ def test_the_script_for_sqlcmd_passes_by_itself() -> None:
     assert not problems, "\n".join(map(str, problems))
 
 
+def test_the_scripts_of_two_releases_pass(tmp_path: Path) -> None:
+    migrations = copied_without_history(tmp_path, "sqlserver")
+    release(migrations)
+    change_everything(migrations)
+    release(migrations)
+    texts = read_release(migrations)
+    first, second = (gate.Script(f"release {number}", texts.script(number)) for number in (1, 2))
+    assert "InternalSecond" not in first.text
+    assert "InternalSecond" in second.text
+    # The model knows a name once: what the second makes anew is there by it.
+    there = [
+        gate.Script(name, text)
+        for name, text in files_after(migrations, 1).items()
+        if f"-- [file {name}]\n" not in second.text
+    ]
+    found = gate.check_each([[first], [*there, second]], [first.name, second.name])
+    assert found == [[], []]
+
+
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: f"{path.parents[1].name}/{path.stem}")
 def test_the_forms_of_a_benchmark_pass(path: Path) -> None:
     sections = read_sections(path)
@@ -86,7 +109,7 @@ def test_what_the_benchmarks_ask_passes() -> None:
 
 
 def test_what_migrations_run_besides_passes() -> None:
-    paths = sorted((MIGRATIONS / "sqlserver").glob("*.sql"))
+    paths = migration_scripts("sqlserver")
     problems = gate.check([gate.script(path) for path in paths], gate.product())
     assert paths
     assert not problems, "\n".join(map(str, problems))

@@ -1,7 +1,4 @@
-"""Where the migrations of each engine are, and the code that runs them."""
-
-import importlib
-from typing import Any
+"""Where the migrations of each engine are."""
 
 from rowq.engines import engines
 from rowq.errors import EngineUnknown
@@ -29,8 +26,3 @@ def named(word: str) -> str:
             return one.name
     known = ", ".join(one.name for one in engines())
     raise EngineUnknown(f"rowq has no engine {word!r}; it has {known}")
-
-
-def module_for(engine: str, part: str) -> Any:
-    """Return an engine's module of this package: backend, look or script."""
-    return importlib.import_module(f"rowq.migrate.{engine}.{part}")

@@ -1,17 +1,30 @@
-"""Frozen copies: the SQL files as they were when a migration was written.
+"""Released scripts, and the files of SQL that a migration brings.
 
-A migration pg-0002-slug.py has its copies in the folder 0002 beside it, under the paths that they
-have in sql/<engine>, and 0002/order.txt lists them in the order of installation. Every file is
-idempotent and is run as a whole. What a migration does not copy stays as the newest earlier one
-left it.
+A released migration has a script beside it, pg-0002-slug.sql beside pg-0002-slug.py, and never
+changes again. The engine's own client runs that script as it is, and `frozen` reads it: before the
+text of each part there is a line such as
+
+    -- [file routines/enqueue.sql]
+
+Every file may be run again, and is run as a whole. A migration holds the files that differ from
+the newest released text; what is not in it stays as it was. A file outside of the folders of
+tables and routines (grants.sql, Oracle's compiled.sql) makes no object: every migration runs it.
+
+Before its release a migration has no script: its files are today's sources.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-ORDER = "order.txt"
+from rowq.migrate.modules import module_for
+from rowq.migrate.sources import read, sources, sources_of
+
 GRANTS = "grants.sql"
+
+_MARK = re.compile(r"^-- \[(\w+)(?: (\S+))?\]\n", re.MULTILINE)
+_LEFT = "-- Nothing is dropped here: a statement of the migration does it, if anything does.\n"
 
 _CREATED = re.compile(
     r"^create (?:or replace |or alter )?"
@@ -29,29 +42,118 @@ _DROPS = {
 }
 
 
-def order(folder: Path) -> list[str]:
-    """Return the relative paths of a migration's copies, in the order of installation."""
-    listed = folder / ORDER
-    return listed.read_text(encoding="utf-8").split() if listed.exists() else []
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a script.
+
+    Attributes:
+        kind: "file" for a source, "gone" for one that is no longer there, "statement" for one
+            written by hand; any other word is for what stands around them.
+        name: the file's path in sql/<engine>, or another name.
+        text: what is to be run; it ends with a line end.
+    """
+
+    kind: str
+    name: str
+    text: str
 
 
-def folders(root: Path, newest: int) -> list[Path]:
-    """Return the folders of copies below `root` with numbers up to `newest`, in their order."""
-    found = (path for path in root.glob("[0-9][0-9][0-9][0-9]") if path.is_dir())
-    return sorted(path for path in found if int(path.name) <= newest)
+def joined(head: str, parts: Iterable[Part]) -> str:
+    """Return a script: its head, then each part after the line that names it.
+
+    Raises:
+        ValueError: a part could not be read back as it is.
+    """
+    texts = [head]
+    for part in parts:
+        if not part.text.endswith("\n") or _MARK.search(part.text):
+            raise ValueError(f"{part.kind} {part.name} cannot be a part of a script")
+        texts.append(f"-- [{f'{part.kind} {part.name}'.rstrip()}]\n{part.text}")
+    return "\n".join(texts)
 
 
-def newest_copies(root: Path, newest: int) -> dict[str, Path]:
-    """Return for every relative path its newest copy in the migrations up to `newest`."""
-    copies: dict[str, Path] = {}
-    for folder in folders(root, newest):
-        copies.update((relative, folder / relative) for relative in order(folder))
-    return copies
+def split(script: str) -> tuple[str, list[Part]]:
+    """Return the head and the parts of a script that `joined` has made."""
+    head, *rest = _MARK.split(script)
+    found = [
+        Part(kind, name or "", text)
+        for kind, name, text in zip(rest[::3], rest[1::3], rest[2::3], strict=True)
+    ]
+    # An empty line stands before the next line that names a part.
+    between = [Part(part.kind, part.name, part.text[:-1]) for part in found[:-1]]
+    return head[:-1], between + found[-1:]
 
 
-def read(path: Path) -> str:
-    """Return a file's text with plain line ends, whatever git made of them."""
-    return path.read_text(encoding="utf-8")
+def number_of(migration: Path) -> int:
+    """Return the number in the name of a migration's file."""
+    return int(migration.stem.split("-")[1])
+
+
+def migration_files(folder: Path) -> list[Path]:
+    """Return the files of an engine's migrations, lowest number first."""
+    return sorted(folder.glob("*-[0-9][0-9][0-9][0-9]-*.py"), key=number_of)
+
+
+def script_of(migration: Path) -> Path:
+    """Return where a migration's script is as soon as it is released."""
+    return migration.with_suffix(".sql")
+
+
+def is_released(migration: Path) -> bool:
+    """Return whether a migration never changes again."""
+    return script_of(migration).exists()
+
+
+def brought_by(migration: Path, earlier: dict[str, str]) -> list[Part]:
+    """Return what a migration does to the files, in the order of installation.
+
+    Args:
+        migration: its file.
+        earlier: path and text of the files as they are before it.
+    """
+    if not is_released(migration):
+        return _changed(sources(sources_of(migration.parent)), earlier)
+    source_form = module_for(migration.parent.name, "script").source_form
+    return [
+        Part(part.kind, part.name, source_form(part.text))
+        for part in split(read(script_of(migration)))[1]
+        if part.kind in ("file", "gone")
+    ]
+
+
+def files_after(folder: Path, newest: int) -> dict[str, str]:
+    """Return path and text of every file as it is after the migration of this number.
+
+    Args:
+        folder: migrations/<engine>.
+        newest: the number; 0 for none.
+    """
+    files: dict[str, str] = {}
+    for migration in migration_files(folder):
+        if number_of(migration) <= newest:
+            for part in brought_by(migration, files):
+                if part.kind == "gone":
+                    del files[part.name]
+                else:
+                    files[part.name] = part.text
+    return files
+
+
+def _changed(today: dict[str, str], earlier: dict[str, str]) -> list[Part]:
+    """Return what leads from the earlier files to those of today."""
+    changed = [
+        Part("file", path, text)
+        for path, text in today.items()
+        if "/" not in path or earlier.get(path) != text
+    ]
+    gone = [path for path in earlier if path not in today]
+    return [*changed, *(Part("gone", path, _removal(path, earlier[path])) for path in gone)]
+
+
+def _removal(path: str, text: str) -> str:
+    """Return what removes a file's routines; a table is left to a statement written by hand."""
+    statements = "" if path.startswith("tables/") else drops(text)
+    return f"{statements}\n" if statements else _LEFT
 
 
 def created(text: str) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,15 @@ from typing import Any
 from yoyo.migrations import Migration
 
 from rowq.migrate.errors import MigrationError, SchemaNewer, UnknownMigration
-from rowq.migrate.frozen import newest_copies, read
+from rowq.migrate.frozen import (
+    files_after,
+    is_released,
+    migration_files,
+    number_of,
+    script_of,
+)
+from rowq.migrate.modules import module_for
+from rowq.migrate.sources import read
 
 # yoyo keeps all migrations of the process in one dictionary by id and resolves __depends__ in it.
 _reading = threading.Lock()
@@ -27,9 +35,21 @@ class Numbered:
         return str(self.migration.id)
 
     @property
+    def file(self) -> Path:
+        """The migration's own file."""
+        return Path(self.migration.path)
+
+    @property
     def rowq_version(self) -> str:
         """The version of rowq that this migration brings."""
         return str(self.migration.module.__rowq_version__)
+
+    @property
+    def heading(self) -> str:
+        """What a script of it does, in a few words."""
+        before = self.number - 1
+        what = f"upgrade from {before} to" if before else "install"
+        return f"rowq {self.rowq_version}: {what} {self.number}"
 
     @property
     def loses_messages(self) -> bool:
@@ -62,6 +82,10 @@ class Release:
             )
         return self.migrations[number - 1]
 
+    def ids(self, number: int) -> list[str]:
+        """Return the ids of the migrations up to this number."""
+        return [numbered.id for numbered in self.migrations[:number]]
+
     def installed(self, ids: list[str]) -> int:
         """Return the highest number among the ids that a database remembers, 0 for none.
 
@@ -76,10 +100,19 @@ class Release:
             )
         return max((numbers[known] for known in ids), default=0)
 
-    def copies(self, number: int) -> dict[str, str]:
+    def files(self, number: int) -> dict[str, str]:
         """Return path and text of every SQL file as it is after the migration of this number."""
-        newest = newest_copies(self.folder, number)
-        return {relative: read(path) for relative, path in newest.items()}
+        return files_after(self.folder, number)
+
+    def script(self, number: int) -> str:
+        """Return a migration as a script for the engine's own client.
+
+        That is the released one, or what would be released now.
+        """
+        numbered = self.get(number)
+        if is_released(numbered.file):
+            return read(script_of(numbered.file))
+        return str(module_for(self.folder.name, "script").script(self, numbered))
 
     def text(self, name: str) -> str:
         """Return one of the engine's own scripts beside the migrations, such as preflight.sql."""
@@ -95,12 +128,12 @@ def read_release(folder: Path) -> Release:
     Raises:
         MigrationError: the files are not one chain of numbers from 1.
     """
-    paths = sorted(folder.glob("*-[0-9][0-9][0-9][0-9]-*.py"))
+    paths = migration_files(folder)
     with _reading:
         loaded = [Migration(path.stem, str(path), str(folder)) for path in paths]
         for migration in loaded:
             migration.load()
-    chain = tuple(Numbered(int(m.id.split("-")[1]), m) for m in loaded)
+    chain = tuple(Numbered(number_of(Path(m.path)), m) for m in loaded)
     for position, numbered in enumerate(chain, start=1):
         needs = {before.migration for before in chain[position - 2 : position - 1]}
         if numbered.number != position or numbered.migration.depends != needs:

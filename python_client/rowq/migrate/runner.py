@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rowq.engines import engine_for_url
-from rowq.migrate.engines import module_for, named, release_for
+from rowq.migrate.engines import named, release_for
 from rowq.migrate.errors import UnknownMigration
 from rowq.migrate.losses import Losses
+from rowq.migrate.modules import module_for
 from rowq.migrate.release import Release
 
 
@@ -131,6 +132,8 @@ def plan_rollback(url: str, to: int | None = None) -> Plan:
 def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str:
     """Return what migrate does as a complete script for the engine's own client.
 
+    That is the script of each migration, one after the other; a released one never changes.
+
     Args:
         engine: name of the engine, such as postgres.
         from_number: what the database has already; only what comes after it is printed.
@@ -147,8 +150,11 @@ def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str
             f"{UnknownMigration.number} unknown_migration: there is nothing to print after"
             f" {from_number}; this rowq has migrations 1 to {release.newest}"
         )
-    options = {} if with_owner else {"with_owner": False}
-    return str(module_for(named(engine), "script").script(release, from_number, **options))
+    scripts = [release.script(number) for number in range(from_number + 1, release.newest + 1)]
+    if not with_owner:
+        without_owner = module_for(named(engine), "script").without_owner
+        scripts = [without_owner(release, text) for text in scripts]
+    return "".join(scripts)
 
 
 @contextmanager

@@ -1,15 +1,14 @@
-"""What the engines' backends of yoyo share, and their scripts."""
+"""What the engines' backends of yoyo share."""
 
 import socket
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from rowq.migrate.errors import MessagesLeft, MigrationBusy, MigrationError
 from rowq.migrate.losses import Losses
-from rowq.migrate.release import Numbered
 
 _Error = TypeVar("_Error", bound=Exception)
 
@@ -55,29 +54,3 @@ def tables_in_use(besides: str = "") -> MigrationBusy:
         f"{MigrationBusy.number} migration_busy: tables are in use{besides}",
         "Try again; rowq health names long transactions.",
     )
-
-
-def recorded(numbered: Numbered) -> list[str]:
-    """Return what a migration's steps send to the server."""
-    recorder = _Recorder()
-    numbered.migration.process_steps(recorder, "apply")
-    return recorder.sent
-
-
-class _Recorder:
-    """Stands where yoyo's backend and its connection would, and keeps what is sent."""
-
-    DatabaseError: type[Exception] = Exception
-    has_transactional_ddl = True
-
-    def __init__(self) -> None:
-        self.sent: list[str] = []
-        self.connection = self
-
-    def transaction(self) -> Any:
-        """Open nothing: the script is one transaction itself."""
-        return nullcontext()
-
-    def execute(self, text: str) -> None:
-        """Keep one text."""
-        self.sent.append(text)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rowq.engines import engine_for_url
-from rowq.migrate.engines import module_for, release_for
+from rowq.migrate.engines import release_for
+from rowq.migrate.modules import module_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a migration file is made of: statements written by hand, and frozen copies.
+"""What a migration file is made of: statements written by hand, and the files that it brings.
 
     from rowq.migrate.steps import frozen, statement
 
@@ -13,13 +13,14 @@
 Every file and statement goes to the server whole: nothing here splits SQL.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from yoyo import step
 
-from rowq.migrate.frozen import GRANTS, drops, newest_copies, order, read
+from rowq.migrate.frozen import GRANTS, Part, brought_by, drops, files_after, number_of
 
 
 class Runner(Protocol):
@@ -33,12 +34,14 @@ class Runner(Protocol):
 class Sql:
     """A step of plain text; a callable, because yoyo prints the rows that a string returns."""
 
-    text: str
+    part: Part
 
     def __call__(self, connection: Runner) -> None:
         """Run the text on the migration's connection."""
-        if self.text:
-            connection.execute(self.text)
+        if isinstance(connection, _Recorder):
+            connection.parts.append(self.part)
+        elif self.part.text:
+            connection.execute(self.part.text)
 
 
 def statement(apply: str, rollback: str) -> None:
@@ -48,23 +51,58 @@ def statement(apply: str, rollback: str) -> None:
         apply: what to do; it must not mind having been done already.
         rollback: how to undo it.
     """
-    step(Sql(apply), Sql(rollback))
+    step(Sql(Part("statement", "", apply)), _undo(rollback))
 
 
 def frozen(migration_file: str) -> None:
-    """Add the migration's frozen copies, each rolled back to its newest earlier copy or dropped.
+    """Add the files that the migration brings.
 
-    The rights come after every migration and every rollback anyway, so they are no step.
+    These are the files of its script once it is released, and until then those of today's sources
+    that differ from what was released before. Each is rolled back to its newest earlier text, or
+    what it makes is dropped. A file outside of the folders is run by every migration and undone by
+    none. The rights come after every migration and every rollback anyway, so they are no step.
 
     Args:
         migration_file: the migration's own `__file__`.
     """
-    here = Path(migration_file)
-    number = int(here.stem.split("-")[1])
-    folder = here.parent / f"{number:04d}"
-    earlier = newest_copies(here.parent, number - 1)
-    for relative in order(folder):
-        if relative != GRANTS:
-            text = read(folder / relative)
-            undo = read(earlier[relative]) if relative in earlier else drops(text)
-            step(Sql(text), Sql(undo))
+    migration = Path(migration_file)
+    earlier = files_after(migration.parent, number_of(migration) - 1)
+    for part in brought_by(migration, earlier):
+        if part.name == GRANTS:
+            continue
+        if "/" not in part.name:
+            step(Sql(part), _undo(""))
+        elif part.name in earlier:
+            step(Sql(part), _undo(earlier[part.name]))
+        else:
+            step(Sql(part), _undo(drops(part.text)))
+
+
+def _undo(text: str) -> Sql:
+    return Sql(Part("undo", "", text))
+
+
+def recorded(migration: Any) -> list[Part]:
+    """Return what the steps of a migration of yoyo's would run, in their order."""
+    recorder = _Recorder()
+    migration.process_steps(recorder, "apply")
+    return recorder.parts
+
+
+class _Recorder:
+    """Stands where yoyo's backend and its connection would, and keeps what would be run."""
+
+    DatabaseError: type[Exception] = Exception
+    has_transactional_ddl = True
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.connection = self
+
+    def transaction(self) -> Any:
+        """Open nothing: nothing is run."""
+        return nullcontext()
+
+    def execute(self, text: str) -> None:
+        """Run nothing: a step gives itself."""
+        raise NotImplementedError(text)

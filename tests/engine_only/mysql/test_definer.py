@@ -38,8 +38,8 @@ Install = Callable[[str], str]
 
 def read_release_texts() -> list[str]:
     """Return the files of the routines."""
-    copies = RELEASE.copies(RELEASE.newest)
-    return [text for name, text in copies.items() if name.startswith(("internal/", "routines/"))]
+    files = RELEASE.files(RELEASE.newest)
+    return [text for name, text in files.items() if name.startswith(("internal/", "routines/"))]
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ def test_routines_made_for_an_older_server_are_made_anew(
 ) -> None:
     migrate.migrate(empty_database)
     # As an upgrade of the server leaves them: without what is for newer versions only.
-    text = RELEASE.copies(1)["internal/begin.sql"].replace("/*M!", "/*M!9")
+    text = RELEASE.files(1)["internal/begin.sql"].replace("/*M!", "/*M!9")
     backend.Connection(admin).execute(text)
     if migrate.status(empty_database).drift == ():
         pytest.skip("this server keeps nothing apart: run with --engine mariadb")

@@ -9,21 +9,26 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rowq
+from generate_release import release
 from rowq import migrate
 from rowq.engines.mysql_url import connection_parameters
 from rowq.migrate.engines import release_for
+from rowq.migrate.frozen import migration_files, script_of
 from rowq.migrate.mysql import backend
-from rowq.migrate.mysql.sql import statements
+from rowq.migrate.mysql.sql import OWNER, statements
 from rowq.migrate.release import Release
+from rowq.migrate.sources import read
 from rowq.resources import sql_directory
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
 from tests.engines.mysql import set_default_role
+from tests.helpers.releases import change_everything, copied_without_history, use_released
 
 VARIABLE = "ROWQ_EVERY_CRASH"
 """Set, migrate is broken off at every statement, and not at every tenth."""
@@ -192,7 +197,7 @@ def test_a_routine_that_is_made_anew_is_never_missing_and_keeps_its_rights(
     session.execute("grant rowq_monitor to rowq_test_poor@'%'")
     set_default_role(session, "rowq_monitor", "rowq_test_poor@'%'")
     parts = connection_parameters(empty_database)
-    text = release_for("mysql").copies(1)["routines/version.sql"]
+    text = release_for("mysql").files(1)["routines/version.sql"]
     begun, ended = threading.Event(), threading.Event()
 
     def call() -> None:
@@ -388,3 +393,97 @@ def test_a_server_that_is_too_old_is_refused(
             patched.setattr(backend, "statements", breaking_off(13))
             with pytest.raises(ConnectionAbortedError):
                 migrate.migrate(empty_database)
+
+
+@pytest.fixture
+def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Make two releases, the second with a column, a helper and a changed routine."""
+    releases = use_released(copied_without_history(tmp_path, "mysql"), monkeypatch)
+    change_everything(releases)
+    release(releases)
+    return [script_of(migration) for migration in migration_files(releases)]
+
+
+def made(session: Connection) -> tuple[int, ...]:
+    """Return whether the column, the helper and the changed routine of the second release are."""
+    queries = (
+        "select count(*) from information_schema.columns"
+        " where table_schema = 'rowq' and table_name = 'queue' and column_name = 'note'",
+        "select count(*) from information_schema.routines"
+        " where routine_schema = 'rowq' and routine_name = 'internal_second'",
+        "select count(*) from information_schema.routines where routine_schema = 'rowq'"
+        " and routine_name = 'version' and routine_definition like '%-- version   2%'",
+    )
+    return tuple(session.execute(query).fetchone()[0] for query in queries)
+
+
+@pytest.mark.usefixtures("scripts")
+def test_migrate_goes_from_a_release_to_the_next_and_one_step_back(
+    empty_database: str, session: Connection
+) -> None:
+    assert migrate.migrate(empty_database, to=1).applied == (1,)
+    first = snapshot(session)
+    with rowq.connect(empty_database) as queue:
+        queue.create_queue("orders")
+        queue.enqueue("orders", "hello")
+        assert migrate.migrate(empty_database).applied == (2,)
+        assert made(session) == (1, 1, 1)
+        assert migrate.status(empty_database).drift == ()
+        assert migrate.rollback(empty_database).rolled_back == (2,)
+        assert made(session) == (0, 0, 0)
+        assert snapshot(session) == first
+        assert migrate.status(empty_database).drift == ()
+        assert [message.body for message in queue.peek("orders")] == ['"hello"']
+
+
+def test_the_stock_client_goes_the_same_way_with_the_scripts_as_they_are(
+    scripts: list[Path], empty_database: str, session: Connection, client: Client
+) -> None:
+    migrate.migrate(empty_database)
+    second = snapshot(session)
+    migrate.rollback(empty_database)
+    first = snapshot(session)
+    migrate.rollback(empty_database)
+
+    for script, whole in zip(scripts, (first, second), strict=True):
+        for _ in range(2):
+            done = client(read(script), "--comments")
+            assert done.returncode == 0, done.stderr
+            assert snapshot(session) == whole
+    assert migrate.migrate(empty_database).applied == ()
+    assert migrate.status(empty_database).drift == ()
+    assert "RQ804 schema_newer" in client(read(scripts[0])).stderr
+    assert snapshot(session) == second
+
+    assert migrate.rollback(empty_database).rolled_back == (2,)
+    assert snapshot(session) == first
+    assert migrate.script("mariadb", 1) == read(scripts[1])
+    assert client(migrate.script("mariadb", 1), "--comments").returncode == 0
+    assert snapshot(session) == second
+
+
+@pytest.mark.parametrize("with_owner", [True, False])
+def test_what_is_printed_are_the_scripts_one_after_the_other_with_an_owner_or_without(
+    scripts: list[Path], session: Connection, client: Client, with_owner: bool
+) -> None:
+    text = migrate.script("mariadb", with_owner=with_owner)
+    if with_owner:
+        assert text == "".join(map(read, scripts))
+    done = client(text, "--comments")
+    assert done.returncode == 0, done.stderr
+    assert made(session) == (1, 1, 1)
+    definers = session.execute(
+        "select distinct definer from information_schema.routines where routine_schema = 'rowq'"
+    ).fetchall()
+    account = session.execute("select current_user()").fetchone()[0]
+    assert [definer for (definer,) in definers] == [OWNER if with_owner else account]
+
+
+def test_a_later_script_is_for_those_who_have_the_one_before(
+    scripts: list[Path], empty_database: str, session: Connection, client: Client
+) -> None:
+    assert "RQ807 unknown_migration" in client(read(scripts[1])).stderr
+    assert session.execute("show tables from rowq like 'queue'").fetchone() is None
+    assert client(read(scripts[0])).returncode == 0
+    assert client(read(scripts[1])).returncode == 0
+    assert migrate.status(empty_database).drift == ()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rowq.migrate.engines import release_for
 from rowq.migrate.mysql.sql import owned, replacing, statements
-from rowq.resources import migrations_directory
 
 COMMENTS = ("-- a; b;", "-- end//", "-- delimiter //", "--", "", "   ")
 LINES = st.text(st.sampled_from("abc;/' \"`-\\\t(),="), min_size=1, max_size=12)
@@ -59,8 +59,13 @@ def test_a_script_is_cut_as_the_stock_client_does(text: str, found: list[str]) -
 
 
 def test_every_file_of_ours_is_cut_into_whole_statements() -> None:
-    for path in (migrations_directory() / "mysql").rglob("*.sql"):
-        for statement in statements(path.read_text(encoding="utf-8")):
+    release = release_for("mysql")
+    texts = release.files(release.newest)
+    assert len(texts) > 100
+    scripts = [path.name for path in release.folder.glob("*.sql")]
+    own = [name for name in scripts if not (release.folder / name).with_suffix(".py").exists()]
+    for path, text in [*texts.items(), *((name, release.text(name)) for name in own)]:
+        for statement in statements(text):
             first = statement.split()[0]
             words = {"create", "alter", "drop", "insert", "set", "select", "grant", "revoke"}
             words |= {"prepare", "execute", "deallocate", "call", "/*!80000"}

@@ -90,7 +90,7 @@ def test_a_crash_at_any_unit_is_repaired_by_the_next_migrate(
     migrate.migrate(empty_database)
     whole = snapshot(session)
     migrate.rollback(empty_database)
-    texts = release_for("oracle").copies(1).values()
+    texts = release_for("oracle").files(1).values()
     number = sum(len(list(units(text))) for text in texts)
     for last in range(number) if os.environ.get(VARIABLE) else (*range(6), *range(6, number, 10)):
         with monkeypatch.context() as patched:

@@ -10,6 +10,7 @@ import pytest
 
 from rowq import migrate
 from rowq.migrate.oracle.sql import units
+from rowq.migrate.sources import sources as todays_sources
 from rowq.resources import sql_directory
 from tests.engine_only.oracle.installed import rows, snapshot, sqlplus, works
 from tests.engines.base import Connection
@@ -33,12 +34,10 @@ def run_as_sqlplus_would(session: Connection, text: str) -> None:
 
 
 def sources() -> str:
-    """Return what install.sql runs as one text."""
-    folder = sql_directory() / "oracle"
-    lines = (folder / "install.sql").read_text(encoding="utf-8").splitlines()
-    names = [line.removeprefix("@@") for line in lines if line.startswith("@@")]
-    assert len(names) > 20
-    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+    """Return what install.sql names as one text."""
+    texts = todays_sources(sql_directory() / "oracle")
+    assert len(texts) > 20
+    return "\n".join(texts.values())
 
 
 def test_the_script_installs_the_same_however_often_it_is_run(
@@ -99,12 +98,22 @@ def test_sqlplus_installs_the_same(empty_database: str, session: Connection, way
     migrate.migrate(empty_database)
     whole = snapshot(session)
     migrate.rollback(empty_database)
-    text = "@install.sql" if way == "sources" else migrate.script("oracle")
+    settings = "set define off\nset sqlblanklines on\n"
+    text = f"{settings}{sources()}" if way == "sources" else migrate.script("oracle")
     done = sqlplus(empty_database, text)
     assert done.returncode == 0, done.stdout + done.stderr
     assert migrate.migrate(empty_database).applied == ((1,) if way == "sources" else ())
     assert snapshot(session) == whole
     works(empty_database)
+
+
+def test_sqlplus_does_nothing_with_the_list_of_the_sources(
+    empty_database: str, session: Connection
+) -> None:
+    done = sqlplus(empty_database, "@install.sql")
+    assert done.returncode != 0
+    assert "rowq sql --engine oracle" in done.stdout
+    assert rows(session, "select count(*) from user_objects") == [(0,)]
 
 
 def test_sqlplus_stops_at_the_first_error(empty_database: str, session: Connection) -> None:

@@ -20,6 +20,12 @@ def script() -> str:
     return migrate.script("sqlserver")
 
 
+def parts_of(script: str) -> list[str]:
+    """Return the batches after the first, without the lines that name the parts of a script."""
+    plain = re.sub(r"^-- \[.*\]\n", "", script, flags=re.MULTILINE)
+    return list(batches(plain.partition("\ngo\n")[2]))
+
+
 def test_sqlcmd_is_told_to_stop_at_the_first_error(script: str) -> None:
     assert script.startswith(":on error exit\n")
     commands = [line for line in script.splitlines() if line.startswith((":", "!!"))]
@@ -31,14 +37,13 @@ def test_nothing_but_the_check_of_the_mode_is_a_variable_of_sqlcmds(script: str)
 
 
 def test_without_sqlcmd_mode_nothing_is_executed(script: str) -> None:
-    body = script.partition("\ngo\n")[2]
-    first = next(batches(body))
+    first = parts_of(script)[0]
     assert "set noexec on" in first
     assert script.index("set noexec on") < script.index("begin transaction")
 
 
 def test_it_is_one_transaction_that_an_error_ends(script: str) -> None:
-    parts = list(batches(script.partition("\ngo\n")[2]))
+    parts = parts_of(script)
     begin = parts.index("begin transaction;")
     assert parts[-2].startswith("commit transaction;")
     assert parts[-1] == "set noexec off;"
@@ -64,12 +69,12 @@ def test_every_routine_is_in_it_once_and_alone_in_its_batch(script: str) -> None
     assert found
 
 
-def test_it_holds_what_every_frozen_copy_creates_and_the_rights_at_its_end(script: str) -> None:
-    copies = release_for("sqlserver").copies(release_for("sqlserver").newest)
-    for relative, text in copies.items():
+def test_it_holds_what_every_file_creates_and_the_rights_at_its_end(script: str) -> None:
+    files = release_for("sqlserver").files(release_for("sqlserver").newest)
+    for relative, text in files.items():
         for kind, name in created(text):
             assert re.search(rf"{kind} rowq\.{name}\b", script), relative
-    rights = list(batches(copies[GRANTS]))
+    rights = list(batches(files[GRANTS]))
     assert script.rindex(rights[-1]) > script.index("insert into rowq.migration_log")
 
 

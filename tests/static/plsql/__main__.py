@@ -27,6 +27,7 @@ def main() -> int:
     others = (
         *test_oracle_tests.statements(),
         *test_oracle_script.scripts(),
+        *test_oracle_script.scripts_of_releases(),
         *test_plsql.sent_by_text(),
         *test_oracle_forms.scripts(),
     )

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rowq.migrate.oracle.packages import packages
 from tests.static.plsql import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -43,7 +44,7 @@ class Problem:
         return f"{self.name}:{self.line}:{self.column}: {self.text}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Script:
     """A text to check and its name in reports."""
 
@@ -52,13 +53,17 @@ class Script:
 
 
 def product() -> list[Script]:
-    """Return every file of sql/oracle, in a fixed order.
+    """Return every file of sql/oracle and the packages assembled from them, in a fixed order.
 
     All but the body of package rowq, which is put together from files that are here: as one text of
     thousands of lines it would take gigabytes to parse.
     """
-    paths = sorted(SOURCES.rglob("*.sql"))
-    return [script(path) for path in paths if path.name != "rowq_body.sql"]
+    assembled = [
+        Script(f"sql/oracle/packages/{name}", text)
+        for name, text in packages(SOURCES)
+        if name != "rowq_body.sql"
+    ]
+    return sorted([*map(script, SOURCES.rglob("*.sql")), *assembled])
 
 
 def script(path: Path) -> Script:

@@ -18,9 +18,9 @@ _ARGUMENTS: dict[tuple[int, int], str] = {
         unicode upper""",
     (1, 2): """is_rolemember log object_id object_name object_schema_name quotename trim""",
     (1, 3): """lag lead""",
-    (2, 2): """databasepropertyex datename datepart hashbytes isnull json_query json_value left
-        objectproperty objectpropertyex patindex power replicate right string_agg string_escape
-        switchoffset todatetimeoffset""",
+    (2, 2): """col_length databasepropertyex datename datepart hashbytes isnull json_query
+        json_value left objectproperty objectpropertyex patindex power replicate right string_agg
+        string_escape switchoffset todatetimeoffset""",
     (2, 3): """charindex columnproperty indexproperty round""",
     (3, 3): """applock_mode datefromparts dateadd datediff datediff_big json_modify replace
         substring translate""",

@@ -221,7 +221,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
             why = "they were made for another version of the server"
         else:
             return
-        for relative, text in self.release.copies(self.installed).items():
+        for relative, text in self.release.files(self.installed).items():
             if relative.startswith(("internal/", "routines/")):
                 self.connection.execute(text)
         account = OWNER if self.connection.is_owned else look.account()
@@ -232,7 +232,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
             self.notices.append(notice)
 
     def _grant(self, number: int) -> None:
-        for statement in statements(self.release.copies(number).get(GRANTS, "")):
+        for statement in statements(self.release.files(number).get(GRANTS, "")):
             cursor = self.connection.cursor()
             cursor.execute(statement)
             for level, _, text in self.connection.show_warnings() or ():
@@ -240,7 +240,7 @@ class Backend(MySQLBackend):  # type: ignore[misc]
 
     def _require_nothing_of_others(self) -> None:
         look = Look(self.connection)
-        texts = self.release.copies(self.installed).values()
+        texts = self.release.files(self.installed).values()
         ours = {name for text in texts for _, name in created(text)} | set(BOOKKEEPING)
         there = look.tables() | look.routines().keys() | look.others()
         if others := sorted(there - ours):

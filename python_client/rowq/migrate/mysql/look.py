@@ -224,7 +224,7 @@ def shipped_routines(release: Release, number: int, server: str = "") -> dict[st
             its version hold, and nothing of those for newer ones.
     """
     found: dict[str, str] = {}
-    for relative, text in release.copies(number).items():
+    for relative, text in release.files(number).items():
         if relative.startswith(("internal/", "routines/")):
             text = _for_server(text, server)
             found.update((match.group(1), _code(match.group())) for match in _BODY.finditer(text))
@@ -233,7 +233,7 @@ def shipped_routines(release: Release, number: int, server: str = "") -> dict[st
 
 def made_for_others(release: Release, number: int, server: str, there: dict[str, str]) -> set[str]:
     """Return the routines that are as they were shipped, but for another version of the server."""
-    texts = release.copies(number).values()
+    texts = release.files(number).values()
     versions = {int(found[1]) for text in texts for found in _FOR_MARIADB.finditer(text)}
     servers = [f"MariaDB {n // 10_000}.{n // 100 % 100}.{n % 100}" for n in {0, *versions}]
     here = shipped_routines(release, number, server)

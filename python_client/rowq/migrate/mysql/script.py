@@ -1,19 +1,21 @@
-"""The migrations as one script for the engine's own client."""
+"""A migration as a script for the engine's own client."""
 
 from collections.abc import Iterator
 
-from rowq.migrate.frozen import GRANTS, newest_copies, order, read
-from rowq.migrate.mysql.sql import OWNER, owned, version_text
-from rowq.migrate.release import Release
+from rowq.migrate.frozen import GRANTS, Part, joined, split
+from rowq.migrate.mysql.sql import OWNER, not_owned, owned, version_text
+from rowq.migrate.release import Numbered, Release
+from rowq.migrate.steps import recorded
 
-_HEAD = """-- rowq {version}: {what}.
+_HEAD = """-- {heading}.
 -- Run it with: mariadb --comments < script.sql, or mysql --comments < script.sql (without that word
 -- the routines lose their descriptions). After an error run all of it again: every statement may
--- be. {definer}
+-- be. The part owner.sql says which account the procedures run as.
 """
-_OWNER = f"""The procedures run as {OWNER}, an account that the script makes: who runs it must
--- be allowed to. Where that cannot be, print another one with --without-owner."""
-_CALLER = "The procedures run as the account that runs it."
+_OWNER = f"""-- The procedures run as {OWNER}, an account that the script makes: who runs it must
+-- be allowed to. Where that cannot be, print another one with --without-owner.
+"""
+_CALLER = "-- The procedures run as the account that runs the script.\n"
 _CHECK = """
 set @rowq_fault = null;
 select if(count(*) {compare}, '{fault}', null) into @rowq_fault
@@ -37,41 +39,56 @@ values ('{hash}', '{id}', utc_timestamp(6));
 """
 
 
-def script(release: Release, from_number: int, *, with_owner: bool = True) -> str:
-    """Return the script that installs what comes after `from_number`.
+def script(release: Release, numbered: Numbered) -> str:
+    """Return the script that installs a migration where the ones before it are.
 
-    Args:
-        release: the migrations.
-        from_number: what the database has already.
-        with_owner: let the procedures run as an account of rowq's own, which the script makes.
+    It makes an account of rowq's own, which the procedures run as.
     """
-    parts = _parts(release, from_number, with_owner=with_owner)
-    return "\n".join(part.strip("\n") for part in parts) + "\n"
+    return joined(_HEAD.format(heading=numbered.heading), _parts(release, numbered))
 
 
-def _parts(release: Release, from_number: int, *, with_owner: bool) -> Iterator[str]:
-    newest = release.get(release.newest)
-    what = f"upgrade from {from_number} to" if from_number else "install"
-    yield _HEAD.format(
-        version=newest.rowq_version,
-        what=f"{what} {newest.number}",
-        definer=_OWNER if with_owner else _CALLER,
+def without_owner(release: Release, script: str) -> str:
+    """Return a script with procedures that run as the account that runs it."""
+    caller = Part("before", "caller.sql", f"{_CALLER}{release.text('caller.sql')}")
+    head, parts = split(script)
+    return joined(
+        head,
+        (
+            caller
+            if (part.kind, part.name) == ("before", "owner.sql")
+            else Part(part.kind, part.name, source_form(part.text))
+            for part in parts
+        ),
     )
+
+
+def _parts(release: Release, numbered: Numbered) -> Iterator[Part]:
     for name in ("preflight.sql", "bookkeeping.sql", "lock.sql"):
-        yield release.text(name)
-    if from_number:
-        needed = f"= '{release.get(from_number).id}'"
-        yield _CHECK.format(compare="= 0", fault="RQ807 unknown_migration", those=needed)
-    known = ", ".join(f"'{numbered.id}'" for numbered in release.migrations)
-    yield _CHECK.format(compare="> 0", fault="RQ804 schema_newer", those=f"not in ({known})")
-    yield release.text("owner.sql" if with_owner else "caller.sql")
-    for numbered in release.migrations[from_number:]:
-        yield f"\n-- {numbered.id}"
-        for relative in order(release.folder / f"{numbered.number:04d}"):
-            if relative != GRANTS:
-                text = read(release.folder / f"{numbered.number:04d}" / relative)
-                yield owned(text) if with_owner else text
-        yield _REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
-    yield version_text(newest)
-    yield read(newest_copies(release.folder, newest.number)[GRANTS])
-    yield "do release_lock(@rowq_lock);"
+        yield Part("before", name, release.text(name))
+    yield Part("before", "installed", "\n".join(_checks(release.ids(numbered.number))))
+    yield Part("before", "owner.sql", f"{_OWNER}{release.text('owner.sql')}")
+    for part in recorded(numbered.migration):
+        yield Part(part.kind, part.name, client_form(part.text))
+    remember = _REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
+    yield Part("after", "noted", f"{remember}{version_text(numbered)}".lstrip())
+    yield Part("file", GRANTS, release.files(numbered.number)[GRANTS])
+    yield Part("after", "done", "do release_lock(@rowq_lock);\n")
+
+
+def _checks(ids: list[str]) -> Iterator[str]:
+    if before := ids[:-1]:
+        needed = f"= '{before[-1]}'"
+        yield _CHECK.format(compare="= 0", fault="RQ807 unknown_migration", those=needed).lstrip()
+    known = ", ".join(f"'{known}'" for known in ids)
+    newer = f"not in ({known})"
+    yield _CHECK.format(compare="> 0", fault="RQ804 schema_newer", those=newer).lstrip()
+
+
+def client_form(text: str) -> str:
+    """Return a file or statement as it stands in the script: its procedures have an owner."""
+    return owned(text if text.endswith("\n") else f"{text}\n")
+
+
+def source_form(text: str) -> str:
+    """Return a file as it was before it came into the script."""
+    return not_owned(text)

@@ -10,6 +10,9 @@ OWNER = "rowq_owner@localhost"
 
 _DROP = re.compile(r"drop procedure if exists (rowq\.\w+)")
 _CREATE = re.compile(r"^create procedure (?=rowq\.)", re.MULTILINE)
+_CREATE_OWNED = re.compile(
+    r"^create definer = 'rowq_owner'@'localhost' procedure (?=rowq\.)", re.MULTILINE
+)
 _CREATED = re.compile(r"create (?:definer = \S+ )?procedure (rowq\.\w+)\(")
 
 _REMEMBER_VERSION = """
@@ -51,6 +54,11 @@ def statements(text: str) -> Iterator[str]:
 def owned(text: str) -> str:
     """Return a script with the procedures that it makes running as rowq's own account."""
     return _CREATE.sub("create definer = 'rowq_owner'@'localhost' procedure ", text)
+
+
+def not_owned(text: str) -> str:
+    """Return a script as it was before `owned`."""
+    return _CREATE_OWNED.sub("create procedure ", text)
 
 
 def replacing(parts: Iterable[str]) -> Iterator[str]:

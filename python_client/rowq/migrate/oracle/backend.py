@@ -162,7 +162,7 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
         self._grant(numbered.number)
 
     def _grant(self, number: int) -> None:
-        self.connection.execute(self.release.copies(number).get(GRANTS, ""))
+        self.connection.execute(self.release.files(number).get(GRANTS, ""))
         if not number:
             return
         look = Look(self.connection)

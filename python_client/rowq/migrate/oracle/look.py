@@ -153,7 +153,7 @@ def shipped_routines(release: Release, number: int, server: str = "") -> dict[st
     del server  # the texts are the same for every version
     return {
         name: code
-        for relative, text in release.copies(number).items()
+        for relative, text in release.files(number).items()
         if relative.startswith("packages/")
         for name, code in _created(text)
     }

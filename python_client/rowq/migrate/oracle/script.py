@@ -1,12 +1,16 @@
-"""The migrations as one script for SQL*Plus and SQLcl."""
+"""A migration as a script for SQL*Plus and SQLcl."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
-from rowq.migrate.frozen import GRANTS, newest_copies, order, read
-from rowq.migrate.oracle.sql import forgiven, units, version_text
-from rowq.migrate.release import Release
+from rowq.migrate.frozen import GRANTS, Part, joined
+from rowq.migrate.oracle.packages import packages
+from rowq.migrate.oracle.sql import forgiven, version_text, with_units
+from rowq.migrate.release import Numbered, Release
+from rowq.migrate.steps import recorded
 
-_HEAD = """-- rowq {version}: {what}.
+_HEAD = """-- {heading}.
 -- Run it in SQL*Plus or SQLcl, as the account that owns rowq, or shall: @script.sql. After an error
 -- run all of it again: every unit may be.
 set define off
@@ -35,7 +39,8 @@ begin
         raise_application_error(-20{number}, '{fault}');
     end if;
 end;
-/"""
+/
+"""
 _REMEMBER = """merge into rowq_migration m
 using (select '{hash}' as migration_hash from dual) n on (m.migration_hash = n.migration_hash)
 when not matched then insert (migration_hash, migration_id, applied_at_utc)
@@ -50,43 +55,55 @@ from dual
 where not exists (select null from rowq_migration_log g where g.migration_hash = '{hash}')
 /
 commit
-/"""
+/
+"""
+_FORGIVEN = re.compile(
+    re.escape(_FORGIVING).replace(r"\{unit\}", "(.*?)").replace(r"\{numbers\}", "[-0-9, ]+"),
+    re.DOTALL,
+)
 
 
-def script(release: Release, from_number: int) -> str:
-    """Return the script that installs what comes after `from_number`."""
-    return "\n".join(part.strip("\n") for part in _parts(release, from_number)) + "\n"
+def script(release: Release, numbered: Numbered) -> str:
+    """Return the script that installs a migration where the ones before it are."""
+    return joined(_HEAD.format(heading=numbered.heading), _parts(release, numbered))
 
 
-def _parts(release: Release, from_number: int) -> Iterator[str]:
-    newest = release.get(release.newest)
-    what = f"upgrade from {from_number} to" if from_number else "install"
-    yield _HEAD.format(version=newest.rowq_version, what=f"{what} {newest.number}")
-    yield release.text("preflight.sql")
-    yield _again(release.text("bookkeeping.sql"))
-    if from_number:
-        needed = f"= '{release.get(from_number).id}'"
+def assembled(sources: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and text of what install.sql names and is no file, from the folder sql/oracle."""
+    return ((f"packages/{name}", text) for name, text in packages(sources))
+
+
+def _parts(release: Release, numbered: Numbered) -> Iterator[Part]:
+    yield Part("before", "preflight.sql", release.text("preflight.sql"))
+    yield Part("before", "bookkeeping.sql", client_form(release.text("bookkeeping.sql")))
+    yield Part("before", "installed", "".join(_checks(release.ids(numbered.number))))
+    for part in recorded(numbered.migration):
+        yield Part(part.kind, part.name, client_form(part.text))
+    remember = _REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
+    yield Part("after", "noted", f"{remember}{version_text(numbered).lstrip()}")
+    yield Part("file", GRANTS, release.files(numbered.number)[GRANTS])
+    yield Part("after", "committed", "commit\n/\n")
+
+
+def _checks(ids: list[str]) -> Iterator[str]:
+    if before := ids[:-1]:
+        needed = f"= '{before[-1]}'"
         yield _CHECK.format(
             compare="= 0", number=807, fault="RQ807 unknown_migration", those=needed
         )
-    known = ", ".join(f"'{numbered.id}'" for numbered in release.migrations)
-    yield _CHECK.format(
-        compare="> 0", number=804, fault="RQ804 schema_newer", those=f"not in ({known})"
-    )
-    for numbered in release.migrations[from_number:]:
-        yield f"\n-- {numbered.id}"
-        for relative in order(release.folder / f"{numbered.number:04d}"):
-            if relative != GRANTS:
-                yield _again(read(release.folder / f"{numbered.number:04d}" / relative))
-        yield _REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
-    yield version_text(newest)
-    yield read(newest_copies(release.folder, newest.number)[GRANTS])
-    yield "commit\n/"
+    known = ", ".join(f"'{known}'" for known in ids)
+    newer = f"not in ({known})"
+    yield _CHECK.format(compare="> 0", number=804, fault="RQ804 schema_newer", those=newer)
 
 
-def _again(text: str) -> str:
-    """Return a script whose units may have been run before."""
-    return "\n".join(f"{_forgiving(unit)}\n/" for unit in units(text))
+def client_form(text: str) -> str:
+    """Return a file or statement as it stands in the script: its units may have been run before."""
+    return with_units(text, _forgiving)
+
+
+def source_form(text: str) -> str:
+    """Return a file as it was before it came into the script."""
+    return _FORGIVEN.sub(lambda found: found[1], text)
 
 
 def _forgiving(unit: str) -> str:

@@ -1,7 +1,7 @@
 """Statements that migrations on Oracle send, and how a script is cut into units."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rowq.migrate.release import Numbered
 
@@ -31,6 +31,21 @@ _CREATES = re.compile(r"create (?:unique )?(?:table|sequence|index)\b")
 def version_text(numbered: Numbered) -> str:
     """Return the unit that notes in rowq_meta what is installed."""
     return _REMEMBER_VERSION.format(number=numbered.number, version=numbered.rowq_version)
+
+
+def with_units(text: str, change: Callable[[str], str]) -> str:
+    """Return a script of ours with its units changed, and all between them as it is."""
+    lines: list[str] = []
+    unit: list[str] = []
+    for line in text.splitlines():
+        if line == "/":
+            lines += [change("\n".join(unit)), line]
+            unit = []
+        elif unit or (line.strip() and not line.startswith("--")):
+            unit.append(line)
+        else:
+            lines.append(line)
+    return "\n".join([*lines, *unit, ""])
 
 
 def units(text: str) -> Iterator[str]:

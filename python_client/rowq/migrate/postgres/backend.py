@@ -191,7 +191,7 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
         self._grant(numbered.number)
 
     def _grant(self, number: int) -> None:
-        if text := self.release.copies(number).get(GRANTS):
+        if text := self.release.files(number).get(GRANTS):
             self.connection.execute(text)
 
     def _require_no_messages(self) -> None:

@@ -251,7 +251,7 @@ def shipped_routines(release: Release, number: int, server: str = "") -> dict[st
     """Return name and text of every routine as it is after the migration of this number."""
     del server  # the texts are the same for every version
     found: dict[str, str] = {}
-    for text in release.copies(number).values():
+    for text in release.files(number).values():
         for name, head, body in _BODY.findall(text):
             is_pinned = _PINNED in " ".join((*head.split(), ""))
             found[name] = _PINNED + body if is_pinned else body

@@ -1,15 +1,15 @@
-"""The migrations as one script for psql."""
+"""A migration as a script for psql."""
 
 from collections.abc import Iterator
 
-from rowq.migrate.frozen import GRANTS
+from rowq.migrate.frozen import GRANTS, Part, joined
 from rowq.migrate.postgres.sql import BEFORE, version_text
-from rowq.migrate.release import Release
-from rowq.migrate.shared import recorded
+from rowq.migrate.release import Numbered, Release
+from rowq.migrate.steps import recorded
 
 _HEAD = """\\set ON_ERROR_STOP on
 \\encoding UTF8
--- rowq {version}: {what}.
+-- {heading}.
 -- Run it with psql, in a file or through a pipe. It is one transaction: all of it or nothing.
 begin;
 """
@@ -56,30 +56,33 @@ from installed;
 """
 
 
-def script(release: Release, from_number: int) -> str:
-    """Return the script that installs what comes after `from_number`."""
-    return "\n".join(part.strip("\n") for part in _parts(release, from_number)) + "\n"
+def script(release: Release, numbered: Numbered) -> str:
+    """Return the script that installs a migration where the ones before it are."""
+    return joined(_HEAD.format(heading=numbered.heading), _parts(release, numbered))
 
 
-def _parts(release: Release, from_number: int) -> Iterator[str]:
-    newest = release.get(release.newest)
-    what = f"upgrade from {from_number} to" if from_number else "install"
-    yield _HEAD.format(version=newest.rowq_version, what=f"{what} {newest.number}")
-    yield from (release.text(name) for name in BEFORE)
-    yield release.text("bookkeeping.sql")
-    if from_number:
-        yield _REQUIRE.format(needed=release.get(from_number).id)
-    known = ", ".join(f"'{numbered.id}'" for numbered in release.migrations)
-    yield _REFUSE_NEWER.format(known=known)
-    for numbered in release.migrations[from_number:]:
-        yield f"\n-- {numbered.id}"
-        yield from (_ended(text) for text in recorded(numbered))
-        yield _REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
-    yield version_text(newest)
-    yield release.copies(newest.number)[GRANTS]
-    yield "\ncommit;"
+def _parts(release: Release, numbered: Numbered) -> Iterator[Part]:
+    for name in (*BEFORE, "bookkeeping.sql"):
+        yield Part("before", name, release.text(name))
+    *before, own = release.ids(numbered.number)
+    known = ", ".join(f"'{known}'" for known in (*before, own))
+    require = _REQUIRE.format(needed=before[-1]) if before else ""
+    yield Part("before", "installed", f"{require}{_REFUSE_NEWER.format(known=known)}".lstrip())
+    for part in recorded(numbered.migration):
+        yield Part(part.kind, part.name, client_form(part.text))
+    remember = _REMEMBER.format(hash=numbered.migration.hash, id=own)
+    yield Part("after", "noted", f"{remember}{version_text(numbered)}".lstrip())
+    yield Part("file", GRANTS, release.files(numbered.number)[GRANTS])
+    yield Part("after", "committed", "commit;\n")
 
 
-def _ended(text: str) -> str:
-    """Return a text that another may follow."""
-    return text if text.rstrip().endswith(";") else f"{text.rstrip()};"
+def client_form(text: str) -> str:
+    """Return a file or statement as it stands in the script: another may follow it."""
+    last = text.rstrip().rpartition("\n")[2]
+    is_ended = last.endswith(";") or last.startswith("--")
+    return text if is_ended and text.endswith("\n") else f"{text.rstrip().rstrip(';')};\n"
+
+
+def source_form(text: str) -> str:
+    """Return a file as it was before it came into the script."""
+    return text

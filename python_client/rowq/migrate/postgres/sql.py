@@ -1,9 +1,14 @@
 """Statements that migrations on PostgreSQL send beside the migrations' own."""
 
-import psycopg
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from rowq.migrate.errors import BY_NUMBER, MigrationError
 from rowq.migrate.release import Numbered
+
+if TYPE_CHECKING:
+    import psycopg
 
 TRUST = "trust.sql"
 # What runs first in the transaction of a migration, in this order.

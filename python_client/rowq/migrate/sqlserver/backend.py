@@ -176,7 +176,7 @@ class Backend(DatabaseBackend):  # type: ignore[misc]
         self._grant(numbered.number)
 
     def _grant(self, number: int) -> None:
-        said = self.connection.execute(self.release.copies(number).get(GRANTS, ""))
+        said = self.connection.execute(self.release.files(number).get(GRANTS, ""))
         self.notices += [one for one in dict.fromkeys(said) if one not in self.notices]
 
     def _require_no_messages(self) -> None:

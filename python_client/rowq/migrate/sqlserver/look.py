@@ -186,7 +186,7 @@ def shipped_routines(release: Release, number: int, server: str = "") -> dict[st
     """Return name and text of every routine as it is after the migration of this number."""
     del server  # the texts are the same for every version
     found: dict[str, str] = {}
-    for text in release.copies(number).values():
+    for text in release.files(number).values():
         for batch in batches(text):
             if created := _CREATE.search(batch):
                 found[created.group(1)] = _code(batch)

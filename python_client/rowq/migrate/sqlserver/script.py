@@ -1,18 +1,18 @@
-"""The migrations as one script for sqlcmd."""
+"""A migration as a script for sqlcmd."""
 
 from collections.abc import Iterator
 
-from rowq.migrate.frozen import GRANTS
-from rowq.migrate.release import Release
-from rowq.migrate.shared import recorded
-from rowq.migrate.sqlserver.sql import batches, version_text
+from rowq.migrate.frozen import GRANTS, Part, joined
+from rowq.migrate.release import Numbered, Release
+from rowq.migrate.sqlserver.sql import version_text
+from rowq.migrate.steps import recorded
 
 # Without SQLCMD mode an editor takes the first line for an error and goes on; then the variable is
 # no variable, and nothing that follows is executed.
 _HEAD = """:on error exit
 :setvar rowq_runs_in sqlcmd
 go
--- rowq {version}: {what}.
+-- {heading}.
 -- Run it with: sqlcmd -S server -d database -b -i script.sql, or in an editor's SQLCMD mode. It is
 -- one transaction: all of it or nothing. QUOTED_IDENTIFIER and ANSI_NULLS, which procedures keep
 -- from the session that makes them, are set in here; sqlcmd needs no -I.
@@ -55,8 +55,7 @@ begin
     );
 end;
 """
-_TAIL = """
-commit transaction;
+_TAIL = """commit transaction;
 exec sys.sp_releaseapplock
     @Resource = N'rowq.migrate', @LockOwner = N'Session', @DbPrincipal = N'dbo';
 revert;
@@ -65,27 +64,36 @@ set noexec off;
 """
 
 
-def script(release: Release, from_number: int) -> str:
-    """Return the script that installs what comes after `from_number`."""
-    newest = release.get(release.newest)
-    what = f"upgrade from {from_number} to" if from_number else "install"
-    head = _HEAD.format(version=newest.rowq_version, what=f"{what} {newest.number}")
-    parts = [f"{part}\ngo\n" for text in _texts(release, from_number) for part in batches(text)]
-    return head + "\n".join(parts)
+def script(release: Release, numbered: Numbered) -> str:
+    """Return the script that installs a migration where the ones before it are."""
+    return joined(_HEAD.format(heading=numbered.heading), _parts(release, numbered))
 
 
-def _texts(release: Release, from_number: int) -> Iterator[str]:
-    newest = release.get(release.newest)
-    yield release.text("preflight.sql")
-    yield "begin transaction;"
-    yield release.text("bookkeeping.sql")
-    if from_number:
-        yield _REQUIRE.format(needed=release.get(from_number).id)
-    known = ", ".join(f"N'{numbered.id}'" for numbered in release.migrations)
-    yield _REFUSE_NEWER.format(known=known)
-    for numbered in release.migrations[from_number:]:
-        yield from recorded(numbered)
-        yield _REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
-    yield version_text(newest)
-    yield release.copies(newest.number).get(GRANTS, "")
-    yield _TAIL
+def _parts(release: Release, numbered: Numbered) -> Iterator[Part]:
+    yield _part("before", "preflight.sql", release.text("preflight.sql"))
+    yield _part("before", "begin", "begin transaction;")
+    yield _part("before", "bookkeeping.sql", release.text("bookkeeping.sql"))
+    *before, own = release.ids(numbered.number)
+    known = ", ".join(f"N'{known}'" for known in (*before, own))
+    require = _REQUIRE.format(needed=before[-1]) if before else ""
+    yield _part("before", "installed", f"{require}{_REFUSE_NEWER.format(known=known)}")
+    for part in recorded(numbered.migration):
+        yield _part(part.kind, part.name, part.text)
+    remember = _REMEMBER.format(hash=numbered.migration.hash, id=own)
+    yield _part("after", "noted", f"{remember}{version_text(numbered)}")
+    yield _part("file", GRANTS, release.files(numbered.number)[GRANTS])
+    yield _part("after", "committed", _TAIL)
+
+
+def _part(kind: str, name: str, text: str) -> Part:
+    return Part(kind, name, client_form(text))
+
+
+def client_form(text: str) -> str:
+    """Return a file or statement as it stands in the script: its last batch ends, too."""
+    return text if text.endswith("\ngo\n") else f"{text.strip()}\ngo\n"
+
+
+def source_form(text: str) -> str:
+    """Return a file as it was before it came into the script: every file ends its last batch."""
+    return text

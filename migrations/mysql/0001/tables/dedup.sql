@@ -1,9 +1,0 @@
--- Keys of unfinished messages, compared byte by byte. Other row formats, which may be the server's
--- default, take no key of more than 767 bytes.
-create table if not exists rowq.dedup (
-    part_id    int not null,
-    dedup_key  varbinary(800) not null,
-    message_id bigint not null,
-    primary key (part_id, dedup_key)
-) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;

@@ -1,0 +1,151 @@
+"""Releases that tests make up, in a copy of the sources and the migrations."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from generate_release import SUMS, release
+from rowq.migrate.frozen import migration_files, number_of, script_of
+from rowq.migrate.sources import sources_of
+from rowq.resources import migrations_directory, sql_directory
+
+_STANDARD = (
+    "alter table rowq.queue add column if not exists note text;",
+    "alter table rowq.queue drop column if exists note;",
+)
+_ON_ORACLE = """
+declare
+    v_columns number;
+begin
+    select count(*) into v_columns
+    from user_tab_columns c
+    where c.table_name = 'ROWQ_QUEUE'
+      and c.column_name = 'NOTE';
+    if v_columns = {there} then
+        execute immediate 'alter table rowq_queue {change}';
+    end if;
+end;
+/
+"""
+COLUMN = {
+    "postgres": _STANDARD,
+    "mysql": _STANDARD,
+    "sqlserver": (
+        "if col_length(N'rowq.queue', N'note') is null"
+        " alter table rowq.queue add note nvarchar(100) null;",
+        "if col_length(N'rowq.queue', N'note') is not null"
+        " alter table rowq.queue drop column note;",
+    ),
+    "oracle": (
+        _ON_ORACLE.format(there=0, change="add (note varchar2(100 char))"),
+        _ON_ORACLE.format(there=1, change="drop (note)"),
+    ),
+}
+"""For each engine, how to add a column that no routine knows, and how to take it away again."""
+_MIGRATION = '''
+"""A release after the newest one, made up by a test."""
+
+from rowq.migrate.steps import frozen, statement
+
+__depends__ = {{"{before}"}}
+__rowq_version__ = "{version}"
+
+{statement}frozen(__file__)
+'''
+_STATEMENT = """statement(
+    {apply!r},
+    {rollback!r},
+)
+"""
+_RENAMED = {
+    "postgres": {"rowq.version(": "rowq.internal_second("},
+    "mysql": {"procedure if exists rowq.version": "procedure if exists rowq.internal_second",
+              "procedure rowq.version(": "procedure rowq.internal_second("},
+    "sqlserver": {"procedure rowq.Version\n": "procedure rowq.InternalSecond\n"},
+    "oracle": {"procedure version(": "procedure internal_second(",
+               "end version;": "end internal_second;"},
+}  # fmt: skip
+"""For each engine, what makes a helper `second` of the routine `version`."""
+_FIRST_ROUTINE = re.compile(r"^((?:\\ir|source|:r) )routines/", re.MULTILINE)
+
+
+def copied(folder: Path, engine: str) -> Path:
+    """Copy an engine's sources and migrations below a folder, and return its migrations."""
+    leave = shutil.ignore_patterns("__pycache__")
+    for room in (sql_directory(), migrations_directory()):
+        shutil.copytree(room / engine, folder / room.name / engine, ignore=leave)
+    shutil.copy(sql_directory() / "contract.toml", folder / "sql")
+    return folder / "migrations" / engine
+
+
+def copied_without_history(folder: Path, engine: str) -> Path:
+    """Copy them as if nothing had been released yet: the first migration brings today's sources."""
+    migrations = copied(folder, engine)
+    first, *later = migration_files(migrations)
+    for path in (script_of(first), *later, *map(script_of, later), migrations / SUMS):
+        path.unlink(missing_ok=True)
+    return migrations
+
+
+def use_released(migrations: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Release the newest migration of a copy and let rowq use that; return it.
+
+    What is changed in the copy from now on belongs to the next migration.
+    """
+    release(migrations)
+    monkeypatch.setattr("rowq.migrate.engines.migrations_directory", lambda: migrations.parent)
+    return migrations
+
+
+def begin_next(
+    migrations: Path,
+    slug: str,
+    version: str = "99.0.0",
+    statement: tuple[str, str] | None = None,
+) -> Path:
+    """Write the file of an engine's next migration.
+
+    Args:
+        migrations: the engine's own folder.
+        slug: the last part of its name.
+        version: the version of rowq that it brings.
+        statement: what it does beside bringing files, and how to undo that.
+    """
+    newest = migration_files(migrations)[-1]
+    name = f"{newest.stem.split('-')[0]}-{number_of(newest) + 1:04d}-{slug}.py"
+    apply, rollback = statement or ("", "")
+    text = _MIGRATION.format(
+        before=newest.stem,
+        version=version,
+        statement=_STATEMENT.format(apply=apply, rollback=rollback) if statement else "",
+    )
+    (migrations / name).write_text(text.lstrip(), encoding="utf-8")
+    return migrations / name
+
+
+def change_sources(migrations: Path) -> None:
+    """Change the routine `version` in an engine's sources, and add a helper."""
+    folder = sources_of(migrations)
+    routine = folder / "routines" / "version.sql"
+    text = routine.read_text(encoding="utf-8")
+    assert "-- version   1\n" in text
+    routine.write_text(text.replace("-- version   1\n", "-- version   2\n"), encoding="utf-8")
+    helper = text
+    for old, new in _RENAMED[migrations.name].items():
+        assert old in helper
+        helper = helper.replace(old, new)
+    (folder / "internal" / "second.sql").write_text(helper, encoding="utf-8")
+    install = folder / "install.sql"
+    order = install.read_text(encoding="utf-8")
+    order = _FIRST_ROUTINE.sub(r"\1internal/second.sql\n\1routines/", order, count=1)
+    install.write_text(order, encoding="utf-8")
+
+
+def change_everything(migrations: Path, version: str = "0.2.0") -> None:
+    """Begin a release with a column, a helper, and a routine that is not as it was."""
+    change_sources(migrations)
+    begin_next(migrations, "second", version, COLUMN[migrations.name])

@@ -1,0 +1,109 @@
+"""From one release to the next and back, by rowq migrate and by the scripts that psql runs."""
+
+from pathlib import Path
+
+import pytest
+
+from generate_release import release
+from rowq import migrate
+from rowq.migrate.frozen import migration_files, script_of
+from rowq.migrate.sources import read
+from tests.engines.base import Connection
+from tests.helpers.releases import change_everything
+from tests.migrations.catalog import snapshot
+from tests.migrations.conftest import Psql
+
+REMEMBERED = "select migration_id from rowq.migration order by migration_id"
+IDS = [("pg-0001-first-release",), ("pg-0002-second",)]
+
+
+@pytest.fixture
+def scripts(releases: Path) -> list[Path]:
+    """Make a second release, with a column, a helper and a changed routine; return both scripts."""
+    change_everything(releases)
+    release(releases)
+    return [script_of(migration) for migration in migration_files(releases)]
+
+
+def made(session: Connection) -> tuple[bool, bool, bool]:
+    """Return whether the column, the helper and the changed routine of the second release are."""
+    row = session.execute(
+        """
+        select
+            exists (
+                select from information_schema.columns
+                where table_schema = 'rowq' and table_name = 'queue' and column_name = 'note'
+            ),
+            to_regproc('rowq.internal_second') is not null,
+            pg_get_functiondef('rowq.version'::regproc) like '%-- version   2%'
+        """
+    ).fetchone()
+    return row[0], row[1], row[2]
+
+
+@pytest.mark.usefixtures("scripts")
+def test_migrate_goes_from_a_release_to_the_next_and_one_step_back(
+    empty_database: str, session: Connection
+) -> None:
+    assert migrate.migrate(empty_database, to=1).applied == (1,)
+    first = snapshot(session)
+    assert made(session) == (False, False, False)
+    session.execute("select rowq.create_queue('orders')")
+    session.execute("select rowq.enqueue('orders', 'hello')")
+
+    assert migrate.migrate(empty_database).applied == (2,)
+    assert made(session) == (True, True, True)
+    assert migrate.status(empty_database).drift == ()
+    assert session.execute("select body from rowq.peek('orders')").fetchall() == [("hello",)]
+
+    assert migrate.rollback(empty_database).rolled_back == (2,)
+    assert made(session) == (False, False, False)
+    assert snapshot(session) == first
+    assert migrate.status(empty_database).drift == ()
+    assert session.execute("select body from rowq.peek('orders')").fetchall() == [("hello",)]
+
+
+def test_psql_goes_the_same_way_with_the_scripts_as_they_are(
+    scripts: list[Path], empty_database: str, session: Connection, psql: Psql
+) -> None:
+    migrate.migrate(empty_database)
+    second = snapshot(session)
+    migrate.rollback(empty_database)
+    first = snapshot(session)
+    migrate.rollback(empty_database)
+
+    for script, whole in zip(scripts, (first, second), strict=True):
+        done = psql(empty_database, "-f", str(script))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert snapshot(session) == whole
+    assert session.execute(REMEMBERED).fetchall() == IDS
+    assert migrate.migrate(empty_database).applied == ()
+    assert migrate.status(empty_database).drift == ()
+
+    assert migrate.rollback(empty_database).rolled_back == (2,)
+    assert snapshot(session) == first
+    done = psql(empty_database, text=migrate.script("postgres", 1))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert snapshot(session) == second
+
+
+def test_what_is_printed_are_the_scripts_of_the_releases_one_after_the_other(
+    scripts: list[Path], empty_database: str, session: Connection, psql: Psql
+) -> None:
+    assert migrate.script("postgres") == "".join(map(read, scripts))
+    assert migrate.script("postgres", 1) == read(scripts[1])
+    done = psql(empty_database, text=migrate.script("postgres"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert made(session) == (True, True, True)
+    assert session.execute(REMEMBERED).fetchall() == IDS
+
+
+def test_an_earlier_release_s_script_leaves_a_later_one_alone(
+    scripts: list[Path], empty_database: str, session: Connection, psql: Psql
+) -> None:
+    migrate.migrate(empty_database)
+    before = snapshot(session)
+    done = psql(empty_database, "-f", str(scripts[0]))
+    assert done.returncode == 3
+    assert "RQ804 schema_newer" in done.stderr
+    assert snapshot(session) == before

@@ -1,0 +1,49 @@
+"""An installed rowq finds its SQL and its migrations inside of the package."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rowq import migrate
+from tests.static.sources import ENGINES, ROOT
+
+WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"][
+    "build"
+]["targets"]["wheel"]
+PRINT = """
+import sys, rowq
+from rowq import migrate
+assert rowq.__file__.startswith(sys.argv[2])
+sys.stdout.write(migrate.script(sys.argv[1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Put everything where the wheel has it; return the directory that holds the package."""
+    place = tmp_path_factory.mktemp("site-packages")
+    assert set(WHEEL["only-include"]) == set(WHEEL["sources"])
+    for source in sorted(WHEEL["sources"]):
+        target = place / WHEEL["sources"][source]
+        leave = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / source, target, ignore=leave, dirs_exist_ok=True)
+    return place
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_installed_rowq_has_the_whole_script_of_an_engine(engine: str, installed: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PRINT, engine, str(installed)],
+        env={**os.environ, "PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=installed,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout == migrate.script(engine)
