@@ -35,7 +35,7 @@ declare
     v_frontiers  bigint[];
     -- What keeps one queue's archive waiting for a second may keep the others', too.
     v_archives   boolean := true;
-    v_maintained integer[] := '{}';
+    v_maintained integer[] := '{}'::integer[];
 begin
     perform rowq.internal_check_batch_size(p_batch_size);
 
