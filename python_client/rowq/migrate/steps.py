@@ -104,5 +104,5 @@ class _Recorder:
         return nullcontext()
 
     def execute(self, text: str) -> None:
-        """Run nothing: a step gives itself."""
-        raise NotImplementedError(text)
+        """Refuse a step that is neither a statement nor a file: a script could not hold it."""
+        raise TypeError(f"a migration is made of statement() and frozen() alone: {text}")
