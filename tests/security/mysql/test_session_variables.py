@@ -46,7 +46,7 @@ which cannot change in an open transaction; a transaction that may not write.
 DISTURBING = ("character_set_", "collation_", "sql_mode")
 """What these say decides how the values of others are read."""
 
-_PIN = (sql_directory() / "mysql" / "internal" / "pin.sql").read_text(encoding="utf-8")
+_PIN = (sql_directory() / "mysql" / "internal" / "pin_session.sql").read_text(encoding="utf-8")
 PINNED = frozenset(re.findall(r"@@(?!global\.)(\w+)", _PIN))
 """One of these may lead to the others' being set as rowq needs them."""
 
