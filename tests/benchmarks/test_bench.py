@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.drawing import save_plots
-from benchmarks.rowq_bench.plots import plots
-from benchmarks.rowq_bench.report import render
-from benchmarks.rowq_bench.results import Results
-from benchmarks.rowq_bench.runner import Plan, run_plan
-from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
-from benchmarks.rowq_bench.statements import BODY_BYTES, body
-from benchmarks.rowq_bench.systems import System, pgmq
-from benchmarks.rowq_bench.targets import check_targets
+from benchmarks.harness.bodies import BODY_BYTES, body
+from benchmarks.harness.drawing import save_plots
+from benchmarks.harness.results import Results
+from benchmarks.harness.runner import Plan, run_plan
+from benchmarks.harness.scenarios import Scenario, load_scenarios
+from benchmarks.studies.queues.engine import POSTGRES
+from benchmarks.studies.queues.plots import plots
+from benchmarks.studies.queues.report import render
+from benchmarks.studies.queues.systems import System, pgmq
+from benchmarks.studies.queues.targets import check_targets
 from rowq.demo.local_postgres import LocalPostgresError
 from rowq.demo.postgres_binaries import choose_binaries
 
@@ -57,7 +58,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(home: Path, scenarios: list[Scenario], peers: list[System]) -> dict[str, Any]:
     """Run scenarios and return the results as they are read from a file."""
-    plan = Plan(scenarios, peers, url=None, home=home, root=home, command="make bench", note="")
+    plan = Plan(
+        POSTGRES, scenarios, peers, url=None, home=home, root=home, command="make bench", note=""
+    )
     found: dict[str, Any] = json.loads(json.dumps(run_plan(plan)))
     return found
 
