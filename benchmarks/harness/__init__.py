@@ -1,1 +1,1 @@
-"""The parts of the benchmark harness; see ../README.md."""
+"""What every study is run and written by; see ../README.md."""

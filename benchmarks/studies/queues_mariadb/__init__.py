@@ -1,1 +1,1 @@
-"""The second engine: MariaDB, measured in the same harness."""
+"""rowq beside two usual ways of making a queue of one table, on MariaDB."""
