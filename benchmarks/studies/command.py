@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks.harness.results import write_results
 from benchmarks.harness.runner import Engine, Plan, System, run_plan
 from benchmarks.harness.scenarios import Scenario, load_scenarios
+from benchmarks.studies import before
 from benchmarks.studies.pages import MARIADB, QUEUES, RESULTS, SEEDS, Page
 from benchmarks.studies.queues import systems
 from benchmarks.studies.queues.engine import POSTGRES
@@ -38,21 +39,31 @@ def main(words: list[str] | None = None) -> None:
     if asked.set in others:
         others[asked.set](asked)
         return
-    whole = not (asked.quick or asked.only)
+    whole = not (asked.quick or asked.only or asked.before)
     to = asked.to or (COMMITTED if whole else SCRATCH)
     engine = _seeds(asked.engine) if asked.set == "seeds" else _engine(asked.engine)
-    scenarios = engine.scenarios(asked.quick)
+    scenarios = [s for s in engine.scenarios(asked.quick) if s.name in (asked.only or [s.name])]
+    peers = engine.peers(asked.pgmq_sql)
+    if asked.before:
+        (own, *_) = engine.engine.systems()
+        peers = [before.rowq_before(own, ROOT, asked.before, SCRATCH / "before")]
+        scenarios = before.beside(scenarios)
     plan = Plan(
         engine=engine.engine,
-        scenarios=[s for s in scenarios if s.name in (asked.only or [s.name])],
-        peers=engine.peers(asked.pgmq_sql),
+        scenarios=scenarios,
+        peers=peers,
         url=asked.url,
         home=SCRATCH / "server",
         root=ROOT,
         command=_command(asked),
         note=asked.note,
     )
-    write_results(to / RESULTS / f"{engine.name}.json", run_plan(plan))
+    found = run_plan(plan)
+    if asked.before:
+        write_results(to / f"before_{engine.name}.json", found)
+        print(*before.ratios(found), sep="\n")
+        return
+    write_results(to / RESULTS / f"{engine.name}.json", found)
     engine.page.write(to)
     print(f"Wrote {to / engine.page.file}")
 
@@ -132,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--middle", action="store_true", help="the set peers in 12 minutes instead of 25")
     add("--quick", action="store_true", help="small numbers, about a minute, into .local")
     add("--only", nargs="+", metavar="SCENARIO", help="only these scenarios, into .local")
+    add("--before", metavar="COMMIT", help="of the set queues rowq beside rowq of a commit only")
     add("--pgmq-sql", type=Path, metavar="FILE", help="pgmq's SQL, instead of the package's")
     add("--url", help="a server of yours; by default a private one")
     add("--to", type=Path, metavar="DIRECTORY", help="write here instead")
@@ -141,6 +153,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _fault(asked: argparse.Namespace) -> str | None:
     """Return why that cannot be run, or None."""
+    if asked.before and asked.set != "queues":
+        return "--before goes with the set queues"
     if asked.engine not in _AT_A_URL:
         return None
     if asked.set != "seeds":
@@ -162,5 +176,6 @@ def _command(asked: argparse.Namespace) -> str:
     more += ["--again"] if asked.again else []
     more += ["--peers", *asked.peers] if asked.peers else []
     more += ["--only", *asked.only] if asked.only else []
+    more += ["--before", asked.before] if asked.before else []
     more += ["--url", f"{asked.engine}://..."] if asked.url else []
     return shlex.join(words) + (f' ARGS="{" ".join(more)}"' if more else "")
