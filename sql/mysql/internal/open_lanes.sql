@@ -14,8 +14,8 @@ begin
 -- errors    none
 -- differs   nothing
     declare v_locked int;
-    -- Whoever holds the rows is opening them too. For as long as that is not committed, or if it is
-    -- rolled back, the next maintain finds the messages and has the lanes looked into.
+    -- Skip locked rows: their session is already opening these lanes. Until it commits, and if it
+    -- rolls back, the next maintain finds the messages and has dequeue look into the lanes.
     select count(*) into v_locked
     from (
         select l.floor
