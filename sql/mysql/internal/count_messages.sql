@@ -20,8 +20,8 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   PostgreSQL counts in queue_stats itself
-    -- Count from the first row and not from the floor, so that what was committed late is counted
-    -- too.
+    -- Count from the first row and not from the floor, so that messages that were committed late
+    -- count too.
     select count(*) into p_ready
     from (
         select r.attempt

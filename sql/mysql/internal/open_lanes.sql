@@ -14,8 +14,9 @@ begin
 -- errors    none
 -- differs   nothing
     declare v_locked int;
-    -- Skip locked rows: their session is already opening these lanes. Until it commits, and if it
-    -- rolls back, the next maintain finds the messages and has dequeue look into the lanes.
+    -- Skip locked rows, so that no producer waits: their session is usually opening the lanes too.
+    -- If the lanes stay closed, the next maintain finds the messages, and opens the lanes or has
+    -- dequeue look into closed ones.
     select count(*) into v_locked
     from (
         select l.floor

@@ -14,7 +14,9 @@ begin
 -- errors    none
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
     declare c_duty int default 50;
-    -- These three are in microseconds.
+    -- Times are in microseconds. A look that takes longer than c_short_walk has walked over dead
+    -- rows. After one longer than c_long_walk the lane rests c_duty times as long, but never longer
+    -- than c_longest_pause.
     declare c_short_walk bigint default 300;
     declare c_long_walk bigint default 20000;
     declare c_longest_pause bigint default 3600000000;
@@ -66,8 +68,8 @@ begin
             end if;
             set v_first = coalesce(v_first, v_floor), v_worth_it = 400;
         else
-            -- A row that is not committed yet may lie anywhere up to now, so the floor stays half a
-            -- second behind now.
+            -- The floor stays half a second behind now, because messages of the last moments may
+            -- not be committed yet.
             set v_latest = timestampdiff(microsecond, '1970-01-01', v_started) - 500000,
                 v_first = least(coalesce(v_first, v_latest), v_latest),
                 v_worth_it = 60000000;

@@ -42,8 +42,7 @@ begin
             offset 0
         ) d on true;
 
-        -- The owner of a key without a row was finished in between, so that the key is free again:
-        -- try once more.
+        -- A key whose owner was finished in between is free again: try once more.
         exit when array_position(v_kept_ids, null) is null;
     end loop;
     return v_kept_ids;

@@ -98,8 +98,7 @@ begin
             return query select v_existing, 'duplicate';
             return;
         end if;
-        -- The owner of the key was finished in between, so that the key is free again: try once
-        -- more.
+        -- A key whose owner was finished in between is free again: try once more.
     end loop;
 
     insert into rowq.message (
