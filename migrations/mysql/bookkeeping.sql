@@ -1,5 +1,5 @@
--- Which migrations are installed, in the columns that yoyo knows, and the name of the lock that
--- lets one in at a time. Times are UTC.
+-- These tables say which migrations are installed, in the columns that yoyo knows, and name the
+-- lock that lets in one migration at a time. Times are UTC.
 create database if not exists rowq character set utf8mb4 collate utf8mb4_bin;
 
 create table if not exists rowq.migration (
@@ -20,8 +20,8 @@ create table if not exists rowq.migration_log (
     primary key (id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
 
--- Anybody may take a lock by its name, so the name is one that only those can know who may read
--- this table.
+-- Any session may take a lock by its name, so only accounts that may read this table can know the
+-- name.
 create table if not exists rowq.migration_lock (
     id        int not null,
     lock_name varchar(64) not null,

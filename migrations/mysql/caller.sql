@@ -1,6 +1,6 @@
--- Instead of owner.sql, where the routines shall run as the account that installs them. RQ803: it
--- has its rights by a role, which MariaDB does not count there (MySQL counts those of the default
--- roles), so that every call would fail.
+-- This script takes the place of owner.sql where the routines shall run as the account that
+-- installs them. RQ803: the account has its rights by a role. MariaDB does not count such rights in
+-- a routine, so that every call would fail; MySQL counts those of the default roles.
 set @rowq_fault = if(
     version() like '%MariaDB%' and @rowq_lacks is not null,
     concat('RQ803 missing_privilege: ', @rowq_lacks, ' other than by a role'), null

@@ -1,5 +1,5 @@
--- Lets one in at a time, for as long as its session lasts. RQ806: another migration has not ended
--- for 60 seconds, or was a rollback to nothing.
+-- This script lets in one migration at a time, for as long as its session lasts. RQ806: another
+-- migration has not ended for 60 seconds, or it was a rollback to nothing.
 set @rowq_lock = null;
 select l.lock_name into @rowq_lock
 from rowq.migration_lock l

@@ -1,7 +1,7 @@
--- Runs first in every install, upgrade and rollback: refuses here, before anything is changed, what
--- would go wrong later, or would let others' code run with the rights of whoever migrates. So it
--- reads the catalog and none of rowq's tables. Without a procedure there is no signal: the text of
--- a fault is the name of a table that is not there.
+-- This script runs first in every install, upgrade and rollback. It refuses, before anything is
+-- changed, what would go wrong later or would let others' code run with the rights of the account
+-- that migrates. So it reads the catalog and none of rowq's tables. Without a procedure there is no
+-- signal, so the text of a fault is the name of a table that does not exist.
 set names utf8mb4;
 set session sql_mode = concat(
     'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,',
@@ -12,12 +12,12 @@ set session lock_wait_timeout = 10;
 set session innodb_lock_wait_timeout = 10;
 
 -- RQ801: JSON tables and skip locked need MariaDB 10.6 or MySQL 8.0.21; the tables need InnoDB.
--- RQ802: a database rowq that rowq did not make; an empty one, or one with nothing but bookkeeping,
---        is a beginning of ours. Or one that holds what rowq never makes: a view, a trigger, a
---        routine with its caller's rights. Or one in which an account may make these that has
---        fewer rights than this one. Or rowq_owner is there, and not as owner.sql leaves it.
--- RQ803: a right that the account lacks, globally and in this database. What comes by a role is not
---        shown to its owner, so that with a role nothing is refused here.
+-- RQ802: rowq did not make the database rowq. (An empty one, or one with nothing but bookkeeping,
+--        is a beginning of ours.) Or the database holds what rowq never makes: a view, a trigger, a
+--        routine with its caller's rights. Or an account with fewer rights than this one may make
+--        such things in it. Or rowq_owner exists, and not as owner.sql leaves it.
+-- RQ803: the account lacks a right, both globally and in this database. Rights that come by a role
+--        are not shown to the account, so nothing is refused here if it has a role.
 set @rowq_version = cast(substring_index(version(), '.', 1) as unsigned) * 1000000
     + cast(substring_index(substring_index(version(), '.', 2), '.', -1) as unsigned) * 1000
     + cast(substring_index(substring_index(version(), '-', 1), '.', -1) as unsigned);
@@ -114,8 +114,9 @@ select count(*) into @rowq_rights
 from information_schema.user_privileges g
 where g.grantee = @rowq_account
   and g.privilege_type <> 'USAGE';
--- Rights that come by a role are not shown there. One by which the account sees others' rights
--- counts as rights outside rowq, and whoever has that role, too, gains nothing.
+-- Rights that come by a role are not shown there. A role by which the account sees others' rights
+-- counts as rights outside rowq. Another account with that role gains nothing, so the role is left
+-- out below.
 set @rowq_role = if(@rowq_rights = 0, concat('''', current_role(), '''@'''''), null);
 select if(
     @rowq_rights = 0 and coalesce(current_role(), 'NONE') <> 'NONE' and count(*) > 0,
@@ -126,10 +127,11 @@ from information_schema.columns c
 where c.table_schema = 'mysql'
   and c.table_name in ('global_priv', 'user')
   and find_in_set('select', c.privileges);
--- Nobody gains by this account's rights who has them all, who is SUPER, or who makes accounts and
--- so can log in as this one (MySQL protects who has SYSTEM_USER). A trigger runs as its maker,
--- and dumps need the right to it everywhere, so that it counts in rowq only. An account that may
--- not see others' rights, or has none outside rowq, is not refused.
+-- Another account gains nothing by this account's rights if it has them all, if it is SUPER, or if
+-- it may create accounts and so can log in as this one (MySQL protects an account with SYSTEM_USER
+-- from that). A trigger runs as the account that made it, and dumps need the right to it
+-- everywhere, so it counts in rowq only. An account that may not see others' rights, or has none
+-- outside rowq, is not refused.
 select if(
     @rowq_fault is null and min(a.grantee) is not null,
     concat(
@@ -199,8 +201,9 @@ from (
     where 'rowq' collate utf8mb4_bin not like t.table_schema
 ) p
 where p.grantee = '''rowq_owner''@''localhost''';
--- Whether an account is locked, and what a role of MariaDB may do, is in no view of the catalog but
--- in tables that not everybody may read. MySQL's roles are accounts, and were looked at above.
+-- No view of the catalog says whether an account is locked or what a role of MariaDB may do, and
+-- not every account may read the tables that do. MySQL's roles are accounts, which were looked at
+-- above.
 select if(
     @rowq_fault is null and @rowq_rights > 0 and count(*) > 0,
     if(

@@ -1,6 +1,6 @@
--- Which migrations are installed, in the columns that yoyo knows. Times are UTC.
--- Of two migrations that begin where there is nothing yet, one waits here for the other, and then
--- fails: a schema that has come meanwhile must pass preflight.sql first.
+-- These tables say which migrations are installed, in the columns that yoyo knows. Times are UTC.
+-- If two migrations begin where there is no schema yet, one waits here for the other and then
+-- fails, because a schema that has come meanwhile must pass preflight.sql first.
 set local lock_timeout = '60s';
 
 do $$

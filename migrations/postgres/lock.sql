@@ -1,5 +1,5 @@
--- Lets one migration in at a time, as the schema's owner: what a member of the owner makes shall
--- belong to the owner.
+-- This script lets in one migration at a time. It acts as the schema's owner, so that what a member
+-- of that role makes belongs to the owner.
 do $$
 declare
     v_owner_name text;
@@ -39,7 +39,8 @@ exception
 end;
 $$;
 
--- What grants.sql finds to be granted on other routines than these comes from default privileges.
+-- Remember the routines that are there now, because the rights that grants.sql finds on all others
+-- come from default privileges.
 do $$
 begin
     perform pg_catalog.set_config(
@@ -51,5 +52,6 @@ begin
 end;
 $$;
 
--- What follows waits for tables in use; while it waits, everybody else waits behind it.
+-- The statements that follow wait for tables in use, and every other session waits behind them, so
+-- they give up after 10 seconds.
 set local lock_timeout = '10s';

@@ -1,13 +1,14 @@
--- Runs first in the transaction of every install, upgrade and rollback: refuses here, before
--- anything is changed, what would go wrong later. Then come trust.sql and lock.sql.
--- Read committed: who waited for the lock must see what the one before has installed.
+-- This script runs first in the transaction of every install, upgrade and rollback. It refuses what
+-- would go wrong later, before anything is changed. trust.sql and lock.sql come after it. The level
+-- is read committed, because a migration that waited for the lock must see what the one before it
+-- has installed.
 set transaction isolation level read committed;
 set local standard_conforming_strings = on;
 set local statement_timeout = 0;
 set local lock_timeout = '60s';
 set local search_path = '';
 set local client_min_messages = warning;
--- Tables and routines are made the same whatever the database's settings say.
+-- Tables and routines must come out the same whatever the database's settings say.
 set local default_table_access_method = heap;
 set local quote_all_identifiers = off;
 
@@ -31,8 +32,8 @@ begin
             using errcode = 'RQ801';
     end if;
 
-    -- "alter database ... set role" is for the database's owner to say: what a superuser made then
-    -- would belong to that role.
+    -- The owner of the database can say "alter database ... set role", and what a superuser makes
+    -- would then belong to that role.
     if session_user <> v_user and exists (
         select 1
         from pg_catalog.pg_roles r
@@ -59,7 +60,8 @@ begin
                 'A DBA must run: grant create on database %I to %I;', v_database, v_user);
     end if;
 
-    -- What a superuser installs will belong to rowq_owner and run with its rights.
+    -- What a superuser installs belongs to rowq_owner and runs with its rights, so no ordinary role
+    -- may be able to act as rowq_owner.
     if v_is_superuser and coalesce(v_owner_is_superuser, true) then
         select case when o.rolsuper then 'is a superuser' else r.rolname || ' can act as it' end
         into v_why
@@ -82,7 +84,8 @@ begin
         return;
     end if;
 
-    -- Ours has a comment that says so, or (a dump can lose comments) our bookkeeping.
+    -- A schema that rowq made has a comment that says so, or at least rowq's own tables, because a
+    -- dump can lose comments.
     v_comment := coalesce(pg_catalog.obj_description(v_schema, 'pg_namespace'), '');
     if v_comment not like 'rowq message queue%' and (
         select count(*)

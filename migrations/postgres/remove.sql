@@ -1,5 +1,6 @@
--- The end of a rollback to nothing. Without "cascade": what others put into the schema stops it.
--- The roles stay: other databases of the server may use them.
+-- This script ends a rollback to nothing. It does not say "cascade", so that anything that others
+-- have put into the schema stops it. The roles stay, because other databases of the server may use
+-- them.
 do $$
 declare
     v_extension text;

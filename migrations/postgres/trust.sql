@@ -1,7 +1,8 @@
--- Refuses to go on where what somebody else has put into the schema could run with the rights of
--- whoever goes on: a trigger, a default, or a function in an index or in statistics, which the
--- planner calls to compute a constant. "set role" is no wall: what runs can reset it.
--- It reads the catalog only, changes nothing, and comes before any table of the schema is read.
+-- This script refuses to go on where code that somebody else has put into the schema could run with
+-- the rights of the session: a trigger, a default, or a function in an index or in statistics,
+-- which the planner calls to compute a constant. "set role" gives no protection, because such code
+-- can reset it. The script reads the catalog only and changes nothing, and it runs before any table
+-- of the schema is read.
 do $$
 declare
     v_schema             pg_catalog.oid;
@@ -21,7 +22,8 @@ begin
     from pg_catalog.pg_roles r
     where case when v_schema is null then r.rolname = current_user else r.oid = v_owner end;
 
-    -- Whoever can act as the session's own role gains nothing by it.
+    -- Refuse if another role can act as the schema's owner. Where the session is the owner itself,
+    -- such a role can act as the session anyway and gains nothing.
     select r.rolname
     into v_other
     from pg_catalog.pg_roles r
@@ -46,7 +48,7 @@ begin
             end;
     end if;
 
-    -- An extension that somebody has put there is in nobody's way, nor are his default privileges.
+    -- Another role's extension in the schema does no harm, and neither do its default privileges.
     select pg_catalog.pg_describe_object(d.classid, d.objid, 0) || ' belongs to ' || r.rolname
     into v_what
     from pg_catalog.pg_depend d
@@ -78,8 +80,8 @@ begin
             using errcode = 'RQ802', hint = 'Move it to another schema, or drop it.';
     end if;
 
-    -- Whoever owns an extension can drop it with all that was made a part of it, and grants.sql
-    -- leaves rights on its parts alone: nothing of rowq's may be one.
+    -- The owner of an extension can drop it with all its parts, and grants.sql leaves the rights on
+    -- such parts alone, so nothing of rowq's may be a part of one.
     select pg_catalog.format(
         '%s is a part of extension %I, which belongs to %I',
         pg_catalog.pg_describe_object(d.classid, d.objid, 0), e.extname, r.rolname)
@@ -115,7 +117,8 @@ begin
             using errcode = 'RQ802', hint = 'Take it out: alter extension ... drop ...;';
     end if;
 
-    -- What is built in leaves no row in pg_depend, and rowq's tables use nothing else.
+    -- Built-in functions and types leave no row in pg_depend, and rowq's tables use nothing else,
+    -- so a row that points to anything else was added by somebody.
     with recursive relation (oid) as (
         select c.oid
         from pg_catalog.pg_class c
@@ -154,7 +157,7 @@ begin
         select p.classid, p.objid
         from part p
         join pg_catalog.pg_depend d on d.classid = p.classid and d.objid = p.objid
-        -- To be a part of an extension runs nothing.
+        -- Being a part of an extension runs nothing by itself.
         where d.deptype <> 'e'
           and d.refclassid not in (
               'pg_catalog.pg_class'::pg_catalog.regclass,
@@ -162,8 +165,8 @@ begin
               'pg_catalog.pg_namespace'::pg_catalog.regclass
           )
         union all
-        -- A built-in function can run a query that somebody has written, as ts_rewrite and
-        -- query_to_xml do. None that is immutable does; indexes and statistics have no others.
+        -- Some built-in functions run a query that somebody has written, such as ts_rewrite and
+        -- query_to_xml. No immutable function does, and indexes and statistics can use no others.
         select e.classid, e.objid
         from expression e
         cross join lateral pg_catalog.regexp_matches(

@@ -1,8 +1,9 @@
--- Roles and their rights: execute on the routines of the role, and nothing else. It may run any
--- number of times and takes back what it does not give. A role that is missing and may not be
--- created here is left out with a warning: create it ("create role rowq_producer") and run this
--- again. Run it after the procedures: who drops a procedure drops the rights to it. MariaDB runs it
--- as a block; MySQL has none, and there it is a procedure for a moment.
+-- This script makes the roles, and gives each one execute on its routines and nothing else. It may
+-- run any number of times, and takes back what else a role has in rowq. A role that is missing and
+-- may not be created here is left out with a warning: create the role ("create role rowq_producer")
+-- and run the script again. Run it after the procedures, because dropping a procedure drops the
+-- rights to it. MariaDB runs it as a block; MySQL has no such blocks, so there it is a procedure
+-- for a moment.
 drop procedure if exists rowq.internal_grant;
 
 delimiter //
@@ -19,7 +20,7 @@ begin
     declare v_is_end boolean default false;
     declare v_missing varchar(100) default '';
     declare v_warning varchar(128);
-    -- As bytes, because the names in information_schema have a collation of their own.
+    -- Compare bytes, because the names in information_schema have a collation of their own.
     declare each_right cursor for
         select r.role_name,
                concat(
@@ -62,7 +63,8 @@ begin
     declare continue handler for not found set v_is_end = true;
 
     roles: begin
-        -- 1227, 1396: this account may not, or the engine says so of a role that is there.
+        -- Ignore errors: this account may lack the right (1227), and the engine may refuse the
+        -- statement for a role that is there already (1396).
         declare continue handler for sqlexception begin end;
         create role if not exists rowq_producer;
         create role if not exists rowq_consumer;
@@ -81,14 +83,14 @@ begin
             leave rights;
         end if;
         begin
-            -- A right that was never given (1403) needs no taking back.
+            -- Ignore that a right to be revoked was never given (1403).
             declare continue handler for sqlexception
             begin
                 if v_is_due and not find_in_set(v_role_name, v_missing) then
                     set v_missing = concat(v_missing, if(v_missing = '', '', ','), v_role_name);
                 end if;
             end;
-            -- Prepared statements take their text from a variable of the session only.
+            -- A prepared statement can take its text only from a variable of the session.
             set @rowq_statement = v_text;
             prepare rowq_right from @rowq_statement;
             execute rowq_right;

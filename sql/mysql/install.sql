@@ -1,7 +1,8 @@
--- Everything that rowq is on MariaDB and MySQL, for reading and for tests: run it in this folder,
--- mysql < install.sql. To install for use, take the migrations: "rowq migrate", or the script that
--- "rowq sql" prints. A procedure keeps the sql_mode and the character set it is created with, so
--- both are set here. Procedures find each other when they are called; their order does not matter.
+-- This script makes everything that rowq is on MariaDB and MySQL, for reading and for tests: run it
+-- in this folder, mysql < install.sql. To install rowq for use, run "rowq migrate", or the script
+-- that "rowq sql" prints. A procedure keeps the sql_mode and the character set it is created with,
+-- so both are set here. Procedures find each other when they are called, so their order does not
+-- matter.
 set names utf8mb4;
 set session sql_mode = concat(
     'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,',

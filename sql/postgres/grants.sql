@@ -1,6 +1,6 @@
--- Roles, ownership and rights. It may run any number of times and changes only what is not so yet.
--- A role that is missing and may not be created here is left out with a warning: create it and run
--- this again.
+-- This script sets roles, ownership and rights. It may run any number of times, and changes only
+-- what is not right yet. A role that is missing and may not be created here is left out with a
+-- warning: create the role and run the script again.
 
 do $$
 declare
@@ -30,7 +30,7 @@ begin
             execute pg_catalog.format('create role %I nologin', v_role);
         exception
             when duplicate_object or unique_violation then
-                null; -- made a moment ago, through another database of this server
+                null; -- Another database of this server has made it a moment ago.
             when insufficient_privilege then
                 raise warning 'role % is missing and % may not create it: its rights are left out; '
                     'a DBA can run "create role % nologin;", then migrate again',
@@ -38,7 +38,8 @@ begin
         end;
     end loop;
 
-    -- Who made a role, or acts as it, gives its rights to himself.
+    -- A role that made one of these roles, or can act as it, can take its rights. A first
+    -- installation by a superuser refuses that; otherwise it is a warning.
     for v_why, v_remedy in
         select
             pg_catalog.format('role %I ', r.rolname) || case
@@ -81,8 +82,8 @@ begin
         raise warning '%: if that is not meant, a DBA can run "%"', v_why, v_remedy;
     end loop;
 
-    -- Routines run with their owner's rights: that must not be a superuser. health reads who else
-    -- is connected.
+    -- Routines run with their owner's rights, so the owner must not be a superuser. It may read all
+    -- statistics, because health names who else is connected.
     if v_is_superuser and v_owned_by_superuser then
         alter schema rowq owner to rowq_owner;
         grant pg_read_all_stats to rowq_owner;
@@ -90,8 +91,8 @@ begin
 end;
 $$;
 
--- Everything in the schema belongs to the schema's owner, whoever migrated; but for what belongs to
--- an extension, or to somebody who is neither a superuser nor migrates.
+-- Give everything in the schema to the schema's owner, whoever migrated. What belongs to an
+-- extension, or to a role that is neither a superuser nor migrates, is left alone.
 do $$
 declare
     v_owner  pg_catalog.oid;
@@ -113,7 +114,7 @@ begin
             from pg_catalog.pg_class c
             where c.relnamespace = 'rowq'::pg_catalog.regnamespace
               and c.relkind in ('r', 'p', 'v', 'm', 'S')
-              and not exists ( -- a sequence of an identity column goes with its table
+              and not exists ( -- A sequence of an identity column goes with its table.
                   select 1
                   from pg_catalog.pg_depend d
                   where d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
@@ -153,7 +154,8 @@ begin
         alter default privileges for role rowq_owner revoke execute on functions from public;
     end if;
 
-    -- What rowq_owner makes, and what any owner makes in the schema, is nobody else's by default.
+    -- Revoke default privileges, so that no other role gets a right on what rowq_owner makes, or on
+    -- what any owner makes in the schema.
     for v_change in
         select distinct pg_catalog.format(
             'alter default privileges for role %I %s revoke all on %s from %s cascade',
@@ -184,11 +186,11 @@ begin
 end;
 $$;
 
--- Rights: execute on the routines of the role, and nothing else; for PUBLIC nothing at all, and for
--- other roles none but to use the schema and routines of the contract, which a DBA may have
--- granted. On what is new in this transaction they come from default privileges: none is kept.
--- dequeue_wait is the one routine that runs with its caller's rights (it commits), so its callers
--- need the helpers that it calls.
+-- Each role of rowq's may execute its routines and nothing else, and PUBLIC may do nothing at all.
+-- Another role keeps what a DBA may have granted to it: to use the schema, and to execute routines
+-- of the contract. It keeps no right on what is new in this transaction, because that right comes
+-- from default privileges. dequeue_wait is the one routine that runs with its caller's rights,
+-- because it commits, so its callers need the helpers that it calls.
 do $$
 declare
     v_change text;
@@ -296,7 +298,8 @@ begin
             where c.relnamespace = 'rowq'::pg_catalog.regnamespace
               and c.relkind in ('r', 'p', 'v', 'm', 'S')
             union all
-            -- A right that is taken on the table is taken on its columns, too.
+            -- Count a right on a column as one on its table, because revoking it on the table
+            -- revokes it on the columns too.
             select 'table', c.oid::pg_catalog.regclass::text, null, false,
                    c.oid, c.tableoid, c.relowner, a.attacl
             from pg_catalog.pg_class c
@@ -305,7 +308,8 @@ begin
               and c.relkind in ('r', 'p', 'v', 'm')
               and a.attacl is not null
             union all
-            -- Of a table's rows: who may use it can stop the table from being changed or dropped.
+            -- Count the row type of each table too, because a role that may use it can stop the
+            -- table from being changed or dropped.
             select
                 'type',
                 t.oid::pg_catalog.regtype::text,
@@ -384,7 +388,7 @@ begin
 end;
 $$;
 
--- What is left to other roles is named, as it may have been meant, or not.
+-- Name what is left to other roles, because the DBA may not have meant it.
 do $$
 declare
     v_grantee text;

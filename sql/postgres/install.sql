@@ -1,5 +1,5 @@
--- Everything that rowq is on PostgreSQL, for reading and for tests: psql -f install.sql.
--- To install for use, take the migrations: "rowq migrate", or the script that "rowq sql" prints.
+-- This script makes everything that rowq is on PostgreSQL, for reading and for tests: psql -f
+-- install.sql. To install rowq for use, run "rowq migrate", or the script that "rowq sql" prints.
 \set ON_ERROR_STOP on
 begin;
 \ir tables/schema.sql

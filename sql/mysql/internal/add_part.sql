@@ -17,7 +17,8 @@ begin
 
     insert into rowq.part (part_id) values (p_part_id);
     while v_lane < 20 do
-        -- Open from the start: the default priority, the lane that most queues use.
+        -- The lanes of the default priority are open from the start, because most queues use no
+        -- others.
         insert into rowq.lane (part_id, lane, is_open)
         values (p_part_id, v_lane, v_lane in (10, 11));
         insert into rowq.ready (part_id, lane, seq, message_id)

@@ -25,7 +25,7 @@ begin
       and l.lane = -3;
 
     batches: while p_archived < p_limit do
-        -- Looked for without locks, then locked by its whole key: no gap is locked.
+        -- Find the row without locks, then lock it by its whole key, so that no gap is locked.
         set v_finish_id = null;
         select f.finish_id, f.state into v_finish_id, v_state
         from rowq.finished f force index (primary)

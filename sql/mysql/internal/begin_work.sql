@@ -14,17 +14,20 @@ begin
 -- errors    none
 -- differs   only engines whose procedures open transactions need it
     declare v_moment double default @@timestamp;
-    -- Refused with 1568 where a transaction is open; a start transaction would commit it.
+    -- Where a transaction is open, "set transaction" fails with 1568 and so finds it, but "start
+    -- transaction" would commit it.
     declare continue handler for 1568 set p_owns_transaction = false;
 
-    -- Without autocommit the transaction is the caller's, at the level of the session.
+    -- With autocommit off, the transaction belongs to the caller and has the isolation level of the
+    -- session.
     set p_owns_transaction = @@autocommit;
     if p_owns_transaction then
         set transaction isolation level read committed;
     end if;
 
-    -- Looking costs less than setting, and few sessions need it; what sql_safe_updates refuses is
-    -- left to internal_roll_back. A moment that does not pass is one that the caller has set.
+    -- Reading these variables costs less than setting them, and few sessions need that. A statement
+    -- that sql_safe_updates refuses is left to internal_roll_back. If @@timestamp does not move on,
+    -- the caller has set it.
     if @@insert_id <> 0
        or @@timestamp = v_moment
        or not @@unique_checks

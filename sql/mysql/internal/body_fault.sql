@@ -22,8 +22,8 @@ begin
     declare v_length bigint default coalesce(char_length(p_body), length(p_body_binary));
     declare v_limit bigint default cast(@@global.max_allowed_packet as signed) - 20000;
 
-    -- As internal_messages_json counts. 20000 are enough for what is beside body and headers, an
-    -- error that comes later among it.
+    -- Count as internal_messages_json does. 20000 bytes are enough for everything beside body and
+    -- headers, and for an error that is noted later.
     set p_fault = case
         when v_length > p_max_body_length
             then concat(

@@ -14,15 +14,17 @@ begin
 -- errors    none
 -- differs   only engines that lock gaps need it
     declare v_claim_id bigint;
-    -- A claim that the snapshot shows keeps its place in the index, even if it is gone by now.
+    -- A claim that the snapshot shows keeps its place in the index even if it is gone by now, so a
+    -- lock on it covers no gap where new claims go.
     select c.claim_id into v_claim_id
     from rowq.claim c force index (primary)
     where c.part_id = p_part_id
       and c.claim_id = p_claim_id;
 
     if v_claim_id is null then
-        -- Above repeatable read's snapshot or gone: then its gap is locked up to the next row, and
-        -- reaches to where new claims go. A deleted row of this transaction ends it before them.
+        -- The claim is newer than the snapshot, or gone. A lock on a key that is gone covers the
+        -- gap up to the next row, which is where new claims go. A row that this transaction inserts
+        -- and deletes ends the gap before them.
         insert into rowq.claim (part_id, lease_until, messages)
         values (p_part_id, utc_timestamp(6) + interval 1 day, '[]');
         set v_claim_id = last_insert_id();
@@ -30,10 +32,12 @@ begin
         from rowq.claim c force index (primary)
         where c.part_id = p_part_id
           and c.claim_id = v_claim_id;
-        -- Undone with a refused call, the row would leave its part of the gap to the next one.
+        -- Move the savepoint behind the row. If a refused call removed the row, the gap would reach
+        -- up to the next one.
         savepoint rowq_call;
         if p_claim_id >= v_claim_id then
-            -- Numbers only grow. A lock on one that is to come would reach to where new claims go.
+            -- No claim has had this number yet, because numbers only grow. A lock on it would cover
+            -- the gap where new claims go.
             set p_claim_id = null;
         end if;
     end if;

@@ -20,8 +20,8 @@ begin
             if v_count <= 10000
                and p_message_ids regexp '\\A\\[[\\-0-9,\\x20]*\\]\\z'
                and not p_message_ids regexp '[0-9]{20}' then
-                -- Nothing but numbers, as most lists are. The patterns mean the same whatever
-                -- default_regex_flags says.
+                -- Most lists have nothing but short numbers, so that this pattern is enough. The
+                -- patterns mean the same whatever default_regex_flags says.
                 set v_good = v_count;
             elseif v_count <= 10000 then
                 select count(*) into v_good

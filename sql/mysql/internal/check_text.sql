@@ -13,8 +13,8 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   elsewhere the engine refuses it
-    -- MariaDB takes half of a surrogate pair (ED A0 80 to ED BF BF) for a character of UTF-8. What
-    -- goes through UTF-16 and back has a question mark there.
+    -- MariaDB accepts half of a surrogate pair (ED A0 80 to ED BF BF) as a character of UTF-8. On
+    -- the way to UTF-16 and back it becomes a question mark, so that the texts differ.
     if convert(convert(p_text using utf16) using utf8mb4) <> p_text then
         call rowq.internal_refuse(concat(p_name, ' has half of a surrogate pair, no character'));
     end if;

@@ -20,7 +20,8 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   PostgreSQL counts in queue_stats itself
-    -- From the first row on and not from the floor: what was committed late counts, too.
+    -- Count from the first row and not from the floor, so that messages that were committed late
+    -- count too.
     select count(*) into p_ready
     from (
         select r.attempt

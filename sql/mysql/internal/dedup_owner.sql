@@ -26,7 +26,8 @@ begin
           and d.dedup_key = p_dedup_key;
     end if;
     if p_is_there or p_message_id is not null then
-        -- An old snapshot may show what is gone, or not yet what is there.
+        -- Read again with a lock, because an old snapshot may show a row that is gone, or not yet
+        -- show one that is there.
         set p_message_id = null;
         select d.message_id into p_message_id
         from rowq.dedup d force index (primary)

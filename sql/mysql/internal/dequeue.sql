@@ -63,7 +63,8 @@ begin
                     v_part_id, p_batch_size, v_owns_transaction, p_messages
                 );
                 if p_messages is null then
-                    -- Nothing ready: what has become due meanwhile need not wait for maintain.
+                    -- Nothing is ready, so promote what is due by now: it need not wait for the
+                    -- next maintain.
                     call rowq.internal_promote(
                         v_part_id, p_batch_size, v_owns_transaction, v_promoted
                     );

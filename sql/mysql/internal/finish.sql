@@ -34,7 +34,7 @@ begin
            and k.message_id = m.message_id
         where m.message_id = v_message_id;
     else
-        -- In key order, as enqueue_batch takes its keys.
+        -- Delete in key order, because enqueue_batch inserts its keys in that order.
         delete m, k
         from (
             select j.message_id

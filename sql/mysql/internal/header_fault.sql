@@ -16,11 +16,12 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
-    -- A number of more than 100 digits, or with an exponent beyond 200.
+    -- This finds a number of more than 100 digits, or with an exponent above 200.
     declare c_hard varchar(200) default '(?:[0-9.]{102}|[0-9]{101}'
         '|[0-9.]++[eE][-+]?0*+(?:20[1-9]|2[1-9][0-9]|[3-9][0-9][0-9]|[1-9][0-9]{3}))';
 
-    -- MariaDB takes JSON that is nested deeper than 31 for none.
+    -- For MariaDB, JSON that is nested more than 31 deep is not valid, so the first text names the
+    -- depth too.
     set p_fault = case
         when not json_valid(p_headers)
             then 'headers must be a JSON object, nested at most 20 deep'
@@ -30,7 +31,8 @@ begin
             then 'headers are longer than 65536 characters'
         when json_depth(p_headers) > 20
             then 'headers are nested more than 20 deep'
-        -- Seldom, and then with the texts in the headers passed over.
+        -- The first pattern seldom finds anything. Where it does, the second one looks again and
+        -- passes over the strings in the headers.
         when p_headers regexp c_hard
             and p_headers regexp concat(
                 '^(?:[^"0-9]++|"(?:[^"\\\\]++|\\\\.)*+"|(?!', c_hard, ')[0-9.eE+-]++)*+', c_hard

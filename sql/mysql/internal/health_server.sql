@@ -18,10 +18,11 @@ begin
     declare v_table varchar(64);
     declare v_thread bigint;
     declare v_may_look boolean default true;
-    -- The accounts of some clouds may not look at other sessions (1227: the PROCESS privilege).
+    -- In some clouds no account may look at other sessions, because that needs the PROCESS
+    -- privilege (1227).
     declare continue handler for 1227, 1142, 1044 set v_may_look = false;
 
-    -- trx_started is in the time zone of the machine.
+    -- trx_started is in the time zone of the machine, so convert the present moment to that.
     select t.trx_mysql_thread_id,
            timestampdiff(
                second, t.trx_started, convert_tz(utc_timestamp(), '+00:00', 'SYSTEM')

@@ -78,7 +78,8 @@ begin
         limit 1;
     end if;
 
-    -- A message that was never given back is in a tail lane at the moment it came.
+    -- A message that was never given back is in the tail lane of its priority, where its seq is the
+    -- moment of its enqueued_at.
     if p_state is null then
         select 'ready', r.lane, r.attempt
         into p_state, p_lane, p_attempt
@@ -100,7 +101,8 @@ begin
     end if;
 
     if p_state is null then
-        -- Between two places in a transaction of another session.
+        -- Another session has moved the message from one place to another between these looks, so
+        -- it is in that session's hands: report it as leased.
         set p_state = 'leased';
     end if;
 end//

@@ -27,8 +27,8 @@ begin
     declare v_look int default p_limit + 50;
     set p_messages = null;
 
-    -- Look without locks and then lock what was seen by whole keys, as internal_lock_ready does in
-    -- the caller's transaction: this locks no gap where producers insert.
+    -- Find rows without locks, then lock them by their whole keys, as internal_lock_ready does in
+    -- the caller's transaction, so that no gap is locked where producers insert.
     looks: while v_left > 0 do
         select json_arrayagg(json_array(
                    h.message_id, h.attempt, timestampdiff(microsecond, '1970-01-01', h.due_at)

@@ -14,7 +14,8 @@ begin
 -- errors    RQ701
 -- differs   on PostgreSQL the first insert waits for a drop
     declare v_part_id int;
-    -- By its whole key and never changed: a lock without a gap, and current in an old snapshot.
+    -- Lock the one row by its whole key, which covers no gap and finds the row as it is now, even
+    -- under an old snapshot.
     select p.part_id into v_part_id
     from rowq.part p
     where p.part_id = p_part_id

@@ -42,8 +42,8 @@ begin
             for update skip locked
         ) h;
     else
-        -- The caller's transaction may be repeatable read: locking a range would lock its gaps,
-        -- and producers would wait. So: look without locks, then lock what was seen by whole keys.
+        -- The caller's transaction may be repeatable read, where locking a range locks its gaps and
+        -- makes producers wait. So find rows without locks, then lock them by their whole keys.
         looks: while v_left > 0 do
             select json_arrayagg(json_array(h.message_id, h.attempt, h.seq)) into v_seen
             from (

@@ -34,13 +34,15 @@ begin
                 get diagnostics condition 1 v_errno = mysql_errno, v_text = message_text;
                 call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 set p_archived = 0, p_purged = 0;
-                -- After a deadlock the caller's transaction is gone: the caller must hear of it. So
-                -- must who breaks the call off (1317) or has given it a time (1969, 3024).
+                -- After a deadlock (1213, 1020) the caller's transaction is gone, so the caller
+                -- must get the error. So must a caller whose call was killed (1317) or ran out of
+                -- its time (1969, 3024).
                 if (v_errno in (1213, 1020) and not v_owns_transaction)
                    or v_errno in (1317, 1969, 3024) then
                     resignal;
                 end if;
-                -- A full disk, a lost partition: the archive waits, promoting and reaping do not.
+                -- An error in the archive, such as a full disk, is only a warning, because
+                -- promoting and reaping must go on.
                 if v_tries_left = 0 then
                     set v_text = left(concat('rowq archive: ', v_text), 128);
                     signal sqlstate '01000' set message_text = v_text;
@@ -55,7 +57,8 @@ begin
             where q.part_id = p_part_id;
             call rowq.internal_first_key(p_part_id, -3, 0, v_finished);
             if v_archive_days = 0 then
-                -- What is left from a time with an archive.
+                -- A queue without an archive may have rows from a time when it had one, so look for
+                -- them.
                 select a.message_id into v_kept
                 from rowq.archive a
                 where a.part_id = p_part_id
@@ -68,7 +71,8 @@ begin
                     call rowq.internal_open_days(p_part_id, p_limit);
                 end if;
                 call rowq.internal_begin_work(v_owns_transaction);
-                -- Elected apart from the rest, which goes on while days are moved and dropped.
+                -- The archive part has an election of its own, so that the other parts go on while
+                -- days are moved and dropped.
                 select l.lane into v_lane
                 from rowq.lane l force index (primary)
                 where l.part_id = p_part_id
@@ -76,7 +80,8 @@ begin
                 for update skip locked;
                 if v_lane is not null then
                     call rowq.internal_archive(p_part_id, p_limit, p_archived);
-                    -- Whole days, but for a queue that keeps nothing any more.
+                    -- Purge whole days, because dropping a partition costs less than deleting its
+                    -- rows. A queue that keeps no archive any more is purged up to now.
                     call rowq.internal_purge_archive(
                         p_part_id,
                         if(

@@ -45,7 +45,7 @@ begin
             from rowq.queue q
             where q.part_id = p_part_id;
             call rowq.internal_lock_part_shared(p_part_id, coalesce(v_queue_name, ''));
-            -- The election lasts to the end of the transaction, as the caller's may.
+            -- The election lasts to the end of the transaction, which may be the caller's.
             set v_lane = null;
             select l.lane into v_lane
             from rowq.lane l force index (primary)
@@ -55,7 +55,7 @@ begin
             set p_elected = v_lane is not null, p_promoted = 0, p_reaped = 0, p_died = 0;
 
             if p_elected then
-                -- First the floors of what is read below, so that what was committed late is found.
+                -- Put the floors right first, so that the steps below find what was committed late.
                 call rowq.internal_rescan_floors(p_part_id);
                 call rowq.internal_promote(p_part_id, p_limit, v_owns_transaction, p_promoted);
                 call rowq.internal_reap(p_part_id, v_max_attempts, p_limit, p_reaped, p_died);

@@ -43,7 +43,8 @@ begin
         when p_max_attempts not between 1 and 10000
             then concat('max_attempts must be between 1 and 10000, got ', p_max_attempts)
     end;
-    -- As internal_check_text finds it; where no byte is ED the engine reads no further.
+    -- This is the check of internal_check_text. Where no byte is ED, the engine skips the
+    -- conversion.
     if locate(
             x'ED', cast(concat_ws('', p_body, p_message_type, p_headers, p_dedup_key) as binary)
         ) > 0
@@ -58,8 +59,9 @@ begin
         call rowq.internal_header_fault(p_headers, p_fault);
     end if;
 
-    -- Apart, because the engine spends time on each word of a statement that it passes. Headers are
-    -- 65536 characters at most, and JSON has up to six bytes for one.
+    -- The length has a procedure of its own, because the engine spends time even on the words of a
+    -- statement that it passes over. Headers are 65536 characters at most, and JSON needs up to six
+    -- bytes for one, so a body below this limit is never too long.
     if coalesce(length(p_body), length(p_body_binary), 0)
         > least(
             p_max_body_length, (cast(@@global.max_allowed_packet as signed) - 1600000) div 6

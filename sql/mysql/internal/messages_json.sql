@@ -29,9 +29,10 @@ begin
     end;
     set p_json = null;
 
-    -- No function makes a value that is longer than max_allowed_packet, and json_object of MariaDB
-    -- would be null from then on, for short messages too: so it is never tried. JSON has up to six
-    -- bytes for one, and 500 are enough for the keys and what has no text.
+    -- No function makes a value that is longer than max_allowed_packet, and after one attempt
+    -- MariaDB's json_object returns null for short messages too. So measure first, and never
+    -- attempt it. JSON needs up to six bytes for one, and 500 bytes are enough for the keys and for
+    -- what has no text.
     select 6 * max(
                coalesce(length(m.body), length(m.body_binary), 0) + coalesce(length(m.headers), 0)
                + coalesce(length(m.message_type), 0) + coalesce(length(m.last_error), 0)
@@ -44,7 +45,8 @@ begin
     where j.place between p_first and p_first + p_count - 1;
 
     if p_count = 1 and v_length + 500 > @@max_allowed_packet then
-        -- Measured only here. Base64 has line breaks at first.
+        -- Measure the JSON itself only where a single message may be too long. to_base64 adds line
+        -- breaks, which count here although they are removed later.
         select coalesce(
                    length(json_quote(m.body)), length(m.body) * 6, length(m.body_binary) * 1.352, 0
                )
@@ -59,7 +61,7 @@ begin
     end if;
 
     if v_length + 500 <= @@max_allowed_packet then
-        -- The engine cuts what group_concat makes to this length, and to max_allowed_packet.
+        -- The engine cuts the result of group_concat to this length, and to max_allowed_packet.
         set session group_concat_max_len = 1073741824;
         select group_concat(
                    json_object(

@@ -19,7 +19,7 @@ begin
 -- errors    none
 -- differs   PostgreSQL keeps floors in a ledger, as its readers walk dead versions
     declare v_floor bigint;
-    -- Who holds the row is moving the floor. Nobody waits, and nobody moves it twice.
+    -- Skip a locked row: its session is already moving the floor or opening the lane.
     select l.floor into v_floor
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id

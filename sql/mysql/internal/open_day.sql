@@ -29,7 +29,8 @@ begin
     order by p.partition_ordinal_position
     limit 1;
     if v_covering <> v_name then
-        -- Split off what has covered the day; rows that are there already move with it.
+        -- Split the day off the partition that has covered it so far. Rows of the day that are
+        -- there already move with it.
         call rowq.internal_shape_archive(
             concat(
                 'alter table rowq.archive reorganize partition ', v_covering, ' into (partition ',

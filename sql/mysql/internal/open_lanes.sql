@@ -14,8 +14,9 @@ begin
 -- errors    none
 -- differs   nothing
     declare v_locked int;
-    -- Whoever holds the rows is opening them too. For as long as that is not committed, or if it is
-    -- rolled back, the next maintain finds the messages and has the lanes looked into.
+    -- Skip locked rows, so that no producer waits: their session is usually opening the lanes too.
+    -- If the lanes stay closed, the next maintain finds the messages, and opens the lanes or has
+    -- dequeue look into closed ones.
     select count(*) into v_locked
     from (
         select l.floor

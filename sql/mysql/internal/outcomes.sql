@@ -24,7 +24,7 @@ begin
         ) j
         order by j.place;
     elseif json_length(p_message_ids) = json_length(p_messages) then
-        -- None is stale: the claim held all of them.
+        -- The claim held all of them, so none is stale.
         select a.message_id, p_outcome as outcome
         from json_table(
             p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')

@@ -13,8 +13,8 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   elsewhere no session can set the clock, or the numbers that rows get
-    -- The caller's values wait in variables of the session until internal_unpin_session. A killed
-    -- call has left them there: give them back before they are read again.
+    -- The caller's values are kept in variables of the session until internal_unpin_session. A
+    -- killed call leaves them there, so give them back before the values are read again.
     if @rowq_pinned then
         call rowq.internal_unpin_session();
         set p_moment = @@timestamp;
@@ -35,9 +35,9 @@ begin
         /*M!110602 @rowq_snapshot_isolation = @@innodb_snapshot_isolation, */
         @rowq_timestamp = null;
 
-    -- Without unique checks InnoDB locks an empty table for the first who inserts. A sort or a
-    -- temporary table that has too little room is an error that no handler sees, so that the
-    -- transaction would stay open.
+    -- Without unique checks InnoDB locks an empty table for the first session that inserts. A sort
+    -- or a temporary table with too little room fails with an error that no handler sees, so that
+    -- the transaction would stay open.
     set session unique_checks = 1,
         sql_safe_updates = 0,
         sql_big_selects = 1,
@@ -48,9 +48,9 @@ begin
         sort_buffer_size = greatest(@@sort_buffer_size, 262144),
         max_error_count = greatest(@@max_error_count, 64);
 
-    -- One by one and only where they differ, because some versions ask for a right to set them.
-    -- insert_id would be the number of our next row; a cluster sets the other two for all its
-    -- sessions.
+    -- Set these one by one and only where they differ, because some versions ask for a right to set
+    -- them. insert_id would be the number of the next row that is inserted. A cluster sets the
+    -- other two for all its sessions, so take the global values.
     if @@insert_id <> 0 then
         set session insert_id = 0;
     end if;
@@ -66,7 +66,8 @@ begin
     end if;
     */
 
-    -- A clock may show the same moment twice, but not for so long.
+    -- A clock may show the same moment twice, but not for 20 milliseconds: then the caller has set
+    -- it.
     if @@timestamp = p_moment then
         do sleep(0.02);
         if @@timestamp = p_moment then

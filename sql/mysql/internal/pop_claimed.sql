@@ -28,7 +28,7 @@ begin
     if not p_owns_transaction then
         call rowq.internal_bound_gap(p_part_id, v_claim_id);
     end if;
-    -- By its whole key; an old snapshot, too, sees the row as it is now.
+    -- A locking read by the whole key finds the row as it is now, even under an old snapshot.
     select c.messages into v_held
     from rowq.claim c force index (primary)
     where c.part_id = p_part_id
@@ -42,7 +42,8 @@ begin
     if p_message_ids is null then
         set p_messages = v_held;
     elseif json_length(p_message_ids) = 1 then
-        -- One message is found by the text of its id; what stands before it says its place.
+        -- Find one message by the text of its id. The number of entries before that text is its
+        -- place in the array.
         set v_id = trim(leading '0' from json_value(p_message_ids, '$[0]'));
         set v_at = locate(concat('[', v_id, ','), v_held);
         if v_at > 0 then

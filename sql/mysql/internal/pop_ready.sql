@@ -39,14 +39,16 @@ begin
             leave lanes;
         end if;
         if v_next = -1 then
-            -- Messages wait in closed lanes, which a session keeps from being opened.
+            -- Look into closed lanes too: maintain has found messages there, but an open
+            -- transaction keeps it from opening the lanes.
             set v_is_hidden = true, v_lane = v_next;
             iterate lanes;
         end if;
         set v_lane = v_next;
 
-        -- Without locks, so that an empty lane costs no write and its fences stay free. It must be
-        -- "select into": an exists() or a subquery in "set" would wait for open producers.
+        -- Look without locks first, so that an empty lane costs no write and its fence rows are not
+        -- locked. Only "select ... into" takes no locks: exists() or a subquery in "set" would wait
+        -- for open producers.
         set v_probe = null;
         select r.attempt into v_probe
         from rowq.ready r force index (primary)
@@ -81,10 +83,12 @@ begin
             p_messages is null, v_some, json_merge_preserve(p_messages, v_some)
         );
 
-        -- One dequeue in twelve moves the floor up behind what it has taken; not in the caller's
-        -- transaction, which would keep the row for long and may look through an old snapshot.
+        -- Moving the floor costs a write, so only one dequeue in twelve does it. A dequeue in the
+        -- caller's transaction never does, because it would hold the row for long and may read an
+        -- old snapshot.
         if p_owns_transaction and rand() < 0.08 then
-            -- Nor past a row that another session has taken and not committed: it may come back.
+            -- Stop below a row that another session has taken but not committed: a rollback puts it
+            -- back.
             call rowq.internal_first_key(p_part_id, v_lane, v_floor, v_seen);
             set v_to = least(
                 v_first, coalesce(v_seen, v_first),

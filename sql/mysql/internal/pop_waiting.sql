@@ -20,8 +20,9 @@ begin
     declare v_ids, v_seen, v_more, v_some, v_rest longtext;
     set p_messages = null;
 
-    -- First without locks, then what was found by whole keys: a key that is not there locks the gap
-    -- around it under the caller's REPEATABLE READ, and producers wait.
+    -- Find rows without locks, then lock them by their whole keys: under the caller's REPEATABLE
+    -- READ, a lock on a key that is not there would cover the gap around it and make producers
+    -- wait.
     select json_arrayagg(h.message_id) into v_ids
     from (
         select distinct a.message_id
@@ -52,7 +53,7 @@ begin
            and d.message_id = j.message_id;
     end if;
 
-    -- message.due_at is the place in delayed.
+    -- Find a delayed message by message.due_at, which is its place in delayed.
     select json_arrayagg(
                json_array(d.message_id, timestampdiff(microsecond, '1970-01-01', d.due_at))
            )
@@ -87,8 +88,9 @@ begin
         set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]'));
     end if;
 
-    -- A message that was never given back is in the tail lane of its priority under the moment it
-    -- came; the others that have a body may wait anywhere among the ready ones.
+    -- A message that was never given back is in the tail lane of its priority, where its seq is the
+    -- moment of its enqueued_at. The others that have a body are looked for among all ready
+    -- messages.
     select json_arrayagg(json_array(r.message_id, r.lane, r.attempt, r.seq)) into v_seen
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id

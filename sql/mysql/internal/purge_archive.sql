@@ -20,8 +20,8 @@ begin
 -- errors    none
 -- differs   nothing
     declare v_keep_from datetime(6) default '1970-01-01';
-    -- What is older than every queue's archive goes with its partition, but not in an open
-    -- transaction, which drops none.
+    -- Rows that are too old for every queue go with their partition, so leave them here. In the
+    -- caller's transaction no partition is dropped, so delete them all.
     if p_owns_transaction then
         select date(utc_timestamp(6) - interval max(q.archive_days) day) into v_keep_from
         from rowq.queue q;

@@ -37,7 +37,8 @@ begin
             set v_lane = v_lane + 1, v_from = 0;
             iterate lanes;
         end if;
-        -- Onward from the last row, not from the start: the rows deleted so far are still there.
+        -- Go on from the last row and not from the start, where the index still has the rows
+        -- deleted so far.
         set v_from = json_extract(
             v_messages, concat('$[', json_length(v_messages) - 1, '][3]')
         );

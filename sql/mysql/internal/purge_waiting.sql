@@ -62,7 +62,8 @@ begin
             call rowq.internal_finish(p_part_id, 0, v_messages, 'cancelled');
             set p_removed = p_removed + json_length(v_messages);
         elseif not p_of_dead and v_after = v_before then
-            -- All of one moment, and all in the hands of others.
+            -- All rows of this step have the same due_at and are locked by other sessions, so that
+            -- the next step would find the same rows.
             leave steps;
         end if;
     end loop;

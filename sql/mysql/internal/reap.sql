@@ -33,7 +33,8 @@ begin
 
     claims: while p_reaped + p_died < p_limit do
         if v_at >= coalesce(json_length(v_expired), 0) then
-            -- Looked for without locks, so that live claims are left in peace; locked one by one.
+            -- Find expired claims without locks, so that live claims are never locked, then lock
+            -- them one by one.
             select json_arrayagg(h.claim_id), max(h.claim_id), 0 into v_expired, v_after, v_at
             from (
                 select c.claim_id
@@ -50,7 +51,8 @@ begin
         end if;
         set v_claim_id = json_extract(v_expired, concat('$[', v_at, ']')), v_at = v_at + 1;
 
-        -- A heartbeat or a finish that came first makes it fail the condition, or be passed over.
+        -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or
+        -- its row is locked or gone.
         set v_messages = null;
         select c.messages, c.worker_name into v_messages, v_worker_name
         from rowq.claim c force index (primary)

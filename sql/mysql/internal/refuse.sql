@@ -13,7 +13,7 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing elsewhere: other engines raise with an expression
-    -- MySQL refuses a message text of more than 128 characters.
+    -- Cut the text, because MySQL refuses one of more than 128 characters.
     declare v_text varchar(128) default left(concat('RQ711 invalid_argument: ', p_fault), 128);
     signal sqlstate '45711' set message_text = v_text;
 end//

@@ -16,7 +16,7 @@ begin
     declare v_probe bigint;
     declare v_text varchar(128);
 
-    -- Locking reads see the rows as they are, whatever old snapshot the caller looks through.
+    -- A locking read finds the rows as they are now, even under an old snapshot.
     select r.message_id into v_probe
     from rowq.ready r force index (primary)
     where r.part_id = p_part_id and r.message_id > 0

@@ -13,7 +13,7 @@ begin
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
-    -- In key order, as enqueue_batch takes its keys.
+    -- Delete in key order, because enqueue_batch inserts its keys in that order.
     delete k
     from (
         select j.message_id

@@ -32,7 +32,7 @@ begin
     end;
 
     set session innodb_lock_wait_timeout = 1;
-    -- An enqueue that has not committed must not be overlooked.
+    -- Wait for open enqueues, because their messages are not visible yet.
     select p.part_id into v_part_id
     from rowq.part p
     where p.part_id = p_part_id

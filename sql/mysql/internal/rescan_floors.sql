@@ -14,7 +14,9 @@ begin
 -- errors    none
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
     declare c_duty int default 50;
-    -- In microseconds.
+    -- Times are in microseconds. A look that takes longer than c_short_walk has walked over dead
+    -- rows. After one longer than c_long_walk the lane rests c_duty times as long, but never longer
+    -- than c_longest_pause.
     declare c_short_walk bigint default 300;
     declare c_long_walk bigint default 20000;
     declare c_longest_pause bigint default 3600000000;
@@ -44,26 +46,30 @@ begin
         set v_took = timestampdiff(microsecond, v_started, utc_timestamp(6));
 
         if v_lane >= 0 and v_first is not null and not v_is_open then
-            -- Its first producer was passed over when the lane was opened, or rolled back.
+            -- The lane has messages but is closed: the transaction that was to open it has rolled
+            -- back, or is still open.
             call rowq.internal_open_lanes(p_part_id, v_lane);
             select l.is_open into v_is_open
             from rowq.lane l force index (primary)
             where l.part_id = p_part_id
               and l.lane = v_lane;
             if not v_is_open then
-                -- An open transaction holds the lane: the row is left to it.
+                -- An open transaction holds the row of the lane, so leave the row alone, and let
+                -- dequeue look into closed lanes meanwhile.
                 set v_is_hidden = true;
                 iterate lanes;
             end if;
         end if;
         if v_lane in (-1, -3) then
             if v_first is null and v_took > c_short_walk then
-                -- With nothing there the next number stands for the first: later ones are above it.
+                -- Where there is no row, take the next number for the first, because all later rows
+                -- are above it.
                 call rowq.internal_next_number(p_part_id, v_lane, v_first);
             end if;
             set v_first = coalesce(v_first, v_floor), v_worth_it = 400;
         else
-            -- What is not committed yet may lie anywhere up to now.
+            -- The floor stays half a second behind now, because messages of the last moments may
+            -- not be committed yet.
             set v_latest = timestampdiff(microsecond, '1970-01-01', v_started) - 500000,
                 v_first = least(coalesce(v_first, v_latest), v_latest),
                 v_worth_it = 60000000;
@@ -76,7 +82,7 @@ begin
             call rowq.internal_move_floor(p_part_id, v_lane, v_floor, v_first);
         end if;
 
-        -- A walk over many dead rows is repeated only after fifty times its own length.
+        -- After a long walk over dead rows, rest for fifty times as long as it took.
         if v_took > c_long_walk then
             set v_pause = least(v_took * c_duty, c_longest_pause);
             update rowq.lane l
@@ -86,7 +92,8 @@ begin
         end if;
     end loop;
 
-    -- Who holds the row of the claims keeps house, so that nobody is waited for.
+    -- This session is the one that is elected and holds the row of lane -1 already, so the update
+    -- waits for nobody.
     update rowq.lane l
     set l.is_open = v_is_hidden
     where l.part_id = p_part_id

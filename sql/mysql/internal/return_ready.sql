@@ -13,7 +13,8 @@ begin
 -- commits   never; call it in the transaction that took the messages
 -- errors    none
 -- differs   elsewhere what is left of a batch goes to the front of its priority
-    -- No floor has passed these rows meanwhile: none passes a row that is taken and not committed.
+    -- No floor has moved past these rows meanwhile, because none moves past a row that is taken and
+    -- not committed.
     insert into rowq.ready (part_id, lane, seq, message_id, attempt)
     select p_part_id, j.lane, j.seq, j.message_id, j.attempt - 1
     from json_table(

@@ -17,7 +17,8 @@ begin
 -- commits   never; rolls back to where internal_begin_work was called
 -- errors    none
 -- differs   only engines whose procedures open transactions need it
-    -- After a deadlock the whole transaction is gone, the savepoint with it (1305).
+    -- A deadlock rolls back the whole transaction and removes its savepoint, so that "rollback to"
+    -- fails with 1305.
     declare continue handler for 1305 begin end;
 
     if p_owns_transaction then
@@ -26,11 +27,12 @@ begin
         rollback to savepoint rowq_call;
     end if;
 
-    -- 1213 deadlock, 1020 changed since read: nobody is to blame, and nothing has happened.
+    -- After a deadlock (1213), or where a row has changed since it was read (1020), nothing has
+    -- happened: try again.
     if p_owns_transaction and p_errno in (1213, 1020) then
         set p_tries_left = p_tries_left - 1;
     elseif p_errno = 1175 and @rowq_pinned is null then
-        -- Refused because of sql_safe_updates.
+        -- sql_safe_updates has refused a statement (1175): switch it off and try again.
         call rowq.internal_pin_session(@@timestamp);
         set p_tries_left = p_tries_left - 1;
     else

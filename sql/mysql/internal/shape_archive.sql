@@ -14,9 +14,10 @@ begin
 -- errors    none
 -- differs   only engines where such a statement commits need it
     declare v_patience bigint default @@session.lock_wait_timeout;
-    -- Whoever reads the archive keeps its shape; another maintain may have been faster.
+    -- The statement fails where another session reads the archive, or where another maintain was
+    -- faster: leave it to the next call.
     declare continue handler for sqlexception set p_is_done = false;
-    -- Who breaks the call off, or has given it a time, must hear of it.
+    -- A call that was killed (1317) or ran out of its time (1969, 3024) must end with that error.
     declare exit handler for 1317, 1969, 3024
     begin
         set session lock_wait_timeout = v_patience;
@@ -25,8 +26,8 @@ begin
     end;
     set p_is_done = true;
 
-    -- Prepared statements take their text from a variable of the session only.
-    -- MariaDB would shape it as the caller's alter_algorithm says, or not at all.
+    -- A prepared statement can take its text only from a variable of the session. On MariaDB the
+    -- caller's alter_algorithm would decide how the partition is made, or refuse it.
     set @rowq_statement = concat(
         if(version() like '%MariaDB%', 'set statement alter_algorithm = default for ', ''),
         p_statement

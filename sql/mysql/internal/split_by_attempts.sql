@@ -19,7 +19,7 @@ begin
 -- errors    none
 -- differs   nothing
     declare v_worn int;
-    -- Locked, because an old snapshot may not show the message yet.
+    -- Read with a lock, because an old snapshot may not show the message yet.
     select sum(h.attempt >= coalesce(h.max_attempts, p_max_attempts)) into v_worn
     from (
         select j.attempt, m.max_attempts

@@ -57,7 +57,8 @@ begin
 
         set v_is_taken = false;
         begin
-            -- Around this insert only: a number that a message has already is an error.
+            -- Handle a duplicate key of this insert only: a message_id that is used already must
+            -- stay an error.
             declare continue handler for 1062 set v_is_taken = true;
             insert into rowq.dedup (part_id, dedup_key, message_id)
             values (p_part_id, p_dedup_key, p_message_id);
@@ -65,7 +66,8 @@ begin
         if not v_is_taken then
             leave hold;
         end if;
-        -- Another producer committed the key while this one waited for it; or it is free by now.
+        -- Another producer has committed the key while this one waited for it, or the key is free
+        -- again by now: look once more.
         delete from rowq.message
         where message_id = p_message_id;
     end loop;
@@ -80,7 +82,8 @@ begin
             call rowq.internal_open_lanes(p_part_id, v_lane);
         end if;
 
-        -- Values, not a select: under the caller's repeatable read that would lock other rows.
+        -- Insert values and not a select, which would lock other rows under the caller's repeatable
+        -- read.
         if p_due_at > p_now then
             insert into rowq.delayed (part_id, due_at, message_id, lane)
             values (p_part_id, p_due_at, p_message_id, v_lane);

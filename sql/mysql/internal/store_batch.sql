@@ -32,8 +32,8 @@ begin
     declare v_seq bigint default timestampdiff(microsecond, '1970-01-01', v_now);
     declare v_is_plain boolean;
     declare v_max_body_length, v_usual_length int;
-    -- By dedup key, so that two batches with the same keys cannot wait for each other. Plain is a
-    -- message with a text body and nothing else.
+    -- Store in key order, so that two batches with the same keys cannot wait for each other. A
+    -- plain message has a text body and nothing else.
     declare each_message cursor for
         select j.place, j.message,
                coalesce(
@@ -69,8 +69,9 @@ begin
             leave messages;
         end if;
         if v_is_plain and length(v_body) <= v_usual_length then
-            -- What internal_store does for most messages, five times as fast. The lane of the
-            -- default priority is always open, and internal_message_fault refuses no such body.
+            -- This does what internal_store does for most messages, and is five times as fast. The
+            -- lane of the default priority is always open, and internal_message_fault would refuse
+            -- no such body.
             insert into rowq.message (part_id, enqueued_at, body)
             values (p_part_id, v_now + interval v_place microsecond, v_body);
             set v_message_id = last_insert_id(), v_outcome = 'enqueued';
@@ -86,7 +87,8 @@ begin
                     concat(left(v_fault, 80), ' (message ', v_place, ')')
                 );
             end if;
-            -- It counts from enqueued_at, so that messages of one delay keep their order.
+            -- The delay counts from enqueued_at, so that messages with the same delay keep their
+            -- order.
             set v_delay = round(v_delay_seconds * 1000000);
             if v_delay > 0 then
                 set v_delay = v_delay + v_place;
@@ -100,7 +102,8 @@ begin
         end if;
         set v_is_end = false;
 
-        -- In pieces, because a long text is copied each time something is added to it.
+        -- Build the result in pieces, because a long text is copied each time something is added to
+        -- it.
         set v_chunk = concat(
             v_chunk, if(p_results = '[' and v_chunk = '', '', ','),
             '[', v_place, ',', v_message_id, ',"', v_outcome, '"]'

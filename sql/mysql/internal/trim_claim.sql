@@ -26,17 +26,19 @@ begin
     declare v_size int default 100;
     set p_json = null, v_all = p_messages;
 
-    -- In pieces, so that a batch of long messages is not read to its end in vain. A piece that goes
-    -- beyond is halved, down to one message.
+    -- Read the messages in pieces, so that those which do not fit are not read in vain. A piece
+    -- that is too long is halved, down to one message.
     pieces: while v_last < v_count do
         call rowq.internal_messages_json(
             p_claim_id, p_lease_until, v_all, v_last + 1, least(v_size, v_count - v_last), v_some
         );
-        -- What the engine has cut between characters is up to three bytes shorter than the limit.
+        -- A text that the engine has cut is up to three bytes shorter than the limit, because it
+        -- cuts between characters. So leave ten bytes of room.
         if length(v_some) + coalesce(length(p_json), 0) + 10 < @@max_allowed_packet then
             set p_json = concat_ws(',', p_json, v_some),
                 v_last = v_last + least(v_size, v_count - v_last);
-            -- As many as half of the room holds, if they are as long as those before them.
+            -- The next piece has as many messages as half of the room holds, if they are as long as
+            -- those before.
             set v_size = greatest(
                 v_size,
                 (v_last - v_first + 1) * (@@max_allowed_packet / length(p_json) - 1) div 2
@@ -50,7 +52,8 @@ begin
                 'the next message is longer than max_allowed_packet of this session: connect again'
             );
         else
-            -- The server took the message under a larger setting. It must not block the others.
+            -- The server accepted this message when max_allowed_packet was larger. Declare it dead,
+            -- because it must not block the others.
             set v_last = v_last + 1, v_first = v_last + 1, v_size = 100;
             select json_arrayagg(json_array(j.message_id, j.lane, j.attempt - 1)) into v_dead
             from json_table(

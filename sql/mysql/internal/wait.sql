@@ -21,12 +21,13 @@ begin
     declare v_left double;
     declare v_slept, v_interrupted int;
 
-    -- One waiter of a queue looks at it ten times a second: the one that found the row free and
-    -- sleeps on it. The others ask four times a second whether the row is free, and look once.
+    -- One waiter of a queue looks at it ten times a second: the one that found the row of lane -4
+    -- free and holds it while it sleeps. The others try that row four times a second, and look at
+    -- the queue once a second.
     naps: while v_slept is null and utc_timestamp(6) < v_look_at do
         set v_left = timestampdiff(microsecond, utc_timestamp(6), v_look_at) / 1000000;
-        -- The lock is as long as this statement, and gone with a session that is killed. Without a
-        -- limit the engine would read the row first, give up its lock and sleep then.
+        -- The lock lasts as long as this statement, and ends with a session that is killed. Without
+        -- "limit 1" the engine would read the row first, give up its lock and only then sleep.
         select sleep(least(p_pause, v_left)) into v_slept
         from (
             select l.lane

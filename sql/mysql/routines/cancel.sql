@@ -46,7 +46,8 @@ begin
                 call rowq.internal_finish(v_part_id, v_archive_days, v_messages, 'cancelled');
             end if;
 
-            -- What is left and still has a body is in a worker's hands, or finished.
+            -- A message without a body is unknown, and so is one that is finished and not yet
+            -- archived. Every other one that is left is in a worker's hands.
             select json_arrayagg(j.message_id) into v_unknown
             from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
             left join rowq.message m force index (primary)

@@ -40,7 +40,8 @@ begin
                 end if;
             end;
             if v_outcome is null then
-                -- There are few numbers for queues: auto_increment_increment must not waste them.
+                -- Pin the session, because auto_increment_increment must not waste the numbers of
+                -- queues, of which there are few.
                 call rowq.internal_pin_session(@@timestamp);
             end if;
             call rowq.internal_begin_work(v_owns_transaction);
@@ -52,14 +53,14 @@ begin
             );
 
             set v_part_id = null, v_outcome = 'exists';
-            -- Asked first: a conflict uses up a number each time.
+            -- Look first, because an insert that ends in a conflict uses up a number.
             select q.part_id into v_part_id
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
             if v_part_id is null then
                 begin
-                    -- Another session made the queue while this one waited for it. Without a queue
-                    -- of that name it is the number that is taken, and that is an error.
+                    -- Another session has made the queue while this one waited for it. If there is
+                    -- no queue of that name, part_id was the duplicate, and that stays an error.
                     declare exit handler for 1062
                     begin
                         select q.part_id into v_part_id

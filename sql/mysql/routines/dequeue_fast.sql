@@ -27,7 +27,8 @@ begin
         v_claim_id, v_lease_until, v_messages, v_none
     );
 
-    -- In an open transaction too, an old snapshot would not show a message that is newer.
+    -- Read with a lock, because the old snapshot of an open transaction does not show newer
+    -- messages.
     select v_claim_id as claim_id, m.message_id, j.attempt,
            m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at,
            v_lease_until as lease_until, m.last_error

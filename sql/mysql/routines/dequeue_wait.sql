@@ -25,7 +25,7 @@ begin
     declare v_part_id int;
     declare v_wait_seconds double default coalesce(p_wait_seconds, 20);
     declare v_pause double default 0.02;
-    -- As in internal_begin_work: refused with 1568 where a transaction is open.
+    -- Where a transaction is open, "set transaction" fails with 1568.
     declare exit handler for 1568
     begin
         signal sqlstate '45713'
@@ -51,12 +51,14 @@ begin
         );
         if v_until is null then
             call rowq.internal_require_queue(p_queue_name, v_part_id);
-            -- Not before the first look, which puts the clock right should the caller have set it.
+            -- Read the clock after the first look, which puts the clock right if the caller has set
+            -- it.
             set v_until = utc_timestamp(6)
                 + interval round(v_wait_seconds * 1000000) microsecond;
         end if;
         if v_claim_id is not null and v_json is null then
-            -- All that was taken is dead now, because no answer could hold it.
+            -- All messages of this claim are dead now, because no answer could hold them: look
+            -- again.
             iterate looks;
         end if;
         if v_json is not null or utc_timestamp(6) >= v_until then

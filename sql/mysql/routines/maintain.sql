@@ -50,7 +50,7 @@ begin
 
     while v_at < coalesce(json_length(v_parts), 0) do
         begin
-            -- Dropped meanwhile: an error only for who has named it.
+            -- A queue that was dropped meanwhile is an error only if the caller has named it.
             declare exit handler for sqlstate '45701'
             begin
                 if p_queue_name is not null then

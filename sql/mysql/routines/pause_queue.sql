@@ -31,7 +31,8 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
-            -- Again, and locked: it may have been dropped while this waited for it.
+            -- Read the row again with a lock, because the queue may be dropped while this call
+            -- waits for it.
             set v_part_id = null;
             select q.part_id into v_part_id
             from rowq.queue q

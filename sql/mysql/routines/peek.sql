@@ -43,7 +43,8 @@ begin
             leave lanes;
         end if;
         if v_next = -1 then
-            -- Messages wait in closed lanes, which a session keeps from being opened.
+            -- Look into closed lanes too: maintain has found messages there, but an open
+            -- transaction keeps it from opening the lanes.
             set v_is_hidden = true, v_lane = v_next;
             iterate lanes;
         end if;

@@ -38,7 +38,8 @@ begin
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
 
-            -- Looked for without locks, then locked by whole keys.
+            -- Find rows without locks, then lock them by their whole keys, so that no gap is
+            -- locked.
             set v_taken = null, v_reset = null;
             if p_message_ids is null then
                 select json_arrayagg(h.message_id) into v_seen
@@ -75,7 +76,8 @@ begin
             ) h;
 
             if v_dead is not null then
-                -- A key that a newer message holds keeps the dead one dead.
+                -- A dedup key has one owner at a time, so a dead message whose key is taken stays
+                -- dead.
                 insert ignore into rowq.dedup (part_id, dedup_key, message_id)
                 select v_part_id, m.dedup_key, m.message_id
                 from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j

@@ -1,6 +1,6 @@
--- Finished messages, one partition a day (pYYYYMMDD, UTC), dropped when no queue needs it. The
--- last partition takes every later day, so that a row always finds its place; maintain splits days
--- off it.
+-- A row is a finished message. There is one partition a day (pYYYYMMDD, UTC), which is dropped when
+-- no queue needs it. The last partition takes every later day, so that a row always finds its
+-- place; maintain splits days off it.
 create table if not exists rowq.archive (
     part_id      int not null,
     finished_at  datetime(6) not null,

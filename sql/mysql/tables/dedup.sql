@@ -1,5 +1,5 @@
--- Keys of unfinished messages, compared byte by byte. Other row formats, which may be the server's
--- default, take no key of more than 767 bytes.
+-- A row is the dedup key of an unfinished message, compared byte by byte. The row format is named,
+-- because others, which may be the server's default, take no key of more than 767 bytes.
 create table if not exists rowq.dedup (
     part_id    int not null,
     dedup_key  varbinary(800) not null,

@@ -1,6 +1,6 @@
--- Finished messages of queues that keep an archive, until the archive routine has moved them. A row
--- holds a batch, as a claim does: a JSON array of [message_id, lane, attempt]. Two fence rows begin
--- each part (finish_id -2 and -1). Readers say "finish_id > 0".
+-- A row is a batch of finished messages of a queue that keeps an archive, as a JSON array like that
+-- of a claim. It stays until the archive routine has moved the messages. A part begins with two
+-- fence rows (finish_id -2 and -1), as in claim. So readers say "finish_id > 0".
 create table if not exists rowq.finished (
     part_id     int not null,
     finish_id   bigint not null auto_increment,

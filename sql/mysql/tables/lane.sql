@@ -1,15 +1,15 @@
--- The lanes of a part: twenty for messages (priority * 2, plus 1 for the tail), made by
--- create_queue. floor is where the live rows of the lane begin: a hint that spares readers the
--- dead rows below it, which InnoDB keeps as long as any read view may want them. dequeue moves it
--- up behind what it took, but never nearer than half a second to now; maintain looks from 0
--- (internal_rescan_floors) and puts right what is wrong with it, so a floor that is off delays a
--- message and never loses one. Lanes below 0 stand for the other tables that are read from their
--- low end: -1 claim (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished
--- (finish_id). Locks on some of them elect one session: -1 for maintain, -3 for its archive part,
--- and -4, which stands for no table, for the waiter of dequeue_wait that looks for all. A lane that
--- was never used is closed, and dequeue does not look into it. While maintain finds messages in a
--- closed lane whose row an open transaction holds, it sets is_open of -1, so that closed lanes are
--- looked into, too.
+-- A row is a lane of a part. create_queue makes twenty for messages (priority * 2, plus 1 for the
+-- tail). floor is where the live rows of the lane begin: a hint that spares readers the dead rows
+-- below it, which InnoDB keeps as long as a read view may want them. dequeue moves the floor up
+-- behind what it took, but never nearer than half a second to now. maintain looks from 0
+-- (internal_rescan_floors) and corrects the floor, so a wrong floor delays a message and never
+-- loses one. Lanes below 0 stand for the other tables that are read from their low end: -1 claim
+-- (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished (finish_id). A lock on
+-- one of these rows elects one session: on -1 for maintain, on -3 for its archive part, and on -4,
+-- which stands for no table, for the waiter of dequeue_wait that looks for all. A lane that was
+-- never used is closed, and dequeue does not look into it. While maintain finds messages in a
+-- closed lane whose row an open transaction holds, it sets is_open of lane -1, so that dequeue
+-- looks into closed lanes too.
 create table if not exists rowq.lane (
     part_id     int not null,
     lane        smallint not null,

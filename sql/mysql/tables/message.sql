@@ -1,6 +1,7 @@
--- What the producer handed over: written once, deleted once; only a failure updates last_error and
--- due_at. enqueued_at is unique enough to find a message that was never given back: its seq in
--- ready is the same moment in microseconds. due_at is its place in delayed, the last one it had.
+-- A row is what the producer handed over. It is written once and deleted once; only a failure
+-- updates last_error and due_at. enqueued_at finds a message that was never given back, because its
+-- seq in ready is the same moment in microseconds. due_at is the last place that the message had in
+-- delayed.
 create table if not exists rowq.message (
     message_id   bigint not null auto_increment,
     part_id      int not null,

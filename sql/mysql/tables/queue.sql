@@ -1,5 +1,6 @@
--- Settings of a queue. part_id stands in the key of every table below and is never reused.
--- The name is bytes: upper case, accents and trailing blanks matter. All times are UTC.
+-- A row holds the settings of a queue. part_id stands for the queue in the tables below and is
+-- never reused. The name is bytes, so that upper case, accents and trailing blanks matter. All
+-- times are UTC.
 create table if not exists rowq.queue (
     part_id              int not null auto_increment,
     queue_name           varbinary(400) not null,

@@ -1,11 +1,12 @@
--- Messages that wait for a worker, and nothing else. The primary key is the dequeue order; there
--- is no second index. lane is priority * 2, plus 1 for the tail: messages given back go to the
--- front lane. seq is the moment of entry, in microseconds since 1970 UTC, plus the place in its
--- batch, so that no number generator is shared by producers; message_id breaks ties. Each lane
--- ends in two fence rows (message_id 0; seq 2^63 - 2 and 2^63 - 1): InnoDB compares the end of a
--- range with live rows only, and without them a scan would walk the dead rows of the next lane.
--- Every reader says "force index (primary)", "seq < 9223372036854775806", and selects attempt: a
--- covering plan would drop the range and ignore the floor. Nothing but drop_queue deletes fences.
+-- A row is a message that waits for a worker. The primary key is the dequeue order, and there is no
+-- second index. lane is priority * 2, plus 1 for the tail: a message that is released or reaped
+-- goes to the front lane. seq is the moment of entry, in microseconds since 1970 UTC, plus the
+-- place in its batch, so that producers share no number generator; message_id decides between equal
+-- ones. Each lane ends in two fence rows (message_id 0; seq 2^63 - 2 and 2^63 - 1), because InnoDB
+-- compares the end of a range with live rows only: without them a scan would walk the dead rows of
+-- the next lane. Every reader of a lane says "force index (primary)" and "seq <
+-- 9223372036854775806", and selects attempt, because a covering plan would drop the range and
+-- ignore the floor. Nothing but drop_queue deletes fence rows.
 create table if not exists rowq.ready (
     part_id    int not null,
     lane       smallint not null,

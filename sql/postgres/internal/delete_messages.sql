@@ -26,8 +26,9 @@ begin
         from unnest(p_message_ids) u (message_id);
     end if;
 
-    -- The bounds matter: planned while the table was small, "= any" alone becomes a filter over
-    -- all messages of the queue, for as long as the session lives.
+    -- The bounds keep the delete to its own range of the key. A plan that was made while the table
+    -- was small would make "= any" alone a filter over all messages of the queue, and the session
+    -- would keep that plan.
     if v_high - v_low < c_close_together then
         with gone as (
             delete from rowq.message m

@@ -11,8 +11,9 @@ as $$
 -- errors    none
 -- differs   jsonb has no exponents: digits are counted as they come out
 begin
-    -- The text comes last: a short number such as 1e100000 has very many characters in it. A number
-    -- of more than 300 digits behind the point is one that is still no integer after times 1e300.
+    -- The length of the text is checked last, because a short number such as 1e100000 is very long
+    -- as a text. A number that is still no integer after it was multiplied by 1e300 has more than
+    -- 300 digits after the point.
     return case
         when jsonb_typeof(p_headers) <> 'object'
             then 'headers must be a JSON object'

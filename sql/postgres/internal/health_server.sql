@@ -19,7 +19,7 @@ as $$
 -- differs   this engine's own
 #variable_conflict use_column
 begin
-    -- The oldest holder of the clean-up horizon, in seconds where known.
+    -- The oldest open transaction, prepared ones included, keeps dead rows from being cleaned up.
     return query
     select 'clean_up_horizon', null::text, coalesce(max(h.age), 0), 300::double precision,
            3600::double precision,
@@ -44,7 +44,8 @@ begin
           and p.prepared < clock_timestamp() - interval '1 second'
     ) h;
 
-    -- Slots have an age in transactions, not in seconds.
+    -- A replication slot has its age in transactions and not in seconds, so it is a check of its
+    -- own.
     return query
     select 'replication_slot_horizon', null::text,
            coalesce(max(greatest(age(s.xmin), age(s.catalog_xmin))), 0)::double precision,

@@ -10,9 +10,11 @@ as $$
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   this engine's own
-    -- Who listens holds this lock shared. It is tried and given back in one expression: nothing can
-    -- break in between. Two that try at the same moment take each other for a listener; a
-    -- transaction that has notified cannot be prepared, so never where that is allowed.
+    -- A session that listens holds this lock shared. One expression tries the lock and gives it
+    -- back, so that nothing can come in between and leave it held. Two producers that try at the
+    -- same moment take each other for a listener, which costs a needless notification. A
+    -- transaction that has notified cannot be prepared, so the answer is always false where
+    -- transactions may be prepared.
     select case
         when pg_try_advisory_lock(1919907698, p_part_id)
             then not pg_advisory_unlock(1919907698, p_part_id)

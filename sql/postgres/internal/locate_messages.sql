@@ -64,7 +64,8 @@ begin
         return;
     end if;
 
-    -- A message that was never given back is in the tail lane of its priority under its own number.
+    -- A message that was never given back is in the tail lane of its priority, where its seq is its
+    -- message_id.
     select 'ready', r.lane, r.attempt, r.last_error
     into state, lane, attempt, last_error
     from rowq.ready r
@@ -82,7 +83,8 @@ begin
     where r.part_id = p_part_id
       and r.message_id = p_message_id;
     if not found then
-        -- Between two places in a transaction of another session.
+        -- Another session has moved the message from one place to another between these looks, so
+        -- it is in that session's hands: report it as leased.
         state := 'leased';
     end if;
 end;

@@ -31,8 +31,9 @@ declare
     v_started     timestamp with time zone;
     v_writers     xid8;
 begin
-    -- Anybody may take an advisory lock: one of a stranger's elects nobody. To see whose it is
-    -- costs more the more locks there are: what was seen for one queue goes for the next ones, too.
+    -- Any session may take an advisory lock, so a lock that is held counts only if its holder may
+    -- call maintain. Finding that out costs more the more locks the server has, so what was found
+    -- for one queue is used for the next ones too.
     o_maintained := p_maintained;
     o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id);
     if not o_elected and p_queue.part_id <> all (o_maintained) then
@@ -50,11 +51,11 @@ begin
         return;
     end if;
 
-    -- As with floors: a walk over many dead claims is repeated only after fifty times its length.
+    -- After a long walk over dead claims, rest for fifty times as long as it took, as for floors.
     v_may_reap := rowq.internal_is_rescan_due(p_queue.part_id, -1::smallint, 'rescan');
     v_may_sweep := rowq.internal_is_rescan_due(p_queue.part_id, -3::smallint, 'sweep');
 
-    -- First the floors of what is read below, so that what was committed late is found at once.
+    -- Put the floors right first, so that the steps below find what was committed late.
     if p_frontiers is not null then
         v_writers := pg_current_xact_id();
     end if;
@@ -74,7 +75,8 @@ begin
         v_started := clock_timestamp();
         select r.o_reaped, r.o_died into o_reaped, o_died
         from rowq.internal_reap(p_queue.part_id, p_queue.max_attempts, p_batch_size) r;
-        -- Dead claims behind one that is kept alive: the floor cannot pass it, so reap rests too.
+        -- The floor cannot pass a claim that is kept alive, so the dead claims behind it are walked
+        -- each time. Note how long the walk took, so that reap rests too.
         if o_reaped + o_died < p_batch_size
            and clock_timestamp() - v_started > interval '20 milliseconds' then
             perform rowq.internal_move_floor(
@@ -83,11 +85,13 @@ begin
         end if;
     end if;
 
-    -- Without an archive there is nothing to move, but for what is left from a time with one.
+    -- A queue without an archive may have rows from a time when it had one, so look for them once a
+    -- minute.
     if p_archives and (p_queue.archive_days > 0 or v_may_sweep) then
         begin
             o_archived := rowq.internal_archive(p_queue.part_id, p_batch_size);
-            -- Whole days, once a minute: row by row it costs more than to drop a partition.
+            -- Purge whole days, and only once a minute, because dropping a partition costs less
+            -- than deleting its rows.
             if v_may_sweep then
                 select a.o_purged, a.o_partitions_dropped into o_purged, o_partitions_dropped
                 from rowq.internal_purge_archive(
@@ -96,7 +100,8 @@ begin
                 ) a;
             end if;
         exception
-            -- A full disk, a partition of another owner: the archive waits, the rest does not.
+            -- An error in the archive, such as a full disk, is only a warning, because promoting
+            -- and reaping must go on.
             when others then
                 o_archived := 0;
                 o_is_archive_locked := sqlstate = '55P03';

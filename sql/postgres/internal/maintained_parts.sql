@@ -20,9 +20,10 @@ begin
           and l.classid = 1919907697
           and l.objsubid = 2
           and l.granted
-          -- A prepared transaction has no session, and its locks elect nobody.
+          -- A prepared transaction has no session, so its locks elect nobody.
           and l.pid is not null
-          -- A member may call it, too, who has to take the role on for that.
+          -- A member of a role that may call maintain counts too, even if it must say "set role"
+          -- first.
           and exists (
               select 1
               from pg_proc p

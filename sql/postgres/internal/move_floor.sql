@@ -21,10 +21,11 @@ as $$
 -- differs   only engines whose readers walk dead rows need it
 #variable_conflict use_column
 declare
-    -- How far a mark must move to be worth a row: numbers, or microseconds for delayed.
+    -- A step that is shorter than this is not worth a new row. The unit is numbers, or microseconds
+    -- for delayed.
     c_worth_a_row constant bigint := case when p_lane = -2 then 60000000 else 400 end;
     c_duty        constant integer := 50;
-    -- One row a second for 58 years in a bigint.
+    -- At one row of maintain a second, generation reaches the end of a bigint after 58 years.
     c_step_of_maintain constant bigint := 5000000000;
     c_long_walk   constant interval := interval '20 milliseconds';
     v_now         bigint;
@@ -41,7 +42,8 @@ declare
     v_generation  bigint;
     v_old         bigint;
 begin
-    -- Marks compare snapshots of several statements: only read committed takes a new one for each.
+    -- The marks compare snapshots of several statements, and only read committed takes a new
+    -- snapshot for each statement.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         return;
     end if;
@@ -62,8 +64,8 @@ begin
         v_floor := row(p_part_id, p_lane, 0, 0, 0, 0, '0', p_started, p_started);
     end if;
 
-    -- Numbers ran backwards (restore, failover, setval; for delayed the clock), or the ledger comes
-    -- from another server: trust nothing.
+    -- Trust no floor row and begin from 0 if numbers ran backwards (a restore, a failover, setval,
+    -- or for delayed the clock), or if the ledger comes from another server.
     v_jumped := v_now < v_floor.frontier or v_now < v_floor.seq - 1 or p_writers < v_floor.writers;
     v_sweep := v_jumped or (p_rescan and rowq.internal_is_past(v_floor.sweep_at));
     v_rescan := v_sweep or (p_rescan and rowq.internal_is_past(v_floor.rescan_at));
@@ -79,9 +81,10 @@ begin
     );
     v_resolved := not v_jumped and v_rescan and v_floor.writers <= pg_snapshot_xmin(v_snapshot);
 
-    -- Up to what has been taken (p_cap), or to what surely has no writer any more: past rows that
-    -- are not committed yet only where a newer one has been delivered. Tables that nobody waits
-    -- for end at what has been given out.
+    -- seq may move up to what a dequeue has taken (p_cap), or to frontier once no transaction can
+    -- add a row below it. So seq passes a row that is not committed yet only where a newer row has
+    -- been delivered. Without p_cap, a lane below 0 may move up to the newest number, because
+    -- nobody waits for its rows.
     v_seq := least(
         v_first,
         case
@@ -99,11 +102,12 @@ begin
         v_floor.frontier := 0;
         v_floor.writers := '0';
     elsif v_resolved then
-        -- Every writer that could hold a number up to frontier had ended before the scan above.
+        -- Every writer that could have a number up to frontier had ended before v_first was read,
+        -- so nothing can appear up to frontier any more.
         v_floor.safe := greatest(v_floor.safe, least(v_first, v_floor.frontier + 1));
-        -- A new mark: p_writers is a transaction id that was given out after p_frontier was read,
-        -- so who holds a number up to it has an older one. (The xmax of a snapshot is not: the
-        -- newest transactions that run have ids beyond it.)
+        -- Take a new mark. p_writers is a transaction id that was given out after p_frontier was
+        -- read, so every transaction that has a number up to p_frontier has an older id. (The xmax
+        -- of a snapshot would not do, because the newest running transactions have ids beyond it.)
         if p_writers is not null then
             v_marked := p_frontier - v_floor.frontier > c_worth_a_row;
             v_floor.frontier := p_frontier;
@@ -123,7 +127,7 @@ begin
         return;
     end if;
 
-    -- A walk over many dead rows is repeated only after fifty times its own length.
+    -- After a long walk over dead rows, rest for fifty times as long as it took.
     if v_rescan and v_took > c_long_walk then
         v_floor.rescan_at := clock_timestamp() + least(v_took * c_duty, interval '1 hour');
     end if;
@@ -132,10 +136,10 @@ begin
             + least(greatest(interval '1 minute', v_took * c_duty), interval '1 hour');
     end if;
 
-    -- Far from the last generation, at random: so that nobody waits for a row of the same number
-    -- that a long transaction has added and not committed. A step of maintain is longer than many
-    -- of dequeue together: its row, with new marks, stays the newest one whatever dequeues have
-    -- added since it looked.
+    -- The new generation is at a random distance from the last one, so that no session waits for a
+    -- row of the same generation that a long transaction has added and not committed. A step of
+    -- maintain is longer than many steps of dequeue together, so that its row, with the new mark,
+    -- stays the newest whatever dequeues have added since maintain looked.
     v_generation := least(v_floor.generation, 0) - 1 - (random() * 1000000)::bigint
         - case when p_rescan then c_step_of_maintain else 0 end;
     insert into rowq.floor (
@@ -147,7 +151,8 @@ begin
     )
     on conflict do nothing;
 
-    -- Only the row before: beyond it may lie many dead ones. A sweep takes what was passed over.
+    -- Delete only the row before the new one, because many dead rows may lie beyond it. A sweep
+    -- deletes all older rows, so that those which were locked go too.
     for v_old in
         select f.generation
         from rowq.floor f

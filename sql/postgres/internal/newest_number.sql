@@ -14,8 +14,8 @@ begin
     return coalesce(
         case
             when p_lane >= 0 then pg_sequence_last_value('rowq.message_seq')
-            -- A delayed row is due later than the moment its writer, already numbered, looked at
-            -- the clock.
+            -- The clock stands for the number here: a writer reads the clock after it has its
+            -- transaction id, and its row is due later than that moment.
             when p_lane = -2 then extract(epoch from clock_timestamp()) * 1000000
             else pg_sequence_last_value('rowq.claim_seq')
         end,

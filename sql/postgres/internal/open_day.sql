@@ -22,7 +22,8 @@ begin
         return;
     end if;
     lock table rowq.archive in share update exclusive mode;
-    -- In the table: the name cache may not have heard yet of what another session has just made.
+    -- Look in the catalog table, because the name cache may not know yet what another session has
+    -- just made.
     if exists (
         select 1
         from pg_catalog.pg_class c
@@ -32,9 +33,11 @@ begin
         return;
     end if;
 
-    -- Attached, not created as a partition: that would lock out all users of the archive.
+    -- Make a table and attach it, because "create table ... partition of" would lock out all users
+    -- of the archive.
     execute format('create table rowq.%I (like rowq.archive including defaults)', v_name);
-    -- Types are everybody's by default, and the owner's default privileges may give more.
+    -- Take back all rights, because everybody may use a new type by default, and the owner's
+    -- default privileges may give more.
     for v_grantee in
         select distinct coalesce(r.rolname, 'public')
         from (
@@ -55,7 +58,7 @@ begin
         execute format('revoke all on table rowq.%I from %I cascade', v_name, v_grantee);
         execute format('revoke all on type rowq.%I from %I cascade', v_name, v_grantee);
     end loop;
-    -- The bounds in full, as the caller's DateStyle and TimeZone must not matter.
+    -- Write the bounds in full, because the caller's DateStyle and TimeZone must not matter.
     execute format(
         'alter table rowq.archive attach partition rowq.%I for values from (%L) to (%L)',
         v_name,

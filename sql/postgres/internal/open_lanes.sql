@@ -11,8 +11,9 @@ as $$
 -- errors    none
 -- differs   only engines whose readers walk dead rows need it
 begin
-    -- Each producer that does not see the lane adds a row of its own, under its transaction's id:
-    -- nobody waits for an open transaction, and a rollback takes nobody else's row away.
+    -- Each producer that does not see the lane adds a row of its own, with its transaction id as
+    -- generation. So no producer waits for another one's open transaction, and a rollback removes
+    -- only its own row.
     insert into rowq.floor (
         part_id, lane, generation, seq, safe, frontier, writers, rescan_at, sweep_at
     )

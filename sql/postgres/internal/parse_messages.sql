@@ -37,14 +37,16 @@ begin
             using errcode = 'RQ711';
     end if;
 
-    -- Short bodies and priorities only, as nearly always: nothing else to read or to refuse.
+    -- Nearly always the messages have only short bodies and good priorities, so that there is
+    -- nothing else to read or to refuse.
     if not exists (
         select 1
         from jsonb_array_elements(p_messages) e (message)
         where case
                   when jsonb_typeof(e.message) <> 'object' then true
                   when pg_column_size(e.message) > p_max_length then true
-                  -- As a text, other JSON than a text is longer: 1e9999 has ten thousand digits.
+                  -- A body that is no JSON string may be much longer as a text: 1e9999 has ten
+                  -- thousand digits.
                   when jsonb_typeof(e.message -> 'body') <> 'string'
                        and octet_length(e.message ->> 'body') > p_max_length then true
                   when e.message - '{body,priority}'::text[] <> '{}' then true

@@ -21,7 +21,8 @@ as $$
 -- errors    RQ701 RQ711
 -- differs   only where the caller's path reaches into dequeue_wait
 declare
-    -- A JSON array holds less than 256 MB, and a text grows on its way to the client.
+    -- A JSON array holds less than 256 MB, and a text may grow on its way to the client, so an
+    -- answer ends at 64 MB.
     c_most_octets constant bigint := 67108864;
     v_claim_id    bigint;
     v_rest        bigint[];

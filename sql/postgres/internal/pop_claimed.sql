@@ -73,7 +73,8 @@ begin
     ) u;
 
     if v_kept_ids is null then
-        -- Somebody finished the others between the two looks above: this was all that was left.
+        -- Another session finished the rest of the claim between the two statements above, so
+        -- nothing of it is left.
         delete from rowq.claim c
         where c.part_id = p_part_id
           and c.claim_id = p_claim_id;

@@ -25,7 +25,7 @@ declare
     v_seqs  bigint[];
 begin
     while v_left > 0 loop
-        -- The next lane that was ever used, and its newest floor, in one step.
+        -- Find the next lane that was ever used, and its newest floor, in one step.
         select f.lane, f.seq into v_lane, v_floor
         from rowq.floor f
         where f.part_id = p_part_id
@@ -55,16 +55,17 @@ begin
         continue when v_seqs is null;
         v_left := v_left - cardinality(v_seqs);
 
-        -- The bounds matter: planned while the table was small, "= any" alone becomes a filter over
-        -- the whole lane, dead rows too, for as long as the session lives.
+        -- The bounds keep the delete to its own range of the key. A plan that was made while the
+        -- table was small would make "= any" alone a filter over the whole lane with its dead rows,
+        -- and the session would keep that plan.
         delete from rowq.ready r
         where r.part_id = p_part_id
           and r.lane = v_lane
           and r.seq between v_seqs[1] and v_seqs[cardinality(v_seqs)]
           and r.seq = any (v_seqs);
 
-        -- One dequeue in twelve moves the floor up behind what has been taken, and whoever finds it
-        -- far away.
+        -- Moving the floor costs a row in the ledger, so only one dequeue in twelve does it, and
+        -- each one that finds the floor more than a thousand numbers away.
         if v_seqs[1] > v_floor and (random() < 0.08 or v_seqs[1] - v_floor > 1000) then
             perform rowq.internal_move_floor(
                 p_part_id, v_lane, true, p_cap => v_seqs[cardinality(v_seqs)] + 1

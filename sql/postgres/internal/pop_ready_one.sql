@@ -21,7 +21,7 @@ declare
     v_seq   bigint;
 begin
     while o_message_id is null loop
-        -- The next lane that was ever used, and its newest floor, in one step.
+        -- Find the next lane that was ever used, and its newest floor, in one step.
         select f.lane, f.seq into v_lane, v_floor
         from rowq.floor f
         where f.part_id = p_part_id
@@ -46,8 +46,9 @@ begin
           and r.lane = v_lane
           and r.seq = v_seq;
 
-        -- From the eighth number on one dequeue in seven moves the floor up behind what has been
-        -- taken, and whoever finds it far away.
+        -- Moving the floor costs a row in the ledger, so only one dequeue in seven does it of those
+        -- that find the floor more than eight numbers away, and each one that finds it more than a
+        -- thousand away.
         if (v_seq - v_floor > 8 and random() < 0.15) or v_seq - v_floor > 1000 then
             perform rowq.internal_move_floor(p_part_id, v_lane, true, p_cap => v_seq + 1);
         end if;

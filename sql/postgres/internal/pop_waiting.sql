@@ -57,7 +57,8 @@ begin
     into o_message_ids, o_lanes, o_attempts
     from gone g;
 
-    -- A message that was never given back is in the tail lane of its priority under its own number.
+    -- A message that was never given back is in the tail lane of its priority, where its seq is its
+    -- message_id.
     for v_found in
         select r.lane, r.seq, r.message_id, r.attempt
         from rowq.ready r

@@ -11,7 +11,8 @@ as $$
 -- errors    none
 -- differs   nothing
 declare
-    -- A constant: compared with clock_timestamp() itself, the scan would not stop at what is due.
+    -- The moment is a constant, because a scan that compares with clock_timestamp() itself would
+    -- not stop at the last row that is due.
     v_now         constant timestamp with time zone := clock_timestamp();
     v_row         record;
     v_message_ids bigint[];
@@ -32,7 +33,8 @@ begin
         limit p_limit
         for update skip locked
     loop
-        -- One by one: the ids of due messages lie anywhere, and "= any" may become a filter.
+        -- Delete the rows one by one, because their ids may lie far apart, and the planner may make
+        -- "= any" a filter over all rows.
         delete from rowq.delayed d
         where d.part_id = p_part_id
           and d.message_id = v_row.message_id;

@@ -35,7 +35,7 @@ begin
         from pg_catalog.pg_inherits i
         join pg_catalog.pg_class c on c.oid = i.inhrelid
         where i.inhparent = 'rowq.archive'::regclass
-          -- A partition of the DBA's, of a year perhaps, is his to empty.
+          -- A partition that the DBA has made, of a year perhaps, is left to the DBA.
           and c.relname ~ '^archive_[0-9]{8}$'
           and c.relname < 'archive_' || to_char(v_before at time zone 'UTC', 'YYYYMMDD')
         order by c.relname
@@ -46,7 +46,7 @@ begin
         end if;
         begin
             if v_partition.from_day + interval '1 day' <= v_keep_from then
-                -- Never waited for: whoever reads the archive keeps it; the next call tries again.
+                -- Do not wait for a session that reads the archive: the next call tries again.
                 lock table rowq.archive in access exclusive mode nowait;
                 execute format('drop table rowq.%I', v_partition.partition_name);
                 o_partitions_dropped := o_partitions_dropped + 1;

@@ -17,7 +17,7 @@ as $$
 -- errors    none
 -- differs   nothing
 begin
-    -- The transaction's id must be older than the numbers it takes: see internal_move_floor.
+    -- Get the transaction id before the numbers: internal_move_floor relies on this order.
     perform pg_current_xact_id();
     perform rowq.internal_open_lanes(p_part_id, p_lanes);
 

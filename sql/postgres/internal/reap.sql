@@ -27,7 +27,8 @@ declare
 begin
     o_reaped := 0;
     o_died := 0;
-    -- A heartbeat that wins the race for the row makes it fail the condition, or be passed over.
+    -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or its
+    -- row is locked or gone.
     for v_claim in
         select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name
         from rowq.claim c

@@ -19,7 +19,8 @@ begin
     select array_agg(m.dedup_key order by m.dedup_key) into v_keys
     from unnest(p_message_ids) u (message_id)
     cross join lateral (
-        -- offset keeps this a lookup for each message, whatever the planner thinks of the sizes
+        -- "offset 0" keeps this a lookup by key for each message, whatever the planner thinks of
+        -- the sizes.
         select x.dedup_key
         from rowq.message x
         where x.part_id = p_part_id

@@ -11,9 +11,11 @@ as $$
 -- errors    RQ701
 -- differs   nothing
 begin
-    -- Airtight once the caller has written to rowq.message: from then on drop_queue waits for it.
+    -- The caller must have written to rowq.message: from then on drop_queue waits for it, so that
+    -- the answer stays true.
     if current_setting('transaction_isolation') <> 'read committed' then
-        -- An old snapshot still shows a queue that was dropped; a lock on it fails with 40001.
+        -- An old snapshot still shows a queue that was dropped, but locking its row fails with
+        -- 40001.
         perform 1
         from rowq.queue q
         where q.part_id = p_part_id

@@ -17,7 +17,7 @@ declare
     v_kept_ids bigint[];
 begin
     loop
-        -- Key order, so that two batches with the same keys cannot wait for each other.
+        -- Insert in key order, so that two batches with the same keys cannot wait for each other.
         insert into rowq.dedup (part_id, message_id, dedup_key)
         select distinct on (m.dedup_key) p_part_id, m.message_id, m.dedup_key
         from unnest(p_messages) m
@@ -42,7 +42,7 @@ begin
             offset 0
         ) d on true;
 
-        -- A key without a holder: its message was finished in between, and the key is free now.
+        -- A key whose owner was finished in between is free again: try once more.
         exit when array_position(v_kept_ids, null) is null;
     end loop;
     return v_kept_ids;

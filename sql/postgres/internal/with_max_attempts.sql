@@ -23,7 +23,8 @@ begin
     from unnest(p_message_ids, p_lanes, p_attempts)
         with ordinality u (message_id, lane, attempt, place)
     cross join lateral (
-        -- offset keeps this a lookup for each message, whatever the planner thinks of the sizes
+        -- "offset 0" keeps this a lookup by key for each message, whatever the planner thinks of
+        -- the sizes.
         select x.max_attempts
         from rowq.message x
         where x.part_id = p_part_id

@@ -42,7 +42,7 @@ begin
         max_body_length      = coalesce(p_max_body_length, q.max_body_length)
     where q.queue_name = p_queue_name;
     if not found then
-        -- Dropped while this waited for it.
+        -- The queue was dropped while this call waited for its row.
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 

@@ -45,7 +45,8 @@ begin
         );
     end if;
 
-    -- What is left and still has a body is in a worker's hands, or finished and not yet archived.
+    -- A message without a body is unknown, and so is one that is finished and not yet archived.
+    -- Every other one that is left is in a worker's hands.
     select coalesce(array_agg(u.message_id), '{}') into v_unknown
     from unnest(p_message_ids) u (message_id)
     where u.message_id <> all (v_ids)

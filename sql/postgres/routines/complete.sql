@@ -36,14 +36,16 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    -- The whole claim, as nearly always, in one statement; all else is for internal_pop_claimed.
+    -- Nearly always the whole claim is completed, which takes one statement. internal_pop_claimed
+    -- does everything else.
     delete from rowq.claim c
     where c.part_id = v_part_id
       and c.claim_id = p_claim_id
       and (p_message_ids is null or c.message_ids = p_message_ids)
     returning c.message_ids, c.lanes, c.attempts into v_message_ids, v_lanes, v_attempts;
 
-    -- One of several without an archive: what the claim says of it may go unread.
+    -- One message of a larger claim is cut out of the arrays without reading them, because only the
+    -- archive needs its lane and attempt.
     if not found and cardinality(p_message_ids) = 1 and v_archive_days = 0 then
         v_message_id := p_message_ids[1];
         update rowq.claim c
@@ -68,7 +70,8 @@ begin
         from rowq.internal_pop_claimed(v_part_id, p_claim_id, p_message_ids) t;
     end if;
 
-    -- One message without an archive, where each statement counts.
+    -- One message without an archive is deleted here, because a call of internal_finish would cost
+    -- more statements.
     if v_archive_days = 0 and cardinality(v_message_ids) = 1 then
         delete from rowq.message m
         where m.part_id = v_part_id

@@ -39,7 +39,7 @@ begin
         coalesce(p_backoff_base_seconds, 5), coalesce(p_backoff_factor, 2),
         coalesce(p_backoff_cap_seconds, 3600), coalesce(p_backoff_jitter, 0.2),
         coalesce(p_archive_days, 0), coalesce(p_max_body_length, 1048576)
-    -- Asked first: a conflict uses up a number each time.
+    -- Look first, because an insert that ends in a conflict uses up a number.
     where not exists (select 1 from rowq.queue q where q.queue_name = p_queue_name)
     on conflict (queue_name) do nothing;
 

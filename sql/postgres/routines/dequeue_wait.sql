@@ -20,7 +20,8 @@ declare
     v_until timestamp with time zone;
     v_pause double precision := 0.01;
 begin
-    -- Nothing here is looked up in the caller's path: not even an operator.
+    -- Every name has its schema and no operator is used, because this procedure runs with the
+    -- caller's search_path.
     v_until := rowq.internal_wait_until(p_wait_seconds);
     call rowq.internal_require_autocommit();
 

@@ -20,9 +20,10 @@ declare
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    -- An enqueue that has not committed must not be overlooked. In the order in which workers lock,
-    -- and all at once, so that no delete waits below. Ten time-outs together are shorter than
-    -- deadlock_timeout, so that it is never a producer or a worker that has to give way.
+    -- Wait for open enqueues, because their messages are not visible yet. Lock all tables at once,
+    -- in the order in which workers lock, so that no delete below has to wait. Ten time-outs
+    -- together are shorter than deadlock_timeout, so that a deadlock never ends a producer or a
+    -- worker.
     begin
         lock table rowq.queue, rowq.claim, rowq.floor, rowq.ready, rowq.delayed, rowq.message,
             rowq.dedup, rowq.dead, rowq.finished, rowq.archive in exclusive mode;

@@ -38,7 +38,7 @@ declare
     v_now             timestamp with time zone;
     v_due_at          timestamp with time zone;
 begin
-    -- With a text body and a good priority only, there is nothing to look for.
+    -- A message with only a text body and a good priority has nothing else to check.
     if p_priority not between 0 and 9 or p_priority is null or num_nonnulls(
         p_body_binary, p_message_type, p_headers, p_delay_seconds, p_run_at, p_dedup_key,
         p_max_attempts
@@ -66,7 +66,8 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    -- In bytes, which costs nothing: no text has more characters than bytes.
+    -- Compare bytes first, because counting them costs nothing and no text has more characters than
+    -- bytes.
     if octet_length(p_body) > v_max_body_length
        or octet_length(p_body_binary) > v_max_body_length then
         v_fault := rowq.internal_body_fault(p_body, p_body_binary, v_max_body_length);
@@ -76,7 +77,8 @@ begin
         end if;
     end if;
 
-    -- First the transaction's id, then the number, then the clock: see internal_move_floor.
+    -- Get the transaction id before the number and the clock: internal_move_floor relies on this
+    -- order.
     if pg_current_xact_id() is not null then
         v_message_id := nextval('rowq.message_seq');
         v_now := clock_timestamp();
@@ -96,7 +98,7 @@ begin
             return query select v_existing, 'duplicate';
             return;
         end if;
-        -- The other message was finished in between: the key is free now.
+        -- A key whose owner was finished in between is free again: try once more.
     end loop;
 
     insert into rowq.message (
@@ -108,11 +110,12 @@ begin
     from rowq.queue q
     where q.part_id = v_part_id;
     if not found then
-        -- Dropped since: this statement had to wait for the drop, and looked at the queue after it.
+        -- The queue was dropped: the insert waited for drop_queue, and found no queue after that.
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
     if current_setting('transaction_isolation') <> 'read committed' then
-        -- An old snapshot still shows a queue that was dropped; a lock on it fails with 40001.
+        -- An old snapshot still shows a queue that was dropped, but locking its row fails with
+        -- 40001.
         perform rowq.internal_require_part(v_part_id, p_queue_name);
     end if;
 

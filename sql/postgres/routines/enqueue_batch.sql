@@ -32,7 +32,8 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    -- First the transaction's id, then the numbers and the clock: see internal_move_floor.
+    -- Get the transaction id before the numbers and the clock: internal_move_floor relies on this
+    -- order.
     perform pg_current_xact_id();
     v_now := clock_timestamp();
 

@@ -19,13 +19,15 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     if current_setting('max_prepared_transactions') <> '0' then
-        -- A transaction that has notified cannot be prepared: a producer's commit would fail.
+        -- A transaction that has notified cannot be prepared, so a producer's "prepare transaction"
+        -- would fail.
         return query select p_queue_name, 'unavailable';
         return;
     end if;
 
     listen rowq;
-    -- Producers hold it for a moment each; whoever holds it longer is a stranger.
+    -- Producers hold the lock for a moment each, so a session that holds it for longer is no part
+    -- of rowq.
     for v_try in 1..c_tries loop
         if pg_try_advisory_lock_shared(1919907698, v_queue.part_id) then
             return query select p_queue_name, 'listening';

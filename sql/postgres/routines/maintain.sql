@@ -33,14 +33,15 @@ declare
     v_queues     rowq.queue[];
     v_queue      rowq.queue;
     v_frontiers  bigint[];
-    -- What keeps one queue's archive waiting for a second may keep the others', too.
+    -- After one wait of a second for a lock in an archive, further archives are left to the next
+    -- call.
     v_archives   boolean := true;
     v_maintained integer[] := '{}'::integer[];
 begin
     perform rowq.internal_check_batch_size(p_batch_size);
 
-    -- What has been given out so far, read before this transaction has an id of its own: who holds
-    -- one of these numbers has an older id. With an id already, no new marks are taken.
+    -- Read the newest numbers before this transaction has an id, so that every transaction with one
+    -- of these numbers has an older id. If this one has an id already, take no new marks.
     if pg_current_xact_id_if_assigned() is null then
         v_frontiers := array[
             rowq.internal_newest_number(0::smallint),

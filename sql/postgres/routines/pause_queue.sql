@@ -20,7 +20,7 @@ begin
     set paused_at = coalesce(q.paused_at, clock_timestamp())
     where q.queue_name = p_queue_name;
     if not found then
-        -- Dropped while this waited for it.
+        -- The queue was dropped while this call waited for its row.
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 

@@ -43,7 +43,8 @@ begin
         v_wanted := least(c_step, p_max_messages - v_removed);
         exit when v_wanted <= 0;
 
-        -- Onward from the last row, not from the start: the rows deleted so far are still there.
+        -- Go on from the last row and not from the start, where the index still has the rows
+        -- deleted so far.
         select array_agg(h.message_id), array_agg(h.lane), array_agg(h.seq)
         into v_ids, v_lanes, v_seqs
         from (

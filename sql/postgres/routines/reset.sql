@@ -50,7 +50,7 @@ begin
         for update skip locked
     ) h;
 
-    -- A key that a newer message holds keeps the dead one dead.
+    -- A dedup key has one owner at a time, so a dead message whose key is taken stays dead.
     insert into rowq.dedup (part_id, message_id, dedup_key)
     select m.part_id, m.message_id, m.dedup_key
     from rowq.message m

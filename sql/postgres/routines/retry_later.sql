@@ -37,7 +37,8 @@ begin
 
     v_taken := rowq.internal_pop_claimed(v_queue.part_id, p_claim_id, p_message_ids);
 
-    -- After the claim row was taken: a delayed row is due later than its writer's xid.
+    -- Read the clock after internal_pop_claimed, which has given the transaction its id:
+    -- internal_move_floor relies on this order.
     v_now := clock_timestamp();
     select array_agg((u.lane / 2 * 2 + 1)::smallint),
            array_agg(u.message_id),

@@ -1,4 +1,5 @@
--- Finished messages, one partition a day (archive_YYYYMMDD, UTC), dropped when no queue needs it.
+-- A row is a finished message. There is one partition a day (archive_YYYYMMDD, UTC), which is
+-- dropped when no queue needs it.
 create table if not exists rowq.archive (
     part_id      integer not null,
     lane         smallint not null,

@@ -1,6 +1,6 @@
--- One row per successful dequeue: the messages of the batch as parallel arrays under one lease.
--- errors is null when no message of the batch has failed before.
--- A heartbeat updates lease_until in place: it is in no index, and fillfactor leaves it room.
+-- A row is one successful dequeue: the messages of the batch as parallel arrays under one lease.
+-- errors is null when no message of the batch has failed before. A heartbeat updates lease_until in
+-- place, because lease_until is in no index and fillfactor leaves it room.
 create table if not exists rowq.claim (
     part_id     integer not null,
     claim_id    bigint not null default nextval('rowq.claim_seq'),

@@ -1,4 +1,4 @@
--- Messages that failed for good, until reset, cancelled or purged.
+-- A row is a message that failed for good. It stays until it is reset, cancelled or purged.
 create table if not exists rowq.dead (
     part_id    integer not null,
     lane       smallint not null,

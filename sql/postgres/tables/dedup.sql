@@ -1,4 +1,4 @@
--- Keys of unfinished messages.
+-- A row is the dedup key of an unfinished message.
 create table if not exists rowq.dedup (
     part_id    integer not null,
     message_id bigint not null,

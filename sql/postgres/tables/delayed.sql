@@ -1,4 +1,4 @@
--- Messages that wait for their time, out of the way of dequeue.
+-- A row is a message that waits for its time, kept apart so that dequeue does not read it.
 create table if not exists rowq.delayed (
     part_id    integer not null,
     lane       smallint not null,

@@ -1,4 +1,5 @@
--- Finished messages of queues that keep an archive, until the archive routine has moved them.
+-- A row is a batch of finished messages of a queue that keeps an archive. It stays until the
+-- archive routine has moved the messages.
 create table if not exists rowq.finished (
     part_id     integer not null,
     finish_id   bigint not null default nextval('rowq.claim_seq'),

@@ -1,10 +1,10 @@
--- Where the live rows of a lane begin, so that no reader walks the dead ones before it, however
--- long an old snapshot keeps them from being cleaned up. A ledger: rows are only added and deleted,
--- never updated, and generation counts down, so that the newest row of a lane is the first in the
--- key and is found in one step. Lanes below 0 stand for the other tables that are read from their
--- low end: -1 claim (by claim_id), -2 delayed (by due_at, in microseconds), -3 finished (by
--- finish_id). A lane that has never been maintained has rows with positive generations, written by
--- producers.
+-- A row says where the live rows of a lane begin, so that no reader walks the dead rows before
+-- them, however long an old snapshot keeps those from being cleaned up. The table is a ledger: rows
+-- are added and deleted and never updated. generation counts down, so that the newest row of a lane
+-- is the first in the key and is found in one step. Lanes below 0 stand for the other tables that
+-- are read from their low end: -1 claim (by claim_id), -2 delayed (by due_at, in microseconds), -3
+-- finished (by finish_id). A lane that has never been maintained has rows with positive
+-- generations, which producers have written.
 create table if not exists rowq.floor (
     part_id    integer not null,
     lane       smallint not null,

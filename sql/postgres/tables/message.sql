@@ -1,4 +1,4 @@
--- What the producer handed over: written once, deleted once.
+-- A row is what the producer handed over. It is written once and deleted once.
 create table if not exists rowq.message (
     part_id      integer not null,
     max_attempts smallint,

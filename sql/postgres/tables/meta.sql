@@ -1,4 +1,4 @@
--- What is installed: schema_version and rowq_version.
+-- The rows say what is installed: schema_version and rowq_version.
 create table if not exists rowq.meta (
     name       text not null,
     value      text not null,

@@ -1,4 +1,5 @@
--- Settings of a queue. part_id stands first in the key of every table below and is never reused.
+-- A row holds the settings of a queue. part_id stands first in the key of every table below and is
+-- never reused.
 create table if not exists rowq.queue (
     part_id              integer generated always as identity,
     queue_name           text not null,

@@ -1,6 +1,6 @@
--- Messages that wait for a worker, and nothing else. The primary key is the dequeue order; there is
--- no second index. lane is priority * 2, plus 1 for the tail: messages given back go to the front
--- lane, so that seq only grows inside a lane.
+-- A row is a message that waits for a worker. The primary key is the dequeue order, and there is no
+-- second index. lane is priority * 2, plus 1 for the tail: a message that is released or reaped
+-- goes to the front lane, so that seq only grows inside a lane.
 create table if not exists rowq.ready (
     part_id    integer not null,
     lane       smallint not null,

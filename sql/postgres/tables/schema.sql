@@ -1,4 +1,5 @@
--- Not "if not exists": that asks for the right to create schemas even where there is nothing to do.
+-- Look first, because "create schema if not exists" asks for the right to create schemas even where
+-- there is nothing to do.
 do $$
 begin
     if to_regnamespace('rowq') is null then
@@ -8,9 +9,9 @@ begin
 end;
 $$;
 
--- One number for a message and for its place in a lane. Cache 1: the floor of a lane relies on
--- numbers being given out in order (internal/move_floor.sql).
+-- This sequence numbers a message and its place in a lane. It has cache 1, because the floor of a
+-- lane relies on numbers being given out in order (internal/move_floor.sql).
 create sequence if not exists rowq.message_seq as bigint cache 1;
 
--- Claims and finished batches.
+-- This sequence numbers claims and finished batches.
 create sequence if not exists rowq.claim_seq as bigint cache 1;
