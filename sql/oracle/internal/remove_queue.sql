@@ -19,8 +19,8 @@ is
     pragma exception_init(e_timeout, -30006);
     pragma exception_init(e_deadlock, -60);
 begin
-    -- An enqueue that has not committed must not be overlooked, and no delete below may wait. In
-    -- the order in which workers lock.
+    -- Lock the tables against writers, so that an enqueue that has not committed is not overlooked
+    -- and no delete below waits. The tables stand in the order in which workers lock them.
     begin
         lock table rowq_claim, rowq_leased, rowq_ready, rowq_delayed, rowq_message, rowq_dead,
             rowq_finished, rowq_archive, rowq_lane, rowq_queue

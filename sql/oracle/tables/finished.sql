@@ -1,5 +1,5 @@
--- Finished messages of queues that keep an archive, until the archive routine has moved them. The
--- messages that were finished by one call have the same finish_id.
+-- This table holds finished messages of queues that keep an archive, until the archive routine has
+-- moved them. The messages that one call has finished have the same finish_id.
 create table rowq_finished (
     part_id     number(10) not null,
     finish_id   number(19) not null,

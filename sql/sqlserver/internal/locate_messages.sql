@@ -59,7 +59,8 @@ begin
           and f.message_id = @message_id
         option (maxdop 1);
 
-    -- A message that was never given back is in a tail lane at the moment it came.
+    -- A message that was never given back is in a tail lane, and its seq is the moment at which it
+    -- was enqueued.
     if @state is null
         select top (1) @state = N'ready', @lane = r.lane, @attempt = r.attempt
         from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
@@ -77,7 +78,7 @@ begin
         option (maxdop 1);
 
     if @state is null
-        -- Between two places in a transaction of another session.
+        -- The message was found in no place, because a transaction of another session is moving it.
         set @state = N'leased';
 end
 go

@@ -33,7 +33,8 @@ begin
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
       and l.lane = -1;
-    -- Looked for first, so that live claims are left in peace; then locked one by one.
+    -- Look for expired claims first, with locks that do not last, and lock them one by one below,
+    -- so that live claims are left alone.
     insert into @expired (claim_id)
     select top (@limit) c.claim_id
     from rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
@@ -51,7 +52,8 @@ begin
             break;
         delete from @expired where claim_id = @claim_id;
 
-        -- A heartbeat or a finish that came first makes it fail the condition, or be passed over.
+        -- A heartbeat or a finish may have come first: then the claim fails the condition, is gone,
+        -- or is locked and passed over.
         set @worker_name = null;
         select @worker_name = c.worker_name
         from rowq.claim c with (rowlock, updlock, readpast, readcommittedlock, forceseek)

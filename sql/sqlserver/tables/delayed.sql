@@ -1,5 +1,6 @@
--- Messages that wait for their time, out of the way of dequeue. The clustered key is the order in
--- which they become due; message.due_at finds a message here without a second index.
+-- This table holds messages that wait for their time, out of the way of dequeue. The clustered key
+-- is the order in which they become due; message.due_at finds a message here without a second
+-- index.
 set quoted_identifier on;
 set ansi_nulls on;
 go

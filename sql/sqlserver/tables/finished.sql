@@ -1,5 +1,5 @@
--- Finished messages of queues that keep an archive, until the archive routine has moved them,
--- oldest first.
+-- This table holds finished messages of queues that keep an archive, until the archive routine has
+-- moved them, oldest first.
 set quoted_identifier on;
 set ansi_nulls on;
 go

@@ -1,6 +1,6 @@
--- The messages of each claim, in the order of delivery: dequeue fills it with "output into" from
--- the rows it deletes in ready, which come in this very order, and reads it without a sort. For
--- "output into" the table has no trigger, foreign key or check.
+-- This table holds the messages of each claim in the order of delivery. dequeue fills it with
+-- "output into" from the rows that it deletes in ready, which come in this very order, and reads it
+-- without a sort. "output into" requires that the table has no trigger, foreign key or check.
 set quoted_identifier on;
 set ansi_nulls on;
 go
