@@ -54,8 +54,7 @@ end;
 
 -- From here on this acts as dbo, who has no right on the server: what the database's owner has put
 -- into it, such as a trigger on DDL, must not run with the rights of a DBA who migrates. Code that
--- runs in between cannot take this back, because a "revert" in a module ends only what began in the
--- module.
+-- runs in between cannot take this back, because a "revert" in a module ends only what began there.
 begin try
     execute as user = N'dbo';
 end try

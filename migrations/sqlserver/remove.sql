@@ -1,5 +1,5 @@
--- This is the end of a rollback to nothing. It fails if others have put something into the schema,
--- or made its owner own something. The roles stay, so that their members need not be given them
+-- This is the end of a rollback to nothing. It fails if others have put anything into the schema,
+-- or made its owner own anything. The roles stay, so that their members need not be given them
 -- again.
 drop table if exists rowq.migration_log;
 drop table if exists rowq.migration;

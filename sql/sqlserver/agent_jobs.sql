@@ -6,8 +6,7 @@
 -- A job that is started every few seconds would push all others out of the Agent's history. So this
 -- one runs for an hour, and its schedule starts it again within a minute. On a secondary replica it
 -- does nothing. A job of a member of sysadmin has all rights on the server. So it calls rowq as
--- rowq_owner, and what the database's owner may have put into rowq runs with no more rights than
--- that.
+-- rowq_owner, and what the database's owner may have put into rowq runs with these rights only.
 set quoted_identifier on;
 set ansi_nulls on;
 go
@@ -48,7 +47,7 @@ begin try
         @job_name = @house, @step_name = N'maintain', @subsystem = N'TSQL',
         @database_name = N'master', @command = @house_step;
     -- freq_type 4 with interval 1 means every day, and freq_subday_type 4 with interval 1 means
-    -- each minute. The Agent starts no second run while one still goes on.
+    -- each minute. The Agent starts no second run while one goes on.
     exec msdb.dbo.sp_add_jobschedule
         @job_name = @house, @name = N'rowq: each minute', @freq_type = 4, @freq_interval = 1,
         @freq_subday_type = 4, @freq_subday_interval = 1;

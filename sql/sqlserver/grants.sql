@@ -6,7 +6,7 @@
 set quoted_identifier on;
 set ansi_nulls on;
 go
--- The owner needs this right for the days of the archive, which are partitions and no objects of a
+-- The owner needs this right for the archive's days, which are partitions and no objects of a
 -- schema.
 grant alter any dataspace to rowq_owner;
 go

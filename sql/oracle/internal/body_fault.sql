@@ -30,7 +30,6 @@ begin
     return null;
 exception
     when e_never_stored then
-        -- An empty_clob() or empty_blob() of the caller's is a locator without a LOB: it has no
-        -- length.
+        -- An empty_clob() or empty_blob() of the caller's is a locator of no LOB: it has no length.
         return null;
 end internal_body_fault;

@@ -21,6 +21,6 @@ exception
         -- caller goes on after length2 of the part.
         return dbms_lob.substr(p_text, p_length - 1, p_place);
     when e_never_stored then
-        -- An empty_clob() of the caller's is a locator without a LOB: it has no text.
+        -- An empty_clob() of the caller's is a locator of no LOB: it has no text.
         return null;
 end internal_clob_part;

@@ -37,8 +37,7 @@ is
     end put;
 begin
     p_rest := ' ';
-    -- Compare the codes of characters, because a session can have its own order of texts
-    -- (NLS_SORT).
+    -- Compare the codes of characters, because a session can have its own order (NLS_SORT).
     loop
         v_part := internal_clob_part(p_messages, v_place, 500);
         exit when v_part is null;

@@ -21,8 +21,7 @@ is
     v_in_text  boolean := false;
     v_escaped  boolean := false;
 begin
-    -- Compare the codes of characters, because a session can have its own order of texts
-    -- (NLS_SORT).
+    -- Compare the codes of characters, because a session can have its own order (NLS_SORT).
     loop
         -- Read short parts, because substr counts from the start of a part each time.
         v_part := internal_clob_part(p_headers, v_place, 500);
@@ -33,8 +32,7 @@ begin
             return 'headers are longer than 65536 characters';
         end if;
         for i in 1 .. length(v_part) loop
-            -- For an emoji, ascii returns its four bytes as a number, which is too large for a
-            -- pls_integer.
+            -- For an emoji, ascii returns its four bytes as a number, too large for a pls_integer.
             v_char := substr(v_part, i, 1);
             v_code := case when lengthb(v_char) = 1 then ascii(v_char) else 128 end;
             if v_depth = 0 and v_code not in (9, 10, 13, 32, ascii('{')) then

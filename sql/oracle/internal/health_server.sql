@@ -8,8 +8,7 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   this engine's own
-    -- ORA-00942 (no such table or view) and ORA-01031 (no privilege) mean that the owner may not
-    -- look.
+    -- ORA-00942 (no such table or view) and ORA-01031 (no privilege) mean that it may not look.
     e_no_view exception;
     e_no_right exception;
     pragma exception_init(e_no_view, -942);
@@ -25,8 +24,7 @@ is
     v_parts    t_numbers;
 begin
     begin
-        -- This is dynamic SQL, so that the package compiles where the owner has no right to these
-        -- views.
+        -- This is dynamic SQL, so that the package compiles without a right to these views.
         execute immediate q'[
             select max((sysdate - t.start_date) * 86400),
                    max(s.sid || ',' || s.serial#) keep (dense_rank first order by t.start_date)

@@ -54,8 +54,7 @@ is
             p_fault := p_key || ' must be a string';
             return null;
         end if;
-        -- No valid text here is longer than 200 characters, so 201 are enough to refuse a longer
-        -- one.
+        -- No valid text here is longer than 200 characters, so 201 are enough to refuse it.
         return substr(internal_clob_part(v_object.get_clob(p_key), 1, 402), 1, 201);
     end text_of;
 

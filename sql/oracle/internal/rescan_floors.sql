@@ -10,8 +10,8 @@ is
 -- differs   only maintain moves floors: dead rows cost nothing here, emptied index blocks little
     c_duty constant number := 50;
     -- Times are in microseconds. A look that takes longer than c_short_walk has walked over emptied
-    -- blocks. After one longer than c_long_walk the lane rests for c_duty times as long, but at
-    -- most for c_longest_pause.
+    -- blocks. After one longer than c_long_walk the lane rests c_duty times as long, but never
+    -- longer than c_longest_pause.
     c_short_walk constant number := 300;
     c_long_walk constant number := 20000;
     c_longest_pause constant number := 3600000000;

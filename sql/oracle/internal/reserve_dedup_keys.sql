@@ -24,8 +24,7 @@ begin
         end if;
     end loop;
 
-    -- Reserve the keys in key order, so that two batches with the same keys cannot wait for each
-    -- other.
+    -- Reserve the keys in key order, so that batches with the same keys cannot wait for each other.
     v_at := v_order.first;
     while v_at is not null loop
         v_key := utl_raw.cast_to_raw(p_new(v_order(v_at)).dedup_key);

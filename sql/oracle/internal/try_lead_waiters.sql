@@ -11,7 +11,7 @@ is
 -- differs   this engine's own
     v_result number;
 begin
-    -- This is dynamic SQL, so that the package compiles where the owner has no right to dbms_lock.
+    -- This is dynamic SQL, so that the package compiles without a right to dbms_lock.
     execute immediate
         'begin :1 := sys.dbms_lock.request(id => :2, lockmode => sys.dbms_lock.x_mode,'
         || ' timeout => 1, release_on_commit => false); end;'

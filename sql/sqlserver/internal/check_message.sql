@@ -34,7 +34,7 @@ begin
         select @is_object = iif(max(j.[type]) = 5, 1, 0)
         from openjson(concat(N'[', @headers, N']')) j;
 
-    -- A dot at the end makes trailing blanks count, and this collation counts an emoji as one
+    -- A dot at the end makes trailing blanks count. This collation counts an emoji as one
     -- character.
     set @fault = case
         when @message_type is not null

@@ -23,8 +23,7 @@ begin
     if @value between @low and @high or @value is null and @is_required = 0
         return;
 
-    -- A float that is converted to text directly loses digits: 315360000.5 would become
-    -- 3.1536e+008.
+    -- A float that becomes text directly loses digits: 315360000.5 would become 3.1536e+008.
     set @given = N'null';
     if abs(@value) >= 1e15
         set @given = convert(nvarchar(40), @value);

@@ -44,8 +44,7 @@ begin
 
         -- Partitions 1 and 2, on both sides of the first bound, are too old. They are emptied
         -- first, so that merging them moves no row. While somebody reads the archive its shape
-        -- cannot change: then the wait ends after a second (lock_timeout), and the next call tries
-        -- again.
+        -- cannot change: the wait then ends after a second, and the next call tries again.
         begin try
             truncate table rowq.archived with (partitions (1 to 2));
             alter partition function rowq_day() merge range (@first);

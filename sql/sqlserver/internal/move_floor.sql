@@ -27,7 +27,7 @@ begin
         where l.part_id = @part_id
           and l.lane = -4;
 
-    -- Skip a locked row: its session is already moving the floor.
+    -- Skip a locked row: its session is already moving the floor or opening the lane.
     update l
     set floor = @to
     from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)

@@ -33,8 +33,7 @@ begin
     );
 
     -- A guest holds lane -4 shared to the end of the caller's transaction, so that no floor moves
-    -- up past rows that a rollback would put back. @callers_lane only takes what this locking read
-    -- returns.
+    -- up past rows that a rollback would put back. @callers_lane only takes what this read returns.
     if @owns_transaction = 0
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, repeatableread, forceseek)

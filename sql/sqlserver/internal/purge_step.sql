@@ -21,8 +21,7 @@ begin
     declare @since datetime2(6);
     declare @taken rowq.message_list;
 
-    -- Read on from the last row and not from the start, where the ghosts of the last step still
-    -- are.
+    -- Read on from the last row and not from the start, where the ghosts of the last step are.
     if @stage < 20
     begin
         with head as (

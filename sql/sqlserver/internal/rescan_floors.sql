@@ -15,7 +15,7 @@ begin
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
     set nocount on;
     -- Times are in microseconds. A look that takes longer than @short_walk has walked over ghosts.
-    -- After one longer than @long_walk the lane rests for @duty times as long, but at most for
+    -- After one longer than @long_walk the lane rests @duty times as long, but never longer than
     -- @longest_pause.
     declare @short_walk bigint = 300;
     declare @long_walk bigint = 20000;

@@ -66,8 +66,7 @@ begin
         db_id(), i.object_id, i.index_id, null, N'SAMPLED'
     ) p
     cross apply (
-        -- A page that has room for fewer than four rows is never full, so it does not count as
-        -- thin.
+        -- A page that holds fewer than four rows is never full, so it does not count as thin.
         values (
             iif(p.avg_page_space_used_in_percent < 60 and p.avg_record_size_in_bytes < 2000, 1, 0)
         )

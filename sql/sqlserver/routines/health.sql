@@ -114,8 +114,7 @@ begin
         option (loop join, maxdop 1, recompile);
     end try
     begin catch
-        -- With xact_abort off an error would end only its own statement, and the procedure would go
-        -- on.
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

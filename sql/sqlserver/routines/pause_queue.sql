@@ -37,8 +37,7 @@ begin
         select cast(@queue_name as nvarchar(200)) as queue_name, N'paused' as outcome;
     end try
     begin catch
-        -- With xact_abort off an error would end only its own statement, and the procedure would go
-        -- on.
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

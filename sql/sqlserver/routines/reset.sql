@@ -30,8 +30,8 @@ begin
         place      int not null,
         primary key (message_id, place)
     );
-    -- holder is the unfinished message that has the dedup key: this message, or the one that keeps
-    -- it dead.
+    -- holder is the unfinished message that has the dedup key: this one, or the one that keeps it
+    -- dead.
     declare @keys table (
         message_id bigint not null primary key,
         key_bytes  varbinary(802) not null,
@@ -96,8 +96,8 @@ begin
 
             -- A message stays dead if another one holds its dedup key, or an older one of this list
             -- does. Reserve all keys at once, in key order, so that two batches with the same keys
-            -- cannot wait for each other. A round is repeated where a holder has gone between the
-            -- two looks.
+            -- cannot wait for each other. A round is repeated if a holder has gone between the two
+            -- looks.
             insert into @keys (message_id, key_bytes)
             select m.message_id, convert(varbinary(802), m.dedup_key + N'.')
             from @dead j

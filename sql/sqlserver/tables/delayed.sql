@@ -1,5 +1,5 @@
 -- This table holds messages that wait for their time, out of the way of dequeue. The clustered key
--- is the order in which they become due; message.due_at finds a message here without a second
+-- is the order in which they become due. message.due_at finds a message here, so there is no second
 -- index.
 set quoted_identifier on;
 set ansi_nulls on;
