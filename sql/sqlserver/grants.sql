@@ -6,8 +6,7 @@
 set quoted_identifier on;
 set ansi_nulls on;
 go
--- The owner needs this right for the archive's days, which are partitions and no objects of a
--- schema.
+-- The owner needs this right for partitions, the days of the archive, which are in no schema.
 grant alter any dataspace to rowq_owner;
 go
 if database_principal_id(N'rowq_producer') is null

@@ -86,7 +86,8 @@ begin
         close any_place;
     end if;
     if p_state is null then
-        -- The message was found in no place, because it has moved between two of these looks.
+        -- Another session has moved the message from one place to another between these looks, so
+        -- it is in that session's hands: report it as leased.
         p_state := 'leased';
     end if;
 end internal_locate_messages;

@@ -32,7 +32,7 @@ begin
     p_dropped := 0;
     savepoint rowq_archive_part;
     if p_queue.archive_days = 0 then
-        -- Without an archive there is work only if something is left from a time with one.
+        -- A queue without an archive may have rows from a time when it had one, so look for them.
         open kept;
         fetch kept into v_kept;
         close kept;
@@ -46,8 +46,8 @@ begin
     -- be in the way.
     p_dropped := internal_drop_days;
     p_archived := internal_archive(p_queue.part_id, p_limit);
-    -- Purge whole days only, because dropping a partition costs less than deleting its rows. A
-    -- queue that keeps no archive any more is purged up to now.
+    -- Purge whole days, because dropping a partition costs less than deleting its rows. A queue
+    -- that keeps no archive any more is purged up to now.
     p_purged := internal_purge_archive(
         p_queue.part_id,
         case
@@ -62,8 +62,8 @@ exception
     when e_cancelled then
         raise;
     when others then
-        -- Only note other errors, such as a full tablespace: the archive waits, but promoting and
-        -- reaping go on.
+        -- An error in the archive, such as a full disk, is only noted, because promoting and
+        -- reaping must go on.
         v_fault := substr(sqlerrm, 1, 500);
         rollback to savepoint rowq_archive_part;
         p_archived := 0;

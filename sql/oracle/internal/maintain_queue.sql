@@ -30,7 +30,7 @@ begin
     end if;
 
     p_kept.elected := 1;
-    -- Correct the floors first, so that the calls below find what was committed late.
+    -- Put the floors right first, so that the steps below find what was committed late.
     internal_rescan_floors(p_queue.part_id);
     p_kept.promoted := internal_promote(p_queue.part_id, p_limit);
     internal_reap(p_queue, p_limit, p_kept.reaped, p_kept.died);

@@ -51,8 +51,8 @@ begin
             - internal_microseconds(v_started);
 
         if v_lanes(i).lane >= 0 and v_first is not null and v_lanes(i).is_open = 0 then
-            -- The lane has messages but is closed: its row was locked when a producer wanted to
-            -- open it, or the session that opened it rolled back.
+            -- The lane has messages but is closed: the transaction that was to open it has rolled
+            -- back, or is still open.
             internal_open_lanes(p_part_id, v_lanes(i).lane);
         end if;
         if v_lanes(i).lane in (-1, -3) then
@@ -76,7 +76,7 @@ begin
             internal_move_floor(p_part_id, v_lanes(i).lane, v_lanes(i).floor_seq, v_first);
         end if;
 
-        -- A walk over many emptied blocks is repeated only after fifty times its own length.
+        -- After a long walk over emptied blocks, rest for fifty times as long as it took.
         if v_took > c_long_walk then
             v_row_id := null;
             open lane_row(v_lanes(i).lane);

@@ -1,4 +1,4 @@
--- This table holds finished messages for the queue's archive_days. It is a plain table, because
+-- A row is a finished message, kept for the queue's archive_days. The table is a plain one, because
 -- partitions are an option that has to be paid for, and only the DBA knows whether it is.
 -- partition_archive.sql turns it into a table with a partition a day; the routines look which of
 -- the two they find.

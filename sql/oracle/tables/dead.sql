@@ -1,4 +1,4 @@
--- This table holds messages that failed for good, until they are reset, cancelled or purged. The
+-- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
 -- reason is in message.last_error.
 create table rowq_dead (
     part_id    number(10) not null,

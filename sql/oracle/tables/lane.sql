@@ -1,12 +1,12 @@
--- This table holds the lanes of a part: twenty for messages (priority * 2, plus 1 for the tail),
--- added by create_queue. floor_seq is where the live rows of the lane begin: a hint that spares
--- readers the emptied index blocks below it. Only maintain moves it (internal_rescan_floors), never
--- nearer than half a second to now; it looks from 0, so a wrong floor delays a message and never
--- loses one. Lanes below 0 stand for the other tables that are read from their low end: -1 claim
--- (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished (finish_id). The session
--- that is elected to run maintain for the part holds the row of lane -1. A lane that was never used
--- is closed, and dequeue does not look into it. There are few rows; initrans and pctfree leave
--- their blocks room for many lock entries.
+-- A row is a lane of a part. create_queue makes twenty for messages (priority * 2, plus 1 for the
+-- tail). floor_seq is where the live rows of the lane begin: a hint that spares readers the emptied
+-- index blocks below it. Only maintain moves it (internal_rescan_floors), never nearer than half a
+-- second to now. It looks from 0, so a wrong floor delays a message and never loses one. Lanes
+-- below 0 stand for the other tables that are read from their low end: -1 claim (claim_id), -2
+-- delayed (due_at in microseconds since 1970), -3 finished (finish_id). The session that is elected
+-- to run maintain for the part holds the row of lane -1. A lane that was never used is closed, and
+-- dequeue does not look into it. There are few rows; initrans and pctfree leave their blocks room
+-- for many lock entries.
 create table rowq_lane (
     part_id     number(10) not null,
     lane        number(2) not null,

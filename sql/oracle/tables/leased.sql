@@ -1,5 +1,5 @@
--- This table holds the messages of each claim in the order of delivery. They are always taken
--- through the claim, which is locked first, so nobody waits for a row here. The table is
+-- A row is a message of a claim, and the key is the order of delivery. A message is always taken
+-- through its claim, which is locked first, so nobody waits for a row here. The table is
 -- index-organized, because a row is its key and a few bytes more, and is written and deleted once.
 create table rowq_leased (
     part_id    number(10) not null,

@@ -34,8 +34,7 @@ begin
         select @is_object = iif(max(j.[type]) = 5, 1, 0)
         from openjson(concat(N'[', @headers, N']')) j;
 
-    -- A dot at the end makes trailing blanks count. This collation counts an emoji as one
-    -- character.
+    -- A dot at the end makes trailing blanks count. The collation counts an emoji as one character.
     set @fault = case
         when @message_type is not null
             and len((@message_type + N'.') collate Latin1_General_100_CI_AS_SC) > 201

@@ -74,8 +74,8 @@ begin
                     @part_id, @claim_id, @batch_size, @owns_transaction, @taken output;
                 if @taken = 0
                 begin
-                    -- Nothing is ready, so promote what has become due: it need not wait for
-                    -- maintain.
+                    -- Nothing is ready, so promote what is due by now: it need not wait for the
+                    -- next maintain.
                     exec rowq.InternalPromote
                         @part_id, @batch_size, @owns_transaction, @promoted output;
                     if @promoted > 0

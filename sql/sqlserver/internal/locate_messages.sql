@@ -59,8 +59,8 @@ begin
           and f.message_id = @message_id
         option (maxdop 1);
 
-    -- A message that was never given back is in a tail lane, and its seq is the moment at which it
-    -- was enqueued.
+    -- A message that was never given back is in the tail lane of its priority, where its seq is the
+    -- moment of its enqueued_at.
     if @state is null
         select top (1) @state = N'ready', @lane = r.lane, @attempt = r.attempt
         from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
@@ -78,7 +78,8 @@ begin
         option (maxdop 1);
 
     if @state is null
-        -- The message was found in no place, because a transaction of another session is moving it.
+        -- Another session is moving the message, or has moved it between these looks, so it is in
+        -- that session's hands: report it as leased.
         set @state = N'leased';
 end
 go

@@ -84,8 +84,8 @@ begin
                 if @done < @step
                     break;
             end;
-            -- Purge whole days only, because dropping a partition costs less than deleting its
-            -- rows. A queue that keeps no archive any more is purged up to now.
+            -- Purge whole days, because dropping a partition costs less than deleting its rows. A
+            -- queue that keeps no archive any more is purged up to now.
             set @before = iif(
                 @archive_days > 0,
                 cast(cast(dateadd(day, -@archive_days, sysutcdatetime()) as date) as datetime2(6)),
@@ -109,8 +109,7 @@ begin
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
-            -- Raise the error where the caller's transaction is lost, because the caller must know
-            -- of it.
+            -- Where the caller's transaction is lost, the caller must get the error.
             if @owns_transaction = 0 and xact_state() <> 1
                 throw;
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
@@ -118,8 +117,8 @@ begin
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
-            -- Only print other errors, such as a full disk: the archive waits, but promoting and
-            -- reaping go on.
+            -- An error in the archive, such as a full disk, is only printed, because promoting and
+            -- reaping must go on.
             if @tries_left = 0
             begin
                 set @text = left(concat(N'rowq archive: ', error_message()), 2000);

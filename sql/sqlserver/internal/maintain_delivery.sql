@@ -75,7 +75,7 @@ begin
                 save transaction rowq_call;
                 set @is_saved = 1;
             end;
-            -- Correct the floors first, so that the calls below find what was committed late.
+            -- Put the floors right first, so that the steps below find what was committed late.
             exec rowq.InternalRescanFloors @part_id;
             exec rowq.InternalPromote @part_id, @limit, @owns_transaction, @promoted output;
             exec rowq.InternalReap

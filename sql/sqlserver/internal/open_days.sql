@@ -64,8 +64,8 @@ begin
             break;
         delete from @days where day = @day;
 
-        -- While somebody reads the archive its shape cannot change, and another maintain may have
-        -- split the day first. Either error ends this call; the next one tries again.
+        -- The statement fails where another session reads the archive, or where another maintain
+        -- was faster: leave it to the next call.
         begin try
             if not exists (
                 select 1

@@ -70,9 +70,9 @@ begin
 
         if @owns_transaction = 1 and rand() < 0.08
         begin
-            -- One dequeue in twelve moves the floor up to the first message that it took. The floor
-            -- stays half a second behind now, because messages of the last moments may not be
-            -- committed yet.
+            -- Moving the floor costs a write, so only one dequeue in twelve does it. The floor
+            -- moves up to the first message taken, but stays half a second behind now, because
+            -- messages of the last moments may not be committed yet.
             set @recent = datediff_big(microsecond, '19700101', sysutcdatetime()) - 500000;
             select top (1) @first = l.seq
             from rowq.leased l with (forceseek)

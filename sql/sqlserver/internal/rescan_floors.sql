@@ -51,13 +51,13 @@ begin
         set @took = datediff_big(microsecond, @started, sysutcdatetime());
 
         if @lane >= 0 and @first is not null and @is_open = 0
-            -- The lane has messages but is closed: its row was locked when a producer wanted to
-            -- open it, or the session that opened it rolled back.
+            -- The lane has messages but is closed: the transaction that was to open it has rolled
+            -- back, or is still open.
             exec rowq.InternalOpenLanes @part_id, @lane;
         if @lane = -1
         begin
-            -- Without a claim, the next claim's number stands for the first one: all later numbers
-            -- are above it.
+            -- Where there is no row, take the next number for the first, because all later rows are
+            -- above it.
             if @first is null and @took > @short_walk
                 set @first = next value for rowq.claim_seq;
             set @first = coalesce(@first, @floor);
@@ -77,7 +77,7 @@ begin
         if @first < @floor or @first > @floor + @worth_it and (@is_open = 1 or @lane < 0)
             exec rowq.InternalMoveFloor @part_id, @lane, @floor, @first;
 
-        -- A walk over many ghosts is repeated only after fifty times its own length.
+        -- After a long walk over ghosts, rest for fifty times as long as it took.
         if @took > @long_walk
         begin
             set @pause = iif(@took * @duty > @longest_pause, @longest_pause, @took * @duty)

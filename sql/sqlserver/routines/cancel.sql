@@ -87,7 +87,7 @@ begin
                and d.message_id = j.message_id
             option (loop join, force order, maxdop 1);
 
-            -- message.due_at is a message's place in delayed, so this is a lookup by the whole key.
+            -- Find a delayed message by message.due_at, which is its place in delayed.
             delete d
             output deleted.message_id, deleted.lane, 0, deleted.attempt
             into @taken (message_id, lane, place, attempt)
@@ -101,9 +101,9 @@ begin
                and d.message_id = j.message_id
             option (loop join, force order, maxdop 1);
 
-            -- A message that was never given back is in a tail lane, and its seq is the moment at
-            -- which it was enqueued. One that was given back may wait anywhere among the ready
-            -- ones, so those that are left are looked for there.
+            -- A message that was never given back is in the tail lane of its priority, where its
+            -- seq is the moment of its enqueued_at. The others that have a body are looked for
+            -- among all ready messages.
             insert into @ready (lane, seq, message_id)
             select r.lane, r.seq, r.message_id
             from @ids j
@@ -150,7 +150,8 @@ begin
                and r.message_id = j.message_id
             option (loop join, force order, maxdop 1);
 
-            -- These are dirty reads, so that a message that another session has locked does not
+            -- A message without a body is unknown, and so is one that is finished and not yet
+            -- archived. The reads are dirty, so that one that another session has locked does not
             -- count as unknown.
             insert into @unknown (message_id)
             select distinct a.message_id

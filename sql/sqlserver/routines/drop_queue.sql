@@ -49,8 +49,8 @@ begin
                 save transaction rowq_call;
                 set @is_saved = 1;
             end;
-            -- Lock the part exclusively, so that an enqueue that has not committed is waited for
-            -- and not overlooked. @found_part_id is null if another session has dropped the queue.
+            -- Wait for open enqueues, because their messages are not visible yet. @found_part_id is
+            -- null if another session has dropped the queue.
             select @found_part_id = p.part_id
             from rowq.part p with (rowlock, xlock, forceseek)
             where p.part_id = @part_id;

@@ -39,8 +39,7 @@ begin
         key_place     int not null,
         max_attempts  smallint null
     );
-    -- holder is the unfinished message that has the dedup key: this one, or the one that it
-    -- repeats.
+    -- holder is the unfinished message that has the dedup key: this one, or one with the same key.
     declare @new table (
         position   int not null primary key,
         message_id bigint not null,
@@ -213,8 +212,9 @@ begin
             from @parsed p;
             update @new set due_at = null where due_at <= @now;
 
-            -- Reserve all keys at once, in key order, so that two batches with the same keys cannot
-            -- wait for each other. A round is repeated if a holder has gone between the two looks.
+            -- Insert all keys at once, in key order, so that two batches with the same keys cannot
+            -- wait for each other. A key whose owner was finished in between is free again: try
+            -- once more.
             while exists (select 1 from @new n where n.key_bytes is not null and n.holder is null)
             begin
                 insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)

@@ -80,7 +80,7 @@ begin
                 );
             end try
             begin catch
-                -- The queue was dropped meanwhile: that is an error only for a caller who named it.
+                -- A queue that was dropped meanwhile is an error only if the caller has named it.
                 if @queue_name is not null or error_number() <> 52701
                     throw;
             end catch;

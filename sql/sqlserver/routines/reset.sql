@@ -30,8 +30,7 @@ begin
         place      int not null,
         primary key (message_id, place)
     );
-    -- holder is the unfinished message that has the dedup key: this one, or the one that keeps it
-    -- dead.
+    -- holder is the unfinished message that has the dedup key: this one, or one with the same key.
     declare @keys table (
         message_id bigint not null primary key,
         key_bytes  varbinary(802) not null,
@@ -94,10 +93,10 @@ begin
                    and d.message_id = j.message_id
                 option (loop join, force order, maxdop 1);
 
-            -- A message stays dead if another one holds its dedup key, or an older one of this list
-            -- does. Reserve all keys at once, in key order, so that two batches with the same keys
-            -- cannot wait for each other. A round is repeated if a holder has gone between the two
-            -- looks.
+            -- A dedup key has one owner at a time, so a dead message whose key is taken stays dead.
+            -- Insert all keys at once, in key order, so that two batches with the same keys cannot
+            -- wait for each other. A key whose owner was finished in between is free again: try
+            -- once more.
             insert into @keys (message_id, key_bytes)
             select m.message_id, convert(varbinary(802), m.dedup_key + N'.')
             from @dead j

@@ -1,5 +1,5 @@
--- This table holds finished messages, one partition a day (UTC). A day that no queue needs any more
--- is truncated. The partition function begins without a day: one partition takes everything, and
+-- A row is a finished message. There is one partition a day (UTC), which is truncated when no queue
+-- needs it. The partition function begins without a day: one partition takes everything, and
 -- maintain splits days off it before they hold anything. Both indexes are partitioned alike,
 -- because truncating a partition requires it.
 set quoted_identifier on;

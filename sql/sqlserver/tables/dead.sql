@@ -1,4 +1,4 @@
--- This table holds messages that failed for good, until they are reset, cancelled or purged. The
+-- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
 -- reason is in message.last_error.
 set quoted_identifier on;
 set ansi_nulls on;
