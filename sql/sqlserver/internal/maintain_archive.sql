@@ -109,7 +109,7 @@ begin
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
-            -- Where the caller's transaction is lost, the caller must get the error.
+            -- If the caller's transaction is lost, the caller must get the error.
             if @owns_transaction = 0 and xact_state() <> 1
                 throw;
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so

@@ -66,6 +66,9 @@ begin
     from @moved j;
     exec rowq.InternalPushReady @part_id, @due;
 
+    -- Moving the floor costs a write, so only some calls do it. The floor moves up to the first
+    -- message taken, but stays half a second behind now, because messages of the last moments may
+    -- not be committed yet.
     if @owns_transaction = 1 and rand() < 0.08 * @promoted
     begin
         select top (1) @first = j.due_at from @moved j order by j.due_at;

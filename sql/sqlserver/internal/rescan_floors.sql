@@ -51,12 +51,12 @@ begin
         set @took = datediff_big(microsecond, @started, sysutcdatetime());
 
         if @lane >= 0 and @first is not null and @is_open = 0
-            -- The lane has messages but is closed: the transaction that was to open it has rolled
-            -- back, or is still open.
+            -- The lane has messages but is closed: its row was locked when a producer wanted to
+            -- open it, or the session that opened it rolled back.
             exec rowq.InternalOpenLanes @part_id, @lane;
         if @lane = -1
         begin
-            -- Where there is no row, take the next number for the first, because all later rows are
+            -- If there is no row, take the next number for the first, because all later rows are
             -- above it.
             if @first is null and @took > @short_walk
                 set @first = next value for rowq.claim_seq;

@@ -60,7 +60,7 @@ begin
                 set @is_saved = 1;
             end;
             set @part_id = null;
-            -- Where two sessions create the same queue, the second one waits for the gap that the
+            -- If two sessions create the same queue, the second one waits for the gap that the
             -- first one has locked (holdlock), and then finds the row.
             insert into rowq.queue (
                 queue_key, queue_name, lease_seconds, max_attempts, backoff_base_seconds,
