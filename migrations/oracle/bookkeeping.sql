@@ -1,5 +1,5 @@
--- Which migrations are installed, in the columns that yoyo knows. Times are UTC. The last table is
--- locked by who migrates: one at a time.
+-- These tables say which migrations are installed, in the columns that yoyo knows. Times are UTC. A
+-- session that migrates locks the last table, so that only one migrates at a time.
 create table rowq_migration (
     migration_hash varchar2(64 char) not null,
     migration_id   varchar2(255 char) not null,

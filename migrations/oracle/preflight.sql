@@ -1,8 +1,8 @@
--- Runs first in every install, upgrade and rollback: refuses here, before anything is changed, what
--- would go wrong later, and before anything can run that others have made.
--- RQ803: in somebody else's schema. Names are looked up there then, and an object that its owner
---        has put in the place of DUAL, or of a table of rowq's, would run as whoever migrates; so
---        nothing here is asked for without the schema SYS.
+-- This runs first in every install, upgrade and rollback. It refuses what would go wrong later,
+-- before anything is changed and before anything that others have made can run.
+-- RQ803: the session is in somebody else's schema. Names are looked up there then, and an object
+--        that its owner has put in the place of DUAL, or of a table of rowq's, would run with the
+--        rights of the account that migrates; so every name in this block says the schema SYS.
 begin
     if sys.standard.sys_context('userenv', 'current_schema')
         <> sys.standard.sys_context('userenv', 'session_user')
@@ -16,9 +16,10 @@ begin
     end if;
 end;
 /
--- RQ801: older than 19c.
--- RQ802: tables with rowq's names that rowq did not make, with nothing but bookkeeping it is a
---        beginning of ours; what stands in the place of a table; what runs when a table is used.
+-- RQ801: the server is older than 19c.
+-- RQ802: there are tables with rowq's names that rowq did not make (with nothing but bookkeeping it
+--        is an installation of ours that was not finished), something stands in the place of a
+--        table, or something would run when a table is used.
 declare
     v_tables     pls_integer;
     v_known      pls_integer;

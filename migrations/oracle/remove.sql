@@ -1,5 +1,5 @@
--- The end of a rollback to nothing: what doorbell.sql and maintain_job.sql may have made, and the
--- bookkeeping. The roles stay: who has them need not be given them again.
+-- This is the end of a rollback to nothing: it removes the bookkeeping, and what doorbell.sql and
+-- maintain_job.sql have made. The roles stay, so that their members need not be given them again.
 declare
     v_count pls_integer;
 begin
@@ -22,7 +22,7 @@ begin
     from user_queue_tables t
     where t.queue_table = 'ROWQ_DOORBELL_TABLE';
     if v_count > 0 then
-        -- By text, so that this runs where the owner has no right to dbms_aqadm.
+        -- This is dynamic SQL, so that the block compiles without a right to dbms_aqadm.
         execute immediate q'[
             begin
                 dbms_aqadm.drop_queue_table(queue_table => 'ROWQ_DOORBELL_TABLE', force => true);

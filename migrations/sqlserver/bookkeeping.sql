@@ -1,5 +1,5 @@
--- Which migrations are installed, in the columns that yoyo knows. Times are UTC. The schema has an
--- owner of its own, as whom nobody can log in: see tables/schema.sql.
+-- These tables say which migrations are installed, in the columns that yoyo knows. Times are UTC.
+-- The schema has an owner of its own, and nobody can log in as that owner: see tables/schema.sql.
 if user_id(N'rowq_owner') is null
     create user rowq_owner without login;
 go

@@ -1,19 +1,21 @@
--- Runs first in every install, upgrade and rollback: lets one in at a time, for as long as its
--- session lasts, and refuses here, before anything is changed and before anything that others have
--- put into the database can run, what would go wrong later.
--- Read committed: who waited for the lock must see what the one before has installed.
+-- This runs first in every install, upgrade and rollback. It lets one session in at a time, for as
+-- long as that session lasts. It refuses what would go wrong later, before anything is changed and
+-- before anything that others have put into the database can run.
+-- The isolation level is read committed, because a session that has waited for the lock must see
+-- what the one before it has installed.
 set ansi_nulls, ansi_padding, ansi_warnings, arithabort, concat_null_yields_null,
     nocount, quoted_identifier, xact_abort on;
 set numeric_roundabort off;
 set transaction isolation level read committed;
--- What follows waits for tables in use; while it waits, everybody else waits behind it.
+-- What follows waits for tables in use, and while it waits everybody else waits behind it. So it
+-- gives up after ten seconds.
 set lock_timeout 10000;
 go
--- In what is thrown %% stands for %.
+-- throw reads %% as %, so each % of the text is doubled.
 declare @message nvarchar(2000), @result int, @why nvarchar(600);
 
--- RQ801: string_agg and trim need SQL Server 2017, that is compatibility level 140. Azure
--- calls itself version 12 for ever.
+-- RQ801: string_agg and trim need SQL Server 2017, that is compatibility level 140. Azure calls
+-- itself version 12 for ever, so its version is not checked.
 if cast(serverproperty('EngineEdition') as int) not in (5, 8)
     and cast(serverproperty('ProductMajorVersion') as int) < 14
 begin
@@ -38,7 +40,8 @@ begin
     throw 52801, @message, 1;
 end;
 
--- RQ803: a schema, tables, procedures, partitions, roles and their rights take the whole database.
+-- RQ803: CONTROL of the whole database is needed to make a schema, tables, procedures, partitions,
+-- roles and their rights.
 if has_perms_by_name(quotename(db_name()), N'DATABASE', N'CONTROL') = 0
 begin
     set @message = concat(
@@ -49,15 +52,15 @@ begin
     throw 52803, @message, 1;
 end;
 
--- From here on as dbo, which has no right on the server: what the database's owner has put into it,
--- a trigger on DDL say, must not run with the rights of a DBA who migrates. Code that runs in
--- between cannot take this back: a "revert" in a module ends only what began in the module.
+-- From here on this acts as dbo, who has no right on the server: what the database's owner has put
+-- into it, such as a trigger on DDL, must not run with the rights of a DBA who migrates. Code that
+-- runs in between cannot take this back, because a "revert" in a module ends only what began there.
 begin try
     execute as user = N'dbo';
 end try
 begin catch
     -- After a restore, dbo may be a login that this server does not know (15517), or a Windows
-    -- login out of reach (15404). Nobody goes on as himself: he may have rights elsewhere.
+    -- login out of reach (15404). Do not go on as the caller, who may have rights elsewhere.
     set @message = concat(
         N'RQ803 missing_privilege: nobody can act as dbo of database ', db_name(), N': ',
         left(error_message(), 600), nchar(10),
@@ -68,8 +71,9 @@ begin catch
     throw 52803, @message, 1;
 end catch;
 
--- RQ802: in a trustworthy database that a member of sysadmin owns, dbo has the server after all.
--- Nothing of the database's may run then, and of what runs on DDL this is the only place to look.
+-- RQ802: in a trustworthy database that a member of sysadmin owns, dbo has all rights on the server
+-- after all. Then no code of the database may run, and here is the only place to look for what runs
+-- on DDL.
 select top (1) @message = concat(
     N'RQ802 foreign_schema: trigger ', g.name, N' would run with all rights on the server, as',
     N' database ', db_name(), N' is trustworthy', nchar(10),
@@ -87,7 +91,7 @@ begin
     throw 52802, @message, 1;
 end;
 
--- For dbo only: a lock of public, which is the default, could be held by every user.
+-- The lock is for dbo only: every user could hold a lock of public, which is the default.
 exec @result = sys.sp_getapplock
     @Resource = N'rowq.migrate', @LockMode = N'Exclusive', @LockOwner = N'Session',
     @LockTimeout = 60000, @DbPrincipal = N'dbo';
@@ -107,9 +111,9 @@ begin
     throw 52806, @message, 1;
 end;
 
--- RQ802: who could have put something there (a schema, an object in it, a role or a user of rowq's
--- names that somebody else owns, can act as or change), what of it would run, and what stands in
--- the place of a table.
+-- RQ802: look for a schema, an object in it, a role or a user of rowq's names that somebody else
+-- owns, can act as or change; for code of others that would run; and for what stands in the place
+-- of a table.
 select top (1) @why = f.why
 from (
     select 1 as place, concat(N'schema rowq belongs to ', u.name) as why
@@ -194,8 +198,8 @@ from (
 ) f
 order by f.place;
 
--- And a schema with others' tables; an empty one, or one with nothing but bookkeeping, is a
--- beginning of ours.
+-- A schema with tables of others is refused too. An empty one, or one with nothing but bookkeeping,
+-- is an installation of ours that was not finished.
 if @why is null
     and exists (select 1 from sys.objects o where o.schema_id = schema_id(N'rowq'))
     and (

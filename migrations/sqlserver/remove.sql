@@ -1,5 +1,6 @@
--- The end of a rollback to nothing. What others put into the schema, or made its owner own, stops
--- it. The roles stay: who has them need not be given them again.
+-- This is the end of a rollback to nothing. It fails if others have put anything into the schema,
+-- or made its owner own anything. The roles stay, so that their members need not be given them
+-- again.
 drop table if exists rowq.migration_log;
 drop table if exists rowq.migration;
 go

@@ -1,5 +1,5 @@
--- Raises an error if anything of rowq did not compile. "create or replace package" succeeds with a
--- warning then, which clients pass over in silence.
+-- This raises an error if anything of rowq did not compile: "create or replace package" then
+-- succeeds with a warning, which clients do not report.
 declare
     v_text varchar2(2000 char);
 begin

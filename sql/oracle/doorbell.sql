@@ -1,14 +1,14 @@
--- Optional: a doorbell, so that a session in dequeue_wait sleeps until a message is committed and
--- need not look four times a second. Run it as the owner in SQL*Plus or SQLcl, in this folder;
--- running it again makes everything anew, and upgrades of rowq keep it. The owner needs, given
--- directly and not by a role: execute on dbms_aq, dbms_aqadm and dbms_lock. Remove it with
--- doorbell_off.sql.
+-- Optional: this makes a doorbell, so that a session in dequeue_wait sleeps until a message is
+-- committed and need not look four times a second. Run it as the owner in SQL*Plus or SQLcl, in
+-- this folder; a second run makes everything anew, and upgrades of rowq keep it. The owner needs
+-- execute on dbms_aq, dbms_aqadm and dbms_lock, granted directly and not by a role.
+-- doorbell_off.sql removes the doorbell.
 --
--- A ring is a message of Advanced Queuing without content, sent in the transaction that makes a
--- message of rowq ready, so it is heard at the commit and on every node. Who enqueues rings only
--- while somebody listens, once for all its messages, and waits for nobody. Nothing is lost with a
--- ring: who listens looks once a second. dbms_alert would let all who enqueue wait for each other's
--- commit, and dbms_pipe rings before the commit, on one node.
+-- A ring is a message of Advanced Queuing without content. It is sent in the transaction that makes
+-- a message of rowq ready, so it is heard at the commit and on every node. A producer rings only
+-- while somebody listens, once for all its messages, and waits for nobody. A lost ring loses no
+-- message, because listeners look once a second anyway. dbms_alert would let all producers wait for
+-- each other's commit, and dbms_pipe would ring before the commit and on one node only.
 @@doorbell_off.sql
 begin
     dbms_aqadm.create_queue_table(
@@ -25,14 +25,15 @@ begin
 end;
 /
 -- internal_ring_doorbell and internal_wait_for_ring call this package by its name. It is the only
--- one of rowq that keeps state; losing that (ORA-04068) costs a ring.
+-- one of rowq that keeps state; a session that loses the state (ORA-04068) loses a ring.
 create or replace package rowq_doorbell authid definer as
 
-    -- To be heard at the commit. Once a transaction is enough. Where a savepoint has taken the ring
-    -- back, who listens hears of what came later within a second.
+    -- ring sends a ring that is heard at the commit. Once a transaction is enough. If a rollback to
+    -- a savepoint takes the ring back, the transaction does not ring again, and listeners find what
+    -- it adds later within a second.
     procedure ring(p_part_id in number);
 
-    -- Wait for a ring, for a second at most, and take all that there are.
+    -- listen waits for a ring, for a second at most, and takes all rings that there are.
     procedure listen(p_part_id in number);
 
 end rowq_doorbell;
@@ -47,7 +48,7 @@ create or replace package body rowq_doorbell as
     return varchar2
     is
     begin
-        -- The account with whose rights this runs: the owner.
+        -- current_user is the account with whose rights this runs: the owner.
         return sys_context('userenv', 'current_user') || '.ROWQ_DOORBELL_QUEUE';
     end queue_name;
 
@@ -80,7 +81,7 @@ create or replace package body rowq_doorbell as
 
     procedure listen(p_part_id in number)
     is
-        -- Nothing came in time.
+        -- ORA-25228: no ring came in time.
         e_silence exception;
         pragma exception_init(e_silence, -25228);
         v_options    dbms_aq.dequeue_options_t;
@@ -89,7 +90,8 @@ create or replace package body rowq_doorbell as
         v_id         raw(16);
     begin
         v_options.dequeue_mode := dbms_aq.remove;
-        -- From the start each time: what is committed while this waits may stand before the rest.
+        -- Each dequeue looks from the start, because a ring that is committed while this waits may
+        -- stand before the others.
         v_options.navigation := dbms_aq.first_message;
         v_options.visibility := dbms_aq.immediate;
         v_options.correlation := to_char(p_part_id, 'fm9999999999');

@@ -1,5 +1,5 @@
--- Removes what doorbell.sql has made; without it nothing happens. Sessions that wait go on, and
--- look for themselves.
+-- This removes what doorbell.sql has made; where it was not run, nothing happens. Sessions that
+-- wait go on and look for themselves.
 declare
     v_count pls_integer;
 begin
@@ -15,7 +15,7 @@ begin
     from user_queue_tables t
     where t.queue_table = 'ROWQ_DOORBELL_TABLE';
     if v_count > 0 then
-        -- By text, so that this runs where the owner has no right to dbms_aqadm.
+        -- This is dynamic SQL, so that the block compiles without a right to dbms_aqadm.
         execute immediate q'[
             begin
                 dbms_aqadm.drop_queue_table(queue_table => 'ROWQ_DOORBELL_TABLE', force => true);

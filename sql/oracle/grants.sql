@@ -1,8 +1,9 @@
--- Roles and their rights: execute on the package of the role, on the type of lists of ids, and
--- nothing else. It may run any number of times and takes back what it does not give. A role that is
--- missing and may not be created here ("create role" is a system privilege) is left out with a line
--- of output: create it and run this again. A role works in sessions, not in a caller's own stored
--- procedures: grant the package to the owner of those directly.
+-- This makes the roles and gives each one execute on its package and on the type of lists of ids
+-- where its routines take them, and nothing else. It may run any number of times and takes back
+-- what it does not give. A role that is missing and may not be created here ("create role" is a
+-- system privilege) is left out with a line of output: create it and run this again. A role is
+-- enabled in sessions, but not in a caller's own stored procedures: grant the package to the owner
+-- of those directly.
 declare
     e_may_not exception;
     e_is_there exception;

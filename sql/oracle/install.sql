@@ -1,6 +1,6 @@
--- Everything that rowq is on Oracle, in the order of installation. The packages are assembled from
--- routines, helpers and internal when this list is read, so SQL*Plus cannot run it: run the script
--- of a release, or what "rowq sql --engine oracle" prints.
+-- This file lists everything that rowq is on Oracle, in the order of installation. The packages are
+-- assembled from routines, helpers and internal when rowq reads this list, so SQL*Plus cannot run
+-- it: run the script of a release, or what "rowq sql --engine oracle" prints.
 prompt Nothing was done: run the script that "rowq sql --engine oracle" prints.
 exit failure
 @@tables/meta.sql

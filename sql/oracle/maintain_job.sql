@@ -1,11 +1,11 @@
--- Optional: a job of the Scheduler that calls maintain once a second, for who has no rowq worker
--- running, as workers call it themselves. Run it as the owner, who needs "create job", in SQL*Plus
--- or SQLcl; running it again makes the job anew, for instance with other seconds below. To remove
--- it: exec dbms_scheduler.drop_job('ROWQ_MAINTAIN', force => true)
+-- Optional: this makes a job of the Scheduler that calls maintain once a second. You need it only
+-- where no rowq worker runs, because workers call maintain themselves. Run it as the owner, who
+-- needs "create job", in SQL*Plus or SQLcl; a second run makes the job anew, for instance with
+-- other seconds below. To remove it: exec dbms_scheduler.drop_job('ROWQ_MAINTAIN', force => true)
 --
--- A job that is started every second would be started 86,400 times a day. This one goes on for most
--- of a minute and is started each minute, so that replacing the packages waits for it no longer.
--- Only failed runs are logged (user_scheduler_job_run_details); the next minute tries again.
+-- A job that is started every second would be started 86,400 times a day. This one runs for most of
+-- a minute and is started each minute, so that replacing the packages waits for it no longer than
+-- that. Only failed runs are logged (user_scheduler_job_run_details); the next minute tries again.
 declare
     c_seconds constant pls_integer := 1;
     v_count   pls_integer;

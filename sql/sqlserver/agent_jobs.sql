@@ -1,11 +1,12 @@
--- Optional: two jobs of SQL Server Agent for this database. The first is for who has no rowq worker
--- running, as workers call Maintain themselves. Run it in rowq's database as a member of sysadmin;
--- running it again makes the jobs anew. Azure SQL Database has no Agent: use elastic jobs.
+-- Optional: this makes two jobs of SQL Server Agent for this database. The first one calls
+-- Maintain. You need it only where no rowq worker runs, because workers call Maintain themselves.
+-- The second one cares for the indexes. Run this in rowq's database as a member of sysadmin; a
+-- second run makes the jobs anew. Azure SQL Database has no Agent: use elastic jobs there.
 --
--- A job that is started every few seconds would push all others out of the Agent's history. This
--- one goes on for an hour, and its schedule starts it again within a minute. On a secondary replica
--- it does nothing. A job of a member of sysadmin has all rights on the server; so it calls rowq as
--- rowq_owner, and what the database's owner may have put into rowq runs with no more than that.
+-- A job that is started every few seconds would push all others out of the Agent's history. So this
+-- one runs for an hour, and its schedule starts it again within a minute. On a secondary replica it
+-- does nothing. A job of a member of sysadmin has all rights on the server. So it calls rowq as
+-- rowq_owner, and what the database's owner may have put into rowq runs with these rights only.
 set quoted_identifier on;
 set ansi_nulls on;
 go
@@ -38,14 +39,15 @@ begin try
     if exists (select 1 from msdb.dbo.sysjobs_view j where j.name = @indexes)
         exec msdb.dbo.sp_delete_job @job_name = @indexes, @delete_unused_schedule = 1;
 
-    -- The steps begin in master: a secondary's database may not be open to anybody.
+    -- The steps begin in master, because a secondary's database may not be open to anybody.
     exec msdb.dbo.sp_add_job
         @job_name = @house,
         @description = N'Delayed messages, expired leases, archive: once a second.';
     exec msdb.dbo.sp_add_jobstep
         @job_name = @house, @step_name = N'maintain', @subsystem = N'TSQL',
         @database_name = N'master', @command = @house_step;
-    -- Daily (4), every day, each minute (4); a run that still goes on is left alone.
+    -- freq_type 4 with interval 1 means every day, and freq_subday_type 4 with interval 1 means
+    -- each minute. The Agent starts no second run while one goes on.
     exec msdb.dbo.sp_add_jobschedule
         @job_name = @house, @name = N'rowq: each minute', @freq_type = 4, @freq_interval = 1,
         @freq_subday_type = 4, @freq_subday_interval = 1;
@@ -57,7 +59,8 @@ begin try
     exec msdb.dbo.sp_add_jobstep
         @job_name = @indexes, @step_name = N'care for indexes', @subsystem = N'TSQL',
         @database_name = N'master', @command = @indexes_step;
-    -- Daily (4), every day, once (1), at 03:10 by the server's clock.
+    -- freq_type 4 with interval 1 means every day, and freq_subday_type 1 means once, here at 03:10
+    -- by the server's clock.
     exec msdb.dbo.sp_add_jobschedule
         @job_name = @indexes, @name = N'rowq: every night', @freq_type = 4, @freq_interval = 1,
         @freq_subday_type = 1, @active_start_time = 31000;

@@ -1,12 +1,12 @@
--- Who may call what: four database roles, and nothing for public. They have rights on routines;
--- the tables are reached through those, as all of rowq has one owner. A procedure that declares a
+-- Four database roles may call routines, and public has no right. The roles have rights on routines
+-- only, and these reach the tables, because all of rowq has one owner. A procedure that declares a
 -- variable of a table type asks its caller for a right on the type, which opens nothing else. Give
 -- a role to a user with: alter role rowq_consumer add member shop_worker. Run this again after
 -- every upgrade.
 set quoted_identifier on;
 set ansi_nulls on;
 go
--- For the days of the archive, which are partitions; they are no objects of a schema.
+-- The owner needs this right for partitions, the days of the archive, which are in no schema.
 grant alter any dataspace to rowq_owner;
 go
 if database_principal_id(N'rowq_producer') is null
@@ -21,7 +21,8 @@ go
 if database_principal_id(N'rowq_monitor') is null
     create role rowq_monitor authorization dbo;
 go
--- What the roles have beyond this, or are denied, goes: give other rights to other roles.
+-- This revokes all that the roles have on rowq or are denied; what they should have is granted
+-- below. Give further rights to other roles.
 declare @statement nvarchar(max);
 select @statement = string_agg(
     cast(concat(

@@ -1,8 +1,9 @@
--- Everything that rowq is on SQL Server and Azure SQL, for reading and for tests. Run it in this
--- folder, in the database that rowq shall live in: sqlcmd -b -I -d database -i install.sql. To
--- install for use, take the migrations: "rowq migrate", or the script that "rowq sql" prints. Each
--- file says "set quoted_identifier on", because sqlcmd begins with off and a procedure keeps what
--- it is created with. Procedures find each other when they are called; their order does not matter.
+-- This file lists everything that rowq is on SQL Server and Azure SQL, for reading and for tests.
+-- Run it in this folder, in the database that rowq is to live in: sqlcmd -b -I -d database -i
+-- install.sql. To install for use, take the migrations: "rowq migrate", or the script that "rowq
+-- sql" prints. Each file says "set quoted_identifier on", because sqlcmd begins with off and a
+-- procedure keeps the setting that it was created with. Procedures find each other when they are
+-- called, so their order does not matter.
 :on error exit
 :r tables/schema.sql
 :r tables/types.sql

@@ -13,7 +13,8 @@ is
 begin
     for i in 1 .. 23 loop
         v_lanes(i) := i - 4;
-        -- Open from the start: the default priority, the lane that most queues use.
+        -- The lanes of the default priority are open from the start, because most queues use no
+        -- others.
         v_open(i) := case when i - 4 in (10, 11) then 1 else 0 end;
     end loop;
 

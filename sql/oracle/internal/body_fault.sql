@@ -18,7 +18,8 @@ is
     v_length number;
 begin
     v_length := coalesce(dbms_lob.getlength(p_body), dbms_lob.getlength(p_body_binary), 0);
-    -- An emoji counts as two here. To count it as one takes long: only where it matters.
+    -- getlength counts an emoji as two. Counting it as one takes long, so do it only where the body
+    -- seems too long.
     if p_body is not null and v_length > p_max_length then
         v_length := internal_text_length(p_body);
     end if;
@@ -29,6 +30,6 @@ begin
     return null;
 exception
     when e_never_stored then
-        -- empty_clob() or empty_blob() as a caller passes it is a locator of nothing.
+        -- An empty_clob() or empty_blob() of the caller's is a locator of no LOB: it has no length.
         return null;
 end internal_body_fault;

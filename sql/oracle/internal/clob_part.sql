@@ -17,9 +17,10 @@ begin
     return dbms_lob.substr(p_text, p_length, p_place);
 exception
     when e_split then
-        -- The part would end inside an emoji, which is two units. Go on after length2 of a part.
+        -- The part would end inside an emoji, which is two units, so it ends one unit earlier. The
+        -- caller goes on after length2 of the part.
         return dbms_lob.substr(p_text, p_length - 1, p_place);
     when e_never_stored then
-        -- empty_clob() as a caller passes it is a locator of nothing.
+        -- An empty_clob() of the caller's is a locator of no LOB: it has no text.
         return null;
 end internal_clob_part;

@@ -11,7 +11,8 @@ is
 -- differs   PostgreSQL counts in queue_stats itself
     v_count rowq_count := rowq_count(p_part_id, 0, 0, 0, 0, null);
 begin
-    -- From the first row on and not from the floor: what was committed late counts, too.
+    -- Count from the first row and not from the floor, so that messages that were committed late
+    -- count too.
     select count(*) into v_count.ready_count
     from (
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.message_id

@@ -37,7 +37,7 @@ is
     end put;
 begin
     p_rest := ' ';
-    -- Codes of characters are compared, because a session can have its own order of texts.
+    -- Compare the codes of characters, because a session can have its own order (NLS_SORT).
     loop
         v_part := internal_clob_part(p_messages, v_place, 500);
         exit when v_part is null;
@@ -58,7 +58,7 @@ begin
                     put(substr(v_part, v_from, i - v_from));
                     v_from := i;
                     v_is_inside := false;
-                    -- What begins with an n is null, that is no headers.
+                    -- A value that begins with an n is null: the message has no headers.
                     if instr(ltrim(p_headers(v_message), c_blanks), 'n') = 1 then
                         p_headers.delete(v_message);
                         put('null');

@@ -11,8 +11,8 @@ is
 -- differs   nothing elsewhere: on other engines the order of texts is not the session's to choose
     v_hex varchar2(1600 char);
 begin
-    -- Digits alone: where letters stand is for each session's nls_sort to say, and two sessions
-    -- that take the same keys must take them in the same order.
+    -- Use digits only: two sessions that reserve the same keys must do so in the same order, and
+    -- each session's NLS_SORT decides where letters stand.
     v_hex := rawtohex(utl_raw.cast_to_raw(p_dedup_key));
     return translate(v_hex, 'ABCDEF', '999999')
         || translate(v_hex, '0123456789ABCDEF', '0000000000123456')

@@ -22,7 +22,8 @@ begin
         end if;
     end loop;
 
-    -- Another message may have the key by now: a dead one gives it up.
+    -- Compare message_id too, because another message may have the key by now: a dead message gives
+    -- its key up.
     forall i in 1 .. v_keys.count
         delete from rowq_dedup d
         where d.part_id = p_part_id

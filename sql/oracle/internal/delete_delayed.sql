@@ -14,7 +14,8 @@ begin
         delete from rowq_delayed d
         where d.rowid = p_locked(i).row_id
           and d.message_id = p_locked(i).message_id;
-    -- Only what this very statement has deleted is ours.
+    -- Take a message only if this statement has deleted its row, so that no other session has the
+    -- message too.
     for i in 1 .. p_locked.count loop
         if sql%bulk_rowcount(i) = 1 then
             v_next := v_next + 1;

@@ -31,7 +31,7 @@ begin
 
     if v_queue.paused_at is null then
         internal_pop_ready(v_queue.part_id, p_batch_size, v_messages);
-        -- Nothing ready: what has become due meanwhile need not wait for maintain.
+        -- Nothing is ready, so promote what is due by now: it need not wait for the next maintain.
         if v_messages.count = 0 and internal_promote(v_queue.part_id, p_batch_size) > 0 then
             internal_pop_ready(v_queue.part_id, p_batch_size, v_messages);
         end if;

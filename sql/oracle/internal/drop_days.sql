@@ -10,7 +10,8 @@ is
 -- errors    none
 -- differs   PostgreSQL drops them in the transaction of the caller
     pragma autonomous_transaction;
-    -- In use by another session, or by the caller's own open transaction: another time.
+    -- Another session, or the caller's own open transaction, uses the partition: it is dropped
+    -- another time.
     e_busy exception;
     e_deadlock exception;
     pragma exception_init(e_busy, -54);
@@ -32,7 +33,7 @@ begin
           and p.interval = 'YES'
         order by p.partition_position
     ) loop
-        -- A LONG, such as TIMESTAMP' 2026-11-22 00:00:00'.
+        -- high_value is a LONG, such as TIMESTAMP' 2026-11-22 00:00:00'.
         v_bound := each_day.high_value;
         v_ends_at := to_timestamp(
             regexp_substr(v_bound, '[0-9]{4}-[0-9]{2}-[0-9]{2}'), 'yyyy-mm-dd',

@@ -13,7 +13,7 @@ is
         internal_from_microseconds(case when p_lane = -2 then p_from else 0 end);
     v_first  number;
     v_due_at timestamp(6);
-    -- One fetch of an ordered cursor: the walk ends at the first row.
+    -- Each cursor is ordered and fetched once, so the walk ends at the first row.
     cursor claims is
         select /*+ index_rs_asc(c rowq_claim_pk) */ c.claim_id
         from rowq_claim c

@@ -9,7 +9,8 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing elsewhere: other engines have a function for it
-    -- A whole number of groups, and few enough bytes even where a character takes four.
+    -- 8000 letters are a whole number of groups of four, and few enough bytes even where a
+    -- character takes four.
     c_step constant pls_integer := 8000;
     c_alphabet constant varchar2(64 char) :=
         'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
@@ -29,7 +30,7 @@ begin
         v_chunk := internal_clob_part(v_text, v_place, c_step);
         v_place := v_place + length2(v_chunk);
         v_digits := case when v_place > v_length then rtrim(v_chunk, '=') else v_chunk end;
-        -- Not a regular expression, whose ranges follow the session's NLS_SORT.
+        -- Use ltrim and not a regular expression, whose ranges follow the session's NLS_SORT.
         if ltrim(v_digits, c_alphabet) is not null or length(v_digits) < length(v_chunk) - 2 then
             return null;
         end if;

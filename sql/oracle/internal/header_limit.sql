@@ -21,9 +21,9 @@ is
     v_in_text  boolean := false;
     v_escaped  boolean := false;
 begin
-    -- Codes of characters are compared, because a session can have its own order of texts.
+    -- Compare the codes of characters, because a session can have its own order (NLS_SORT).
     loop
-        -- Short parts, as substr counts its way from the start of each.
+        -- Read short parts, because substr counts from the start of a part each time.
         v_part := internal_clob_part(p_headers, v_place, 500);
         exit when v_part is null;
         v_place := v_place + length2(v_part);
@@ -32,7 +32,7 @@ begin
             return 'headers are longer than 65536 characters';
         end if;
         for i in 1 .. length(v_part) loop
-            -- What ascii returns of an emoji, its four bytes as a number, is no pls_integer.
+            -- For an emoji, ascii returns its four bytes as a number, too large for a pls_integer.
             v_char := substr(v_part, i, 1);
             v_code := case when lengthb(v_char) = 1 then ascii(v_char) else 128 end;
             if v_depth = 0 and v_code not in (9, 10, 13, 32, ascii('{')) then
@@ -62,7 +62,8 @@ begin
                     else 0
                 end;
             end if;
-            -- A value inside counts as one deeper: all but blanks, commas, colons and brackets.
+            -- A value inside counts as one level deeper. The codes here are blanks, commas, colons
+            -- and brackets, which are no values.
             if v_depth > 20
                or v_depth = 20 and v_code not in (9, 10, 13, 32, 44, 58, 91, 93, 123, 125) then
                 return 'headers are nested more than 20 deep';

@@ -8,7 +8,7 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   this engine's own
-    -- Table or view does not exist, or insufficient privileges: the owner may not look.
+    -- ORA-00942 (no such table or view) and ORA-01031 (no privilege) mean that it may not look.
     e_no_view exception;
     e_no_right exception;
     pragma exception_init(e_no_view, -942);
@@ -24,7 +24,7 @@ is
     v_parts    t_numbers;
 begin
     begin
-        -- By text, so that the package compiles where the owner has no right to these views.
+        -- This is dynamic SQL, so that the package compiles without a right to these views.
         execute immediate q'[
             select max((sysdate - t.start_date) * 86400),
                    max(s.sid || ',' || s.serial#) keep (dense_rank first order by t.start_date)
@@ -69,7 +69,7 @@ begin
         where m.part_id = v_parts(i);
         v_newest := greatest(v_newest, coalesce(v_some, 0));
     end loop;
-    -- The first number that no session has in its cache.
+    -- last_number is the first number that no session has in its cache.
     select max(s.last_number) into v_last
     from user_sequences s
     where s.sequence_name = 'ROWQ_MESSAGE_SEQ';

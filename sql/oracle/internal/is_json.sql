@@ -11,7 +11,7 @@ is
 -- differs   nothing elsewhere: other engines have a function for it
     v_count pls_integer;
 begin
-    -- The condition is known to SQL only.
+    -- Only SQL knows the condition "is json"; PL/SQL does not.
     select count(*) into v_count
     from dual
     where p_text is json strict;

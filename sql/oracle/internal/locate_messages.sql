@@ -47,7 +47,8 @@ is
          and l.claim_id = c.claim_id
         where c.part_id = p_part_id
           and l.message_id = p_message_id;
-    -- By its first place, for a message that was never given back; then anywhere.
+    -- first_place finds a message that was never given back, by its whole key; any_place looks
+    -- among all ready messages of the queue.
     cursor first_place is
         select 'ready' as state, r.lane, r.attempt
         from rowq_message m
@@ -85,7 +86,8 @@ begin
         close any_place;
     end if;
     if p_state is null then
-        -- It changed its place between two of these looks.
+        -- Another session has moved the message from one place to another between these looks, so
+        -- it is in that session's hands: report it as leased.
         p_state := 'leased';
     end if;
 end internal_locate_messages;

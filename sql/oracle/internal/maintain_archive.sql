@@ -14,7 +14,7 @@ is
 -- commits   as internal_drop_days; never the caller's transaction
 -- errors    none
 -- differs   a fault is noted in meta, where health reads it: this engine's calls have no warnings
-    -- The user has cancelled the call.
+    -- ORA-01013: the user has cancelled the call.
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
     v_today constant timestamp(6) := cast(
@@ -32,7 +32,7 @@ begin
     p_dropped := 0;
     savepoint rowq_archive_part;
     if p_queue.archive_days = 0 then
-        -- What is left from a time with an archive.
+        -- A queue without an archive may have rows from a time when it had one, so look for them.
         open kept;
         fetch kept into v_kept;
         close kept;
@@ -42,10 +42,12 @@ begin
         end if;
     end if;
 
-    -- Before this transaction has touched the archive, so that it does not stand in its own way.
+    -- Drop partitions before this transaction has touched the archive, because its own locks would
+    -- be in the way.
     p_dropped := internal_drop_days;
     p_archived := internal_archive(p_queue.part_id, p_limit);
-    -- Whole days, but for a queue that keeps nothing any more.
+    -- Purge whole days, because dropping a partition costs less than deleting its rows. A queue
+    -- that keeps no archive any more is purged up to now.
     p_purged := internal_purge_archive(
         p_queue.part_id,
         case
@@ -60,7 +62,8 @@ exception
     when e_cancelled then
         raise;
     when others then
-        -- A full tablespace, a partition that is offline: promoting and reaping go on.
+        -- An error in the archive, such as a full disk, is only noted, because promoting and
+        -- reaping must go on.
         v_fault := substr(sqlerrm, 1, 500);
         rollback to savepoint rowq_archive_part;
         p_archived := 0;

@@ -30,7 +30,7 @@ begin
     end if;
 
     p_kept.elected := 1;
-    -- First the floors of what is read below, so that what was committed late is found.
+    -- Put the floors right first, so that the steps below find what was committed late.
     internal_rescan_floors(p_queue.part_id);
     p_kept.promoted := internal_promote(p_queue.part_id, p_limit);
     internal_reap(p_queue, p_limit, p_kept.reaped, p_kept.died);

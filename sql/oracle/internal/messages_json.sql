@@ -22,7 +22,7 @@ is
         if p_text is null then
             v_object.put_null(p_key);
         elsif dbms_lob.getlength(p_text) = 0 then
-            -- An empty text is not a missing one.
+            -- An empty text is not a missing one, so it is put as "".
             v_object.put(p_key, json_element_t.parse('""'));
         else
             v_object.put(p_key, p_text);
@@ -52,7 +52,7 @@ begin
         put_text('lease_until', internal_iso_text(p_lease_until));
         put_text('last_error', each_message.last_error);
 
-        -- Headers go in as the text they are: an object of JSON keeps numbers, and rounds them.
+        -- Headers are added as text, because a JSON object would round their numbers.
         if dbms_lob.getlength(v_text) > 1 then
             dbms_lob.append(v_text, ',');
         end if;

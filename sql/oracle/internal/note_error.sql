@@ -12,11 +12,11 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   the last error stands beside the body, and not where the message waits
-    -- A CLOB counts a character outside the basic plane as two, a varchar2 as one.
+    -- A CLOB counts an emoji as two, and a varchar2 counts it as one.
     v_error constant varchar2(32767) := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);
 begin
     if p_error is not null and v_error is null then
-        -- An empty text is not a missing one.
+        -- An empty text is not a missing one, but Oracle takes '' as null: store an empty CLOB.
         forall i in 1 .. p_messages.count
             update rowq_message m
             set m.last_error = empty_clob()

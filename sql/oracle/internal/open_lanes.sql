@@ -9,8 +9,8 @@ is
 -- errors    none
 -- differs   nothing
     v_row_ids t_row_ids;
-    -- Whoever holds the rows is opening them too; should that be rolled back, the next maintain
-    -- finds the messages and opens the lanes.
+    -- Skip locked rows, so that no producer waits: their session is usually opening the lanes too.
+    -- If the lanes stay closed, the next maintain finds the messages and opens them.
     cursor closed_lanes is
         select l.rowid
         from rowq_lane l

@@ -31,7 +31,7 @@ is
     v_numbers t_numbers;
     v_run_at  timestamp(6);
 
-    -- Whether a key is there and not null; every question counts it as known.
+    -- has says whether a key is there and not null. It counts each key that is there as known.
     function has(p_key in varchar2)
     return boolean
     is
@@ -54,7 +54,7 @@ is
             p_fault := p_key || ' must be a string';
             return null;
         end if;
-        -- No text that may stand here is longer; 201 characters are as wrong as a million.
+        -- No valid text here is longer than 200 characters, so 201 are enough to refuse it.
         return substr(internal_clob_part(v_object.get_clob(p_key), 1, 402), 1, 201);
     end text_of;
 
@@ -80,7 +80,8 @@ begin
     v_object := treat(p_message as json_object_t);
 
     if has('body') then
-        -- A value that is no string is kept as JSON text. An empty text is not a missing one.
+        -- A value that is no string is kept as JSON text. An empty text is not a missing one, but
+        -- Oracle takes '' as null: keep an empty CLOB.
         v_body := case
             when v_object.get('body').is_string() then v_object.get_clob('body')
             else v_object.get('body').to_clob()
@@ -96,7 +97,7 @@ begin
         end if;
     end if;
     if has('headers') then
-        -- p_headers are given where they were cut out of the message.
+        -- p_headers is given if the headers were cut out of the message (internal_cut_headers).
         v_headers := coalesce(p_headers, v_object.get('headers').to_clob());
     end if;
     v_type := text_of('message_type');

@@ -22,8 +22,8 @@ begin
     if not internal_is_json(p_messages) then
         internal_refuse(c_fault);
     end if;
-    -- An object of JSON would round a number of many digits, or with an exponent. A range of digits
-    -- would follow the session's NLS_SORT.
+    -- A JSON object would round a number of many digits or with an exponent, so cut the headers out
+    -- as text. The pattern lists the digits, because a range would follow the session's NLS_SORT.
     if regexp_like(p_messages, '[[:space:],:[]-?[0123456789.]+[eE]|[0123456789.]{38}') then
         internal_cut_headers(p_messages, v_headers, v_rest);
     end if;

@@ -37,7 +37,8 @@ begin
     return v_moment - numtodsinterval(v_minutes, 'minute');
 exception
     when others then
-        -- The thirtieth of February and such: out of range in one of a dozen ways (ORA-018xx).
+        -- A date such as the thirtieth of February raises one of a dozen errors (ORA-018xx): it is
+        -- no moment.
         if sqlcode between -1899 and -1800 then
             return null;
         end if;

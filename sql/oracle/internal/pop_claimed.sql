@@ -20,7 +20,8 @@ is
           and c.claim_id = p_claim_id
         for update;
 begin
-    -- Waits for who is finishing the same claim; then it is there, smaller, or gone.
+    -- This waits for a session that is finishing the same claim; afterwards the claim is as it was,
+    -- smaller, or gone.
     open claim_row;
     fetch claim_row into v_row_id;
     close claim_row;

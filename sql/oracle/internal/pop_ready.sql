@@ -23,8 +23,8 @@ is
           and r.lane = p_lane
           and r.seq >= p_floor
         order by r.part_id, r.lane, r.seq, r.message_id;
-    -- The order is the index's, so nothing is sorted and a row is locked when it is fetched and not
-    -- before: one fetch of n rows locks n rows. Batched table access would break that order.
+    -- The order is that of the index, so nothing is sorted and a row is locked only when it is
+    -- fetched: one fetch of n rows locks n rows. Batched table access would break that order.
     cursor lane_rows(p_lane in number, p_floor in number) is
         select /*+ index_rs_asc(r rowq_ready_pk) no_batch_table_access_by_rowid(r) */
                r.rowid, r.message_id, r.lane, r.attempt, r.seq
@@ -38,7 +38,7 @@ begin
     p_messages.delete;
     for i in 1 .. v_lanes.count loop
         exit when p_messages.count >= p_limit;
-        -- Without a lock first, so that a look at nothing begins no transaction.
+        -- Look without a lock first, so that a call that finds nothing begins no transaction.
         v_probe := null;
         open lane_head(v_lanes(i).lane, v_lanes(i).floor_seq);
         fetch lane_head into v_probe;

@@ -18,7 +18,7 @@ is
         where d.part_id = p_part_id
           and d.message_id in (select a.column_value from table(p_ids) a)
         for update skip locked;
-    -- message.due_at is the last place in delayed.
+    -- Find a delayed message by message.due_at, which is its place in delayed.
     cursor delayed_rows is
         select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_delayed d
@@ -31,8 +31,8 @@ is
              and m.message_id = a.column_value
         )
         for update skip locked;
-    -- A message that was never given back is at its first place; the others that have a body may
-    -- wait anywhere among the ready ones.
+    -- A message that was never given back is at its first place (lane and seq of message). The
+    -- others that have a body are looked for among all ready messages.
     cursor first_places is
         select r.rowid, r.message_id, r.lane, r.attempt, r.seq
         from rowq_ready r

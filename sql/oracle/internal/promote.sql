@@ -31,7 +31,7 @@ is
         order by d.part_id, d.due_at, d.message_id
         for update skip locked;
 begin
-    -- Without a lock first, so that a look at nothing begins no transaction.
+    -- Look without a lock first, so that a call that finds nothing begins no transaction.
     open due;
     fetch due into v_probe;
     close due;

@@ -22,8 +22,9 @@ is
     v_alive       t_messages;
     v_dead        t_messages;
     v_error       varchar2(300 char);
-    -- Fetched one by one, so that a claim is locked only when it is taken. A heartbeat or a finish
-    -- that came first makes it fail the condition, or be passed over.
+    -- Claims are fetched one by one, so that a claim is locked only when it is reaped. Pass over a
+    -- claim whose heartbeat or finish came first: its lease is longer by then, or its row is locked
+    -- or gone.
     cursor expired is
         select /*+ index_rs_asc(c rowq_claim_pk) no_batch_table_access_by_rowid(c) */
                c.rowid, c.claim_id, c.worker_name

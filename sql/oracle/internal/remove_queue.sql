@@ -19,8 +19,8 @@ is
     pragma exception_init(e_timeout, -30006);
     pragma exception_init(e_deadlock, -60);
 begin
-    -- An enqueue that has not committed must not be overlooked, and no delete below may wait. In
-    -- the order in which workers lock.
+    -- Wait for open enqueues, because their messages are not visible yet. Lock all tables at once,
+    -- in the order in which workers lock, so that no delete below has to wait.
     begin
         lock table rowq_claim, rowq_leased, rowq_ready, rowq_delayed, rowq_message, rowq_dead,
             rowq_finished, rowq_archive, rowq_lane, rowq_queue

@@ -9,7 +9,9 @@ is
 -- errors    none
 -- differs   only maintain moves floors: dead rows cost nothing here, emptied index blocks little
     c_duty constant number := 50;
-    -- In microseconds.
+    -- Times are in microseconds. A look that takes longer than c_short_walk has walked over emptied
+    -- blocks. After one longer than c_long_walk the lane rests c_duty times as long, but never
+    -- longer than c_longest_pause.
     c_short_walk constant number := 300;
     c_long_walk constant number := 20000;
     c_longest_pause constant number := 3600000000;
@@ -49,14 +51,16 @@ begin
             - internal_microseconds(v_started);
 
         if v_lanes(i).lane >= 0 and v_first is not null and v_lanes(i).is_open = 0 then
-            -- Its first producer was passed over when the lane was opened, or rolled back.
+            -- The lane has messages but is closed: the transaction that was to open it has rolled
+            -- back, or is still open.
             internal_open_lanes(p_part_id, v_lanes(i).lane);
         end if;
         if v_lanes(i).lane in (-1, -3) then
             v_first := coalesce(v_first, v_lanes(i).floor_seq);
             v_worth_it := 400;
         else
-            -- What is not committed yet may lie anywhere up to now.
+            -- The floor stays half a second behind now, because messages of the last moments may
+            -- not be committed yet.
             v_latest := internal_microseconds(v_started) - c_not_yet_committed;
             v_first := least(coalesce(v_first, v_latest), v_latest);
             v_worth_it := 1000000;
@@ -72,7 +76,7 @@ begin
             internal_move_floor(p_part_id, v_lanes(i).lane, v_lanes(i).floor_seq, v_first);
         end if;
 
-        -- A walk over many emptied blocks is repeated only after fifty times its own length.
+        -- After a long walk over emptied blocks, rest for fifty times as long as it took.
         if v_took > c_long_walk then
             v_row_id := null;
             open lane_row(v_lanes(i).lane);

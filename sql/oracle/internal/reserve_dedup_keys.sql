@@ -24,7 +24,7 @@ begin
         end if;
     end loop;
 
-    -- By key, so that two batches with the same keys cannot wait for each other.
+    -- Reserve the keys in key order, so that batches with the same keys cannot wait for each other.
     v_at := v_order.first;
     while v_at is not null loop
         v_key := utl_raw.cast_to_raw(p_new(v_order(v_at)).dedup_key);
@@ -37,7 +37,8 @@ begin
                 exit;
             exception
                 when dup_val_on_index then
-                    -- Another producer had the key before, or while this one waited for it.
+                    -- Another producer had the key before, or has committed it while this one
+                    -- waited for it.
                     select max(d.message_id) into v_other
                     from rowq_dedup d
                     where d.part_id = p_part_id
@@ -47,8 +48,8 @@ begin
                         p_new(v_order(v_at)).outcome := 'duplicate';
                         exit;
                     end if;
-                    -- Free by now: once more. Endless only for a serializable transaction, which
-                    -- does not see what it has collided with.
+                    -- The key is free by now, so try again. The tries are limited for a
+                    -- serializable transaction, which never sees the row that it collides with.
                     v_tries := v_tries + 1;
                     if v_tries = c_most_tries then
                         raise;

@@ -8,7 +8,7 @@ is
 -- commits   never; the ring is heard when the caller's transaction commits
 -- errors    none
 -- differs   this engine's own
-    -- The user has cancelled the call.
+    -- ORA-01013: the user has cancelled the call.
     e_cancelled exception;
     pragma exception_init(e_cancelled, -1013);
 begin
@@ -16,12 +16,12 @@ begin
         return;
     end if;
     savepoint rowq_ring;
-    -- By text, as the package is there only by choice.
+    -- This is dynamic SQL, because the package exists only where the owner has run doorbell.sql.
     execute immediate 'begin rowq_doorbell.ring(:1); end;' using p_part_id;
 exception
     when e_cancelled then
         raise;
     when others then
-        -- A message counts for more than its ring: who listens looks once a second anyway.
+        -- Never fail a call because its ring failed: listeners look once a second anyway.
         rollback to savepoint rowq_ring;
 end internal_ring_doorbell;

@@ -21,7 +21,7 @@ is
 begin
     p_alive.delete;
     p_dead.delete;
-    -- Few messages have a limit of their own.
+    -- Read only the messages that have a limit of their own, because they are few.
     select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */ m.message_id, m.max_attempts
     bulk collect into v_ids, v_limits
     from table(v_wanted) a

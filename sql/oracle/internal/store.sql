@@ -12,7 +12,7 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701
 -- differs   nothing
-    -- Parent key not found: the queue was dropped while this waited for it.
+    -- ORA-02291 (parent key not found): the queue was dropped while this insert waited for it.
     e_no_queue exception;
     pragma exception_init(e_no_queue, -2291);
     v_fresh t_numbers;

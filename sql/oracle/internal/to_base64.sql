@@ -9,7 +9,7 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing elsewhere: other engines have a function for it
-    -- A whole number of groups of three, so that only the last chunk is padded.
+    -- 12000 bytes are a whole number of groups of three, so that only the last chunk is padded.
     c_step constant pls_integer := 12000;
     v_length pls_integer := dbms_lob.getlength(p_bytes);
     v_place  pls_integer := 1;

@@ -11,13 +11,14 @@ is
 -- differs   this engine's own
     v_result number;
 begin
-    -- By text, so that the package compiles where the owner has no right to dbms_lock.
+    -- This is dynamic SQL, so that the package compiles without a right to dbms_lock.
     execute immediate
         'begin :1 := sys.dbms_lock.request(id => :2, lockmode => sys.dbms_lock.x_mode,'
         || ' timeout => 1, release_on_commit => false); end;'
         using out v_result, in p_lock;
-    -- 0 granted, 1 timed out, 4 left behind in this session by a call that was broken off. Others
-    -- come at once, and waiting goes on without a leader.
+    -- 0 means granted, 1 means timed out, and 4 means that a call that was broken off has left the
+    -- lock with this session. The other results come at once, so sleep here: waiting goes on
+    -- without a leader.
     if v_result not in (0, 1, 4) then
         dbms_session.sleep(1);
     end if;

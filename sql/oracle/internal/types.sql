@@ -1,4 +1,4 @@
--- What subprograms of the package hand to each other. seq is a place: in its lane, or in its claim.
+-- Subprograms of the package hand these to each other. seq is a place, in a lane or in a claim.
 type t_queue is record (
     part_id              rowq_queue.part_id%type,
     lease_seconds        rowq_queue.lease_seconds%type,
@@ -53,5 +53,5 @@ type t_moments is table of timestamp(6) index by pls_integer;
 type t_row_ids is table of rowid index by pls_integer;
 type t_keys is table of raw(800) index by pls_integer;
 type t_texts is table of rowq_message.dedup_key%type index by pls_integer;
--- Positions by the text of an id, or of a key in hexadecimal.
+-- A t_places finds a position by the text of an id, or by what internal_dedup_order returns.
 type t_places is table of pls_integer index by varchar2(4000);

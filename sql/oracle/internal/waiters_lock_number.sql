@@ -11,8 +11,9 @@ is
 -- differs   this engine's own: the server has numbers and no names for locks that need no row
     v_count pls_integer;
 begin
-    -- Looked up rather than tried: a statement that fails to parse is parsed anew each time. Roles
-    -- do not count in stored code, and "execute any procedure" leaves out what belongs to SYS.
+    -- Look the right up and do not try it, because a statement that fails to parse is parsed anew
+    -- each time. Roles do not count in stored code, and "execute any procedure" leaves out what
+    -- belongs to SYS.
     select count(*) into v_count
     from all_tab_privs p
     where p.table_schema = 'SYS'
@@ -22,8 +23,8 @@ begin
     if v_count = 0 then
         return 0;
     end if;
-    -- The numbers up to 1073741823 are for all applications of the database. One that happens to
-    -- use the same delays waiters by a second at most.
+    -- All applications of the database share the lock numbers up to 1073741823. One that happens to
+    -- use the same number delays waiters by a second at most.
     return dbms_utility.get_hash_value(
         sys_context('userenv', 'current_user') || '.rowq.wait.' || internal_number_text(p_part_id),
         1, 1073741823

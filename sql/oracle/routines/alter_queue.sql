@@ -39,7 +39,7 @@ begin
         q.max_body_length      = coalesce(p_max_body_length, q.max_body_length)
     where q.part_id = v_queue.part_id;
     if sql%rowcount = 0 then
-        -- Dropped while this waited for it.
+        -- The queue was dropped while this call waited for its row.
         internal_refuse_queue(p_queue_name);
     end if;
 

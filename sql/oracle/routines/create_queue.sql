@@ -31,7 +31,7 @@ begin
     );
     v_key := utl_raw.cast_to_raw(p_queue_name);
 
-    -- Asked first: a collision uses up a number each time.
+    -- Look first, because an insert that ends in a conflict uses up a number.
     select max(q.part_id) into v_part_id
     from rowq_queue q
     where q.queue_key = v_key;
@@ -53,7 +53,8 @@ begin
             v_outcome := 'created';
         exception
             when dup_val_on_index then
-                -- Another session was faster; or a number was given twice, and there is no queue.
+                -- Another session has made the queue while this one waited for it. If there is no
+                -- queue of that name, part_id was the duplicate, and that stays an error.
                 select max(q.part_id) into v_part_id
                 from rowq_queue q
                 where q.queue_key = v_key;

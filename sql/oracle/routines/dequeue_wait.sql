@@ -69,7 +69,7 @@ begin
                 commit;
             else
                 -- One waiter of a queue looks for all. The others wait for its lock, and look once
-                -- a second should it have been left behind.
+                -- a second in case the lock was left behind.
                 v_is_leader := internal_try_lead_waiters(v_lock);
             end if;
         end loop;
@@ -78,7 +78,7 @@ begin
         end if;
     exception
         when others then
-            -- There was no transaction when the call began, so all of this one is its own.
+            -- No transaction was open when the call began, so all of this one is the call's own.
             rollback;
             if v_is_leader then
                 internal_stop_leading_waiters(v_lock);

@@ -13,7 +13,7 @@ is
 -- errors    RQ701 RQ711
 -- differs   with more than 1000 queues, a call without a name takes 1000 of them at random
     type t_names is table of rowq_queue.queue_name%type index by pls_integer;
-    -- A queue that was dropped meanwhile: an error only for who has named it.
+    -- A queue that was dropped meanwhile is an error only if the caller has named it.
     e_gone exception;
     pragma exception_init(e_gone, -20701);
     c_most constant pls_integer := 1000;

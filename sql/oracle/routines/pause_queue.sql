@@ -19,7 +19,7 @@ begin
     set q.paused_at = coalesce(q.paused_at, sys_extract_utc(systimestamp))
     where q.part_id = v_queue.part_id;
     if sql%rowcount = 0 then
-        -- Dropped while this waited for it.
+        -- The queue was dropped while this call waited for its row.
         internal_refuse_queue(p_queue_name);
     end if;
 

@@ -19,7 +19,8 @@ begin
     savepoint rowq_call;
     internal_check_batch_size(p_batch_size);
     v_queue := internal_require_queue(p_queue_name);
-    -- Before this transaction has touched the archive, so that it does not stand in its own way.
+    -- Drop partitions before this transaction has touched the archive, because its own locks would
+    -- be in the way.
     v_dropped := internal_drop_days;
     v_purged := internal_purge_archive(
         v_queue.part_id,

@@ -1,6 +1,7 @@
--- Finished messages, kept for the queue's archive_days. A plain table: partitions are an option
--- that has to be paid for, and only the DBA knows whether it is. partition_archive.sql turns the
--- table into one with a partition a day; the routines look which of the two they find.
+-- A row is a finished message, kept for the queue's archive_days. The table is a plain one, because
+-- partitions are an option that has to be paid for, and only the DBA knows whether it is.
+-- partition_archive.sql turns it into a table with a partition a day; the routines look which of
+-- the two they find.
 create table rowq_archive (
     part_id      number(10) not null,
     finished_at  timestamp(6) not null,

@@ -1,6 +1,6 @@
--- One row per successful dequeue: the lease of a batch. A heartbeat updates lease_until, which is
--- in no index. claim_id is the fencing token; finish_id of rowq_finished comes from the same
--- sequence.
+-- A row is one successful dequeue: the lease of a whole batch, whose messages are in rowq_leased. A
+-- heartbeat changes only lease_until, which is in no index. claim_id is the fencing token;
+-- finish_id of rowq_finished comes from the same sequence.
 create table rowq_claim (
     part_id     number(10) not null,
     claim_id    number(19) not null,

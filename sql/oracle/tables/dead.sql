@@ -1,4 +1,5 @@
--- Messages that failed for good, until reset, cancelled or purged. Why is in message.last_error.
+-- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
+-- reason is in message.last_error.
 create table rowq_dead (
     part_id    number(10) not null,
     message_id number(19) not null,

@@ -1,5 +1,5 @@
--- Messages that wait for their time, out of the way of dequeue. The primary key is the order in
--- which they become due, and the only index.
+-- A row is a message that waits for its time, kept apart so that dequeue does not read it. The
+-- primary key is the order in which messages become due, and the only index.
 create table rowq_delayed (
     part_id    number(10) not null,
     due_at     timestamp(6) not null,

@@ -1,5 +1,5 @@
--- Finished messages of queues that keep an archive, until the archive routine has moved them. The
--- messages that were finished by one call have the same finish_id.
+-- A row is a finished message of a queue that keeps an archive. It stays until the archive routine
+-- has moved it. The messages that one call has finished have the same finish_id.
 create table rowq_finished (
     part_id     number(10) not null,
     finish_id   number(19) not null,

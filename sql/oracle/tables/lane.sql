@@ -1,11 +1,12 @@
--- The lanes of a part: twenty for messages (priority * 2, plus 1 for the tail), made by
--- create_queue. floor_seq is where the live rows of the lane begin: a hint that spares readers the
--- emptied index blocks below it. maintain moves it, never nearer than half a second to now, and
--- looks from 0 (internal_rescan_floors), so a floor that is off delays a message and never loses
--- one. Lanes below 0 stand for the other tables that are read from their low end: -1 claim
--- (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished (finish_id). Who keeps
--- house for the part holds the row of lane -1. A lane that was never used is closed, and dequeue
--- does not look into it. There are few rows; pctfree gives each room for its own lock.
+-- A row is a lane of a part. create_queue makes twenty for messages (priority * 2, plus 1 for the
+-- tail). floor_seq is where the live rows of the lane begin: a hint that spares readers the emptied
+-- index blocks below it. Only maintain moves it (internal_rescan_floors), never nearer than half a
+-- second to now. It looks from 0, so a wrong floor delays a message and never loses one. Lanes
+-- below 0 stand for the other tables that are read from their low end: -1 claim (claim_id), -2
+-- delayed (due_at in microseconds since 1970), -3 finished (finish_id). The session that is elected
+-- to run maintain for the part holds the row of lane -1. A lane that was never used is closed, and
+-- dequeue does not look into it. There are few rows; initrans and pctfree leave their blocks room
+-- for many lock entries.
 create table rowq_lane (
     part_id     number(10) not null,
     lane        number(2) not null,

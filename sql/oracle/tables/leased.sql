@@ -1,6 +1,6 @@
--- The messages of a claim in their order. Always reached through the claim, which is locked first,
--- so nobody waits for a row here. Index-organized: the row is its key and a few bytes more, and is
--- written and deleted once.
+-- A row is a message of a claim, and the key is the order of delivery. A message is always taken
+-- through its claim, which is locked first, so nobody waits for a row here. The table is
+-- index-organized, because a row is its key and a few bytes more, and is written and deleted once.
 create table rowq_leased (
     part_id    number(10) not null,
     claim_id   number(19) not null,

@@ -1,6 +1,7 @@
--- What the producer handed over: written once, deleted once; only a failure updates last_error and
--- due_at. lane and seq are its first place in ready, due_at its last one in delayed: a message that
--- was never given back is found there. The foreign key has its index in the primary key, and makes
+-- A row is what the producer handed over. It is written once and deleted once; only a failure
+-- updates last_error and due_at. lane and seq find a message that was never given back, because
+-- they are its first place in ready. due_at is the last place that the message had in delayed. The
+-- foreign key needs no index of its own, because part_id stands first in the primary key; it makes
 -- an insert fail that has waited for drop_queue. An empty text body is an empty CLOB, which is not
 -- null. A LOB of up to about 4000 bytes is kept in the row, a longer one beside it.
 create table rowq_message (

@@ -1,5 +1,5 @@
--- What is installed: schema_version and rowq_version. And for a queue whose archive could not be
--- kept, archive_fault.<part_id>: the last error, until it succeeds.
+-- The rows say what is installed: schema_version and rowq_version. For a queue whose archive could
+-- not be maintained, archive_fault.<part_id> is the last error, until it succeeds.
 create table rowq_meta (
     name       varchar2(100 char) not null,
     value      varchar2(500 char) not null,

@@ -1,8 +1,9 @@
--- Settings of a queue. part_id stands first in the key of every table below and is never reused.
--- The name is compared as bytes (queue_key), so that upper case, accents and trailing blanks matter
--- whatever NLS_COMP and NLS_SORT a session has. All times are UTC. Until listened_until a session
--- waits for a ring of doorbell.sql; where that was never run it is null. initrans and pctfree let
--- those who wait at many queues note it at once.
+-- A row holds the settings of a queue. part_id stands first in the key of every table below and is
+-- never reused. queue_key is what is compared: the bytes of the name, so that upper case, accents
+-- and trailing blanks matter whatever NLS_COMP and NLS_SORT a session has. All times are UTC. Until
+-- listened_until a session waits for a ring of doorbell.sql; it is null where that was never run.
+-- initrans and pctfree leave the blocks room for many lock entries, because sessions that wait at
+-- many queues note it at the same time.
 create table rowq_queue (
     part_id              number(10) not null,
     queue_name           varchar2(100 char) not null,

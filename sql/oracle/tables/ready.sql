@@ -1,11 +1,11 @@
--- Messages that wait for a worker, and nothing else. The primary key is the dequeue order; there is
--- no second index, and no row is ever updated. lane is priority * 2, plus 1 for the tail: messages
--- given back go to the front lane. seq is the moment of entry, in microseconds since 1970 UTC, plus
--- the place in its batch, so that no number generator orders producers; message_id breaks ties.
--- A heap with an index and not an index-organized table: its physical rowid deletes what the cursor
--- has locked without a second search. initrans gives many sessions their own entry for a lock in
--- the same block from the start (a block that is full cannot grow one later: "enq: TX - allocate
--- ITL entry"), and pctfree leaves room for more.
+-- A row is a message that waits for a worker, and is never updated. The primary key is the dequeue
+-- order, and there is no second index. lane is priority * 2, plus 1 for the tail: a message that is
+-- released or reaped goes to the front lane. seq is the moment of entry, in microseconds since 1970
+-- UTC, plus the place in its batch: no sequence orders the producers. message_id decides between
+-- equal ones. The table is a heap with an index and not index-organized, because the physical rowid
+-- deletes what the cursor has locked without a second search. initrans gives many sessions a lock
+-- entry of their own in a block from the start, because a full block cannot add one later ("enq: TX
+-- - allocate ITL entry"), and pctfree leaves room for more.
 create table rowq_ready (
     part_id    number(10) not null,
     lane       number(2) not null,

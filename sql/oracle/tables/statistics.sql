@@ -1,5 +1,5 @@
--- Tables that are empty now and hold a million rows an hour later must not change their plans with
--- it: they are given the statistics of a queue at work, and keep them.
+-- These tables may be empty now and hold a million rows an hour later, and their plans must not
+-- change with that. So they are given the statistics of a queue at work, and keep them.
 declare
     v_owner constant varchar2(128 char) := sys_context('userenv', 'current_schema');
 

@@ -1,8 +1,8 @@
--- Collections that SQL knows: lists of ids for callers in PL/SQL, and the rows that routines put
--- together before they hand them out. No table is made of them, so they may be replaced.
+-- These are collections that SQL knows: lists of ids for callers in PL/SQL, and the rows that
+-- routines put together before they return them. No table is made of them, so they may be replaced.
 create or replace type rowq_ids force as table of number(19)
 /
--- One message in a result; what the routine does not speak of is null.
+-- A rowq_line is one message in a result; an attribute that the routine does not use is null.
 create or replace type rowq_line force as object (
     place      number(10),
     message_id number(19),
@@ -14,7 +14,7 @@ create or replace type rowq_line force as object (
 /
 create or replace type rowq_lines force as table of rowq_line
 /
--- What maintain did for one queue.
+-- A rowq_kept says what maintain did for one queue.
 create or replace type rowq_kept force as object (
     queue_name         varchar2(100 char),
     elected            number(1),
@@ -28,7 +28,7 @@ create or replace type rowq_kept force as object (
 /
 create or replace type rowq_kept_list force as table of rowq_kept
 /
--- How many messages of one queue are where.
+-- A rowq_count says how many messages of one queue are in each place.
 create or replace type rowq_count force as object (
     part_id        number(10),
     ready_count    number(19),
@@ -40,7 +40,7 @@ create or replace type rowq_count force as object (
 /
 create or replace type rowq_counts force as table of rowq_count
 /
--- One check of health, with the values from which on it is a warning or critical.
+-- A rowq_check is one check of health, with the values at which it becomes a warning and critical.
 create or replace type rowq_check force as object (
     check_name varchar2(100 char),
     queue_name varchar2(100 char),

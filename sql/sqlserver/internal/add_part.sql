@@ -16,7 +16,7 @@ begin
     set nocount on;
     insert into rowq.part (part_id) values (@part_id);
 
-    -- Open from the start: the default priority, the lanes that most queues use.
+    -- The lanes of the default priority are open from the start, because most queues use no others.
     insert into rowq.lane with (rowlock) (part_id, lane, is_open)
     select @part_id, v.lane, iif(v.lane in (10, 11), 1, 0)
     from (

@@ -19,7 +19,8 @@ begin
     declare @length bigint = datalength(@body_binary);
     declare @fault nvarchar(200);
 
-    -- The collation takes an emoji for one character. It counts slowly, so only where it matters.
+    -- The collation counts an emoji as one character. It counts slowly, so use it only where the
+    -- body has more UTF-16 units than the queue allows characters.
     if datalength(@body) / 2 > @max_length
         set @length = len((@body + N'.') collate Latin1_General_100_CI_AS_SC) - 1;
     if @length > @max_length

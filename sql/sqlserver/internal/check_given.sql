@@ -17,7 +17,7 @@ begin
     set nocount on;
     declare @fault nvarchar(200);
 
-    -- Types: null 0, text 1, number 2, boolean 3, array 4, object 5.
+    -- kind is openjson's type: 0 null, 1 text, 2 number, 3 boolean, 4 array, 5 object.
     select top (1) @fault = concat(left(f.fault, 100), N' (message ', g.position, N')')
     from @given g
     cross apply (

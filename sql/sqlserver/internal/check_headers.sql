@@ -17,7 +17,7 @@ begin
     set nocount on;
     declare @fault nvarchar(200);
 
-    -- Types: number 2, array 4, object 5.
+    -- kind is openjson's type: 2 number, 4 array, 5 object.
     with found (depth, position, kind, value) as (
         select 2, cast(e.[key] as int) + 1, j.[type], j.value
         from openjson(@messages) e

@@ -19,8 +19,9 @@ begin
     if @message_ids is null
         return;
 
-    -- Arrays are type 4, numbers type 2. openjson raises on what is no JSON, or nested more than
-    -- 128 deep: isjson comes first, for the list alone and inside another.
+    -- openjson reports an array as type 4 and a number as type 2. It raises an error for text that
+    -- is not JSON or is nested more than 128 deep, so isjson looks first: at the list alone, and at
+    -- the list inside another array, as it is read here.
     if isjson(@message_ids) = 1 and isjson(concat(N'[', @message_ids, N']')) = 1
     begin
         if 4 = (select top (1) j.[type] from openjson(concat(N'[', @message_ids, N']')) j)

@@ -27,13 +27,14 @@ begin
     exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
     exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 1, 10000;
 
-    -- An object is type 5. openjson raises on what is no JSON, or nested more than 128 deep: isjson
-    -- comes first, for the headers alone and as deep inside as anything here puts them.
+    -- openjson reports an object as type 5. It raises an error for text that is not JSON or is
+    -- nested more than 128 deep, so isjson looks first: at the headers alone, and at the headers as
+    -- deep inside other JSON as they are ever read.
     if isjson(@headers) = 1 and isjson(concat(N'[{"headers":', @headers, N'}]')) = 1
         select @is_object = iif(max(j.[type]) = 5, 1, 0)
         from openjson(concat(N'[', @headers, N']')) j;
 
-    -- A dot at the end makes trailing blanks count; the collation takes an emoji for one character.
+    -- A dot at the end makes trailing blanks count. The collation counts an emoji as one character.
     set @fault = case
         when @message_type is not null
             and len((@message_type + N'.') collate Latin1_General_100_CI_AS_SC) > 201

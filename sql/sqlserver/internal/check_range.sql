@@ -23,13 +23,14 @@ begin
     if @value between @low and @high or @value is null and @is_required = 0
         return;
 
-    -- Converted as a float, 315360000.5 would come out as 3.1536e+008.
+    -- A float that becomes text directly loses digits: 315360000.5 would become 3.1536e+008.
     set @given = N'null';
     if abs(@value) >= 1e15
         set @given = convert(nvarchar(40), @value);
     else if @value is not null
     begin
-        -- A caller may have it on: what is rounded here would then be an error, and no refusal.
+        -- A caller may have numeric_roundabort on: then the rounding below would raise an error of
+        -- the engine instead of our refusal.
         set numeric_roundabort off;
         set @given = convert(nvarchar(40), cast(@value as decimal(38, 6)));
         set @given = replace(rtrim(replace(@given, N'0', N' ')), N' ', N'0');

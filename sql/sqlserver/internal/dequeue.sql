@@ -23,6 +23,8 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
@@ -32,13 +34,15 @@ begin
     declare @taken int;
     declare @promoted int;
 
-    -- A refusal must not doom the caller's transaction.
+    -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- If the caller's transaction begins here, then at the caller's isolation level.
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
                 select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
@@ -70,7 +74,8 @@ begin
                     @part_id, @claim_id, @batch_size, @owns_transaction, @taken output;
                 if @taken = 0
                 begin
-                    -- Nothing ready: what has become due meanwhile need not wait for maintain.
+                    -- Nothing is ready, so promote what is due by now: it need not wait for the
+                    -- next maintain.
                     exec rowq.InternalPromote
                         @part_id, @batch_size, @owns_transaction, @promoted output;
                     if @promoted > 0
@@ -97,12 +102,15 @@ begin
             break;
         end try
         begin catch
+            -- Take back the work of this call only: its own transaction, or the caller's down to
+            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
-            -- The victim of a deadlock, with nothing else to lose, begins again.
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );

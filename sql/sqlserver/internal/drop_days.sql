@@ -42,8 +42,9 @@ begin
         if @second is null or @second > @keep_from
             break;
 
-        -- Both sides of the first bound are too old. Empty, they become one without moving a row.
-        -- Whoever reads the archive keeps its shape.
+        -- Partitions 1 and 2, on both sides of the first bound, are too old. They are emptied
+        -- first, so that merging them moves no row. The statements fail where another session reads
+        -- the archive: leave it to the next call.
         begin try
             truncate table rowq.archived with (partitions (1 to 2));
             alter partition function rowq_day() merge range (@first);
@@ -51,7 +52,7 @@ begin
         begin catch
             break;
         end catch;
-        -- The gap between two days that were opened is none of them.
+        -- A gap between two opened days is a partition too, but not a day, so it is not counted.
         if @second = dateadd(day, 1, @first)
             set @partitions_dropped += 1;
     end;

@@ -15,7 +15,7 @@ begin
 -- errors    none
 -- differs   other engines have an expression for it
     set nocount on;
-    -- In three steps, because dateadd takes an int.
+    -- dateadd takes an int, so the moment is built in three steps.
     set @moment = dateadd(
         microsecond, cast(@microseconds % 1000000 as int),
         dateadd(

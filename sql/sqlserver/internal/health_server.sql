@@ -16,7 +16,7 @@ begin
 -- differs   this engine's own
     set nocount on;
     declare @session_id int;
-    -- Azure SQL asks for a right on the database, a server for one on the server.
+    -- Azure SQL requires a right on the database here, and a server requires one on the server.
     declare @may_look int = iif(
         cast(serverproperty('EngineEdition') as int) = 5,
         has_perms_by_name(db_name(), N'DATABASE', N'VIEW DATABASE STATE'),
@@ -31,7 +31,8 @@ begin
         select top (1) @session_id = o.session_id, @seconds = o.seconds
         from (
             select s.session_id,
-                   -- transaction_begin_time is in the time zone of the machine.
+                   -- transaction_begin_time is in the time zone of the machine, so compare it with
+                   -- the local time.
                    cast(
                        datediff(
                            second, t.transaction_begin_time,
@@ -58,7 +59,7 @@ begin
         );
     end try
     begin catch
-        -- The smaller tiers of Azure SQL show it to the server's administrator only.
+        -- The smaller tiers of Azure SQL show these views to the server's administrator only.
         if xact_state() = -1
             throw;
         set @seconds = 0;

@@ -59,7 +59,8 @@ begin
           and f.message_id = @message_id
         option (maxdop 1);
 
-    -- A message that was never given back is in a tail lane at the moment it came.
+    -- A message that was never given back is in the tail lane of its priority, where its seq is the
+    -- moment of its enqueued_at.
     if @state is null
         select top (1) @state = N'ready', @lane = r.lane, @attempt = r.attempt
         from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
@@ -77,7 +78,8 @@ begin
         option (maxdop 1);
 
     if @state is null
-        -- Between two places in a transaction of another session.
+        -- Another session is moving the message, or has moved it between these looks, so it is in
+        -- that session's hands: report it as leased.
         set @state = N'leased';
 end
 go

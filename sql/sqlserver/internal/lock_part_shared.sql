@@ -16,6 +16,8 @@ begin
 -- differs   on PostgreSQL the first insert waits for a drop
     set nocount on;
     declare @found_part_id int;
+    -- Lock the row to the end of the transaction (repeatableread). @found_part_id is null if
+    -- another session has dropped the queue.
     select @found_part_id = p.part_id
     from rowq.part p with (rowlock, repeatableread, forceseek)
     where p.part_id = @part_id;

@@ -21,6 +21,8 @@ begin
     set rowcount 0;
     set xact_abort on;
     set lock_timeout 1000;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
@@ -34,13 +36,15 @@ begin
     set @purged = 0;
     set @partitions_dropped = 0;
 
-    -- A refusal must not doom the caller's transaction.
+    -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- If the caller's transaction begins here, then at the caller's isolation level.
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
                 select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
@@ -80,7 +84,8 @@ begin
                 if @done < @step
                     break;
             end;
-            -- Whole days, but for a queue that keeps nothing any more.
+            -- Purge whole days, because dropping a partition costs less than deleting its rows. A
+            -- queue that keeps no archive any more is purged up to now.
             set @before = iif(
                 @archive_days > 0,
                 cast(cast(dateadd(day, -@archive_days, sysutcdatetime()) as date) as datetime2(6)),
@@ -97,18 +102,23 @@ begin
             break;
         end try
         begin catch
+            -- Take back the work of this call only: its own transaction, or the caller's down to
+            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
-            -- Of a transaction that is lost the caller must hear.
+            -- If the caller's transaction is lost, the caller must get the error.
             if @owns_transaction = 0 and xact_state() <> 1
                 throw;
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
-            -- A full disk, say: the archive waits, promoting and reaping do not.
+            -- An error in the archive, such as a full disk, is only printed, because promoting and
+            -- reaping must go on.
             if @tries_left = 0
             begin
                 set @text = left(concat(N'rowq archive: ', error_message()), 2000);

@@ -16,7 +16,7 @@ begin
 -- errors    none
 -- differs   the last error stands beside the body, and not where the message waits
     set nocount on;
-    -- Supplementary characters count as one here, and as two elsewhere.
+    -- The collation counts an emoji as one character, where others count it as two.
     declare @text nvarchar(4000) = left(@error collate Latin1_General_100_CI_AS_SC, 2000);
 
     update m

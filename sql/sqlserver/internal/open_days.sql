@@ -27,7 +27,8 @@ begin
     insert into @days (day)
     values (@today), (dateadd(day, 1, @today)), (dateadd(day, 2, @today));
 
-    -- What was finished before today is here when the archive has been at rest: one look a day.
+    -- Messages that were finished before today are still here if nobody has archived for a while.
+    -- Each round of this loop finds the next such day.
     select @floor = l.floor
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
@@ -45,7 +46,8 @@ begin
         if @first is null or @first >= @today
             break;
 
-        -- The day and the one after it: what lies between two bounds is a day, and can be dropped.
+        -- Open the day and the one after it, because only a partition between two bounds is a day
+        -- that can be dropped.
         set @day = cast(@first as date);
         set @since = dateadd(day, 1, @day);
         insert into @days (day)
@@ -62,7 +64,8 @@ begin
             break;
         delete from @days where day = @day;
 
-        -- Whoever reads the archive keeps its shape; another maintain may have been faster.
+        -- The statement fails where another session reads the archive, or where another maintain
+        -- was faster: leave it to the next call.
         begin try
             if not exists (
                 select 1

@@ -15,8 +15,8 @@ begin
 -- errors    none
 -- differs   nothing
     set nocount on;
-    -- Whoever holds the rows is opening them too; should that be rolled back, the next maintain
-    -- finds the messages and opens the lanes.
+    -- Skip locked rows, so that no producer waits: their session is usually opening the lanes too.
+    -- If the lanes stay closed, the next maintain finds the messages and opens them.
     update l
     set is_open = 1
     from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)

@@ -26,7 +26,8 @@ begin
     declare @first bigint;
     declare @recent bigint;
 
-    -- To the end of the caller's transaction: see InternalMoveFloor.
+    -- A guest holds lane -4 shared to the end of the caller's transaction, so that no floor moves
+    -- up past rows that a rollback would put back. @callers_lane only takes what this read returns.
     if @owns_transaction = 0
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, repeatableread, forceseek)
@@ -47,7 +48,8 @@ begin
             break;
         set @lane = @next;
 
-        -- One seek to the floor, then along the key: U locks row by row, past those of others.
+        -- This is one seek to the floor and a walk along the key. It puts an update lock on one row
+        -- after the other and passes over rows that other sessions have locked.
         with head as (
             select top (@left) r.part_id, r.lane, r.seq, r.message_id, r.attempt
             from rowq.ready r with (rowlock, updlock, readpast, readcommittedlock, forceseek)
@@ -68,8 +70,9 @@ begin
 
         if @owns_transaction = 1 and rand() < 0.08
         begin
-            -- One dequeue in twelve moves the floor up behind what it took, half a second behind
-            -- now at least: what is not committed yet may lie anywhere after that.
+            -- Moving the floor costs a write, so only one dequeue in twelve does it. The floor
+            -- moves up to the first message taken, but stays half a second behind now, because
+            -- messages of the last moments may not be committed yet.
             set @recent = datediff_big(microsecond, '19700101', sysutcdatetime()) - 500000;
             select top (1) @first = l.seq
             from rowq.leased l with (forceseek)

@@ -32,7 +32,8 @@ begin
         primary key (due_at, message_id)
     );
 
-    -- To the end of the caller's transaction: see InternalMoveFloor.
+    -- A guest holds lane -4 shared to the end of the caller's transaction, so that no floor moves
+    -- up past rows that a rollback would put back. @callers_lane only takes what this read returns.
     if @owns_transaction = 0
         select @callers_lane = l.lane
         from rowq.lane l with (rowlock, repeatableread, forceseek)
@@ -65,6 +66,9 @@ begin
     from @moved j;
     exec rowq.InternalPushReady @part_id, @due;
 
+    -- Moving the floor costs a write, so only some calls do it. The floor moves up to the first
+    -- message taken, but stays half a second behind now, because messages of the last moments may
+    -- not be committed yet.
     if @owns_transaction = 1 and rand() < 0.08 * @promoted
     begin
         select top (1) @first = j.due_at from @moved j order by j.due_at;

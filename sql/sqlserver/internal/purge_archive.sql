@@ -17,8 +17,8 @@ begin
 -- errors    none
 -- differs   nothing
     set nocount on;
-    -- For itself from the start: an update lock would be granted beside a reader's lasting one, and
-    -- the delete would then wait for that reader.
+    -- Lock exclusively from the start: an update lock would be granted beside a reader's lasting
+    -- shared lock, and the delete would then wait for that reader.
     with head as (
         select top (@limit) a.part_id, a.finished_at, a.message_id
         from rowq.archived a with (rowlock, xlock, readpast, readcommittedlock, forceseek)

@@ -21,7 +21,8 @@ begin
     declare @since datetime2(6);
     declare @taken rowq.message_list;
 
-    -- Onward from the last row, not from the start: the ghosts of the last step are still there.
+    -- Go on from the last row and not from the start, where the index still has the rows deleted so
+    -- far.
     if @stage < 20
     begin
         with head as (

@@ -33,7 +33,8 @@ begin
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
       and l.lane = -1;
-    -- Looked for first, so that live claims are left in peace; then locked one by one.
+    -- Find expired claims with locks that do not last, so that live claims are left alone, then
+    -- lock them one by one.
     insert into @expired (claim_id)
     select top (@limit) c.claim_id
     from rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
@@ -51,7 +52,8 @@ begin
             break;
         delete from @expired where claim_id = @claim_id;
 
-        -- A heartbeat or a finish that came first makes it fail the condition, or be passed over.
+        -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or
+        -- its row is locked or gone.
         set @worker_name = null;
         select @worker_name = c.worker_name
         from rowq.claim c with (rowlock, updlock, readpast, readcommittedlock, forceseek)

@@ -15,7 +15,7 @@ begin
 -- differs   PostgreSQL raises with an expression
     set nocount on;
     declare @text nvarchar(2048) = concat(N'RQ711 invalid_argument: ', left(@fault, 400));
-    -- throw reads %% as %.
+    -- throw reads %% as %, so each % of the text is doubled.
     set @text = replace(@text, N'%', N'%%');
     throw 52711, @text, 1;
 end

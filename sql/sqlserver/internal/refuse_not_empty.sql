@@ -18,7 +18,7 @@ begin
     declare @text nvarchar(2048) = concat(
         N'RQ704 queue_not_empty: ', left(@queue_name, 200), N'; force drops all of it'
     );
-    -- throw reads %% as %.
+    -- throw reads %% as %, so each % of the text is doubled.
     set @text = replace(@text, N'%', N'%%');
     if exists (select 1 from rowq.ready r with (readcommittedlock) where r.part_id = @part_id)
         or exists (select 1 from rowq.delayed d with (readcommittedlock) where d.part_id = @part_id)

@@ -17,7 +17,7 @@ begin
     declare @text nvarchar(2048) = concat(N'RQ701 queue_not_found: ', left(@queue_name, 200));
     if @queue_name is null
         exec rowq.InternalRefuse N'queue_name is missing';
-    -- throw reads %% as %.
+    -- throw reads %% as %, so each % of the text is doubled.
     set @text = replace(@text, N'%', N'%%');
     throw 52701, @text, 1;
 end

@@ -23,7 +23,8 @@ begin
     declare @queue_key varbinary(402);
     set @part_id = null;
 
-    -- Longer than any name: what is cut off below could make it look like one.
+    -- A longer text is no name of a queue, but the conversion below would cut it off, and it could
+    -- look like one.
     if datalength(@queue_name) <= 400
     begin
         set @queue_key = convert(varbinary(402), @queue_name + N'.');

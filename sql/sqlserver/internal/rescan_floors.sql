@@ -14,7 +14,9 @@ begin
 -- errors    none
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
     set nocount on;
-    -- In microseconds: what is a walk, how much longer than a walk to rest, and how long at most.
+    -- Times are in microseconds. A look that takes longer than @short_walk has walked over ghosts.
+    -- After one longer than @long_walk the lane rests @duty times as long, but never longer than
+    -- @longest_pause.
     declare @short_walk bigint = 300;
     declare @long_walk bigint = 20000;
     declare @duty int = 50;
@@ -49,11 +51,13 @@ begin
         set @took = datediff_big(microsecond, @started, sysutcdatetime());
 
         if @lane >= 0 and @first is not null and @is_open = 0
-            -- Its first producer was passed over when the lane was opened, or rolled back.
+            -- The lane has messages but is closed: its row was locked when a producer wanted to
+            -- open it, or the session that opened it rolled back.
             exec rowq.InternalOpenLanes @part_id, @lane;
         if @lane = -1
         begin
-            -- Without a claim the next one stands for the first: all later ones are above it.
+            -- If there is no row, take the next number for the first, because all later rows are
+            -- above it.
             if @first is null and @took > @short_walk
                 set @first = next value for rowq.claim_seq;
             set @first = coalesce(@first, @floor);
@@ -61,7 +65,8 @@ begin
         end;
         else
         begin
-            -- What is not committed yet may lie anywhere up to now.
+            -- The floor stays half a second behind now, because messages of the last moments may
+            -- not be committed yet.
             set @latest = datediff_big(microsecond, '19700101', @started) - 500000;
             if @first is null or @first > @latest
                 set @first = @latest;
@@ -72,7 +77,7 @@ begin
         if @first < @floor or @first > @floor + @worth_it and (@is_open = 1 or @lane < 0)
             exec rowq.InternalMoveFloor @part_id, @lane, @floor, @first;
 
-        -- A walk over many ghosts is repeated only after fifty times its own length.
+        -- After a long walk over ghosts, rest for fifty times as long as it took.
         if @took > @long_walk
         begin
             set @pause = iif(@took * @duty > @longest_pause, @longest_pause, @took * @duty)

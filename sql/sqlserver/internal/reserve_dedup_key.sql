@@ -29,8 +29,8 @@ begin
         if @holder is not null
             break;
 
-        -- A key that has come meanwhile is no row, and no error: see the table. Look again then,
-        -- it may be gone already.
+        -- If another session has added the key meanwhile, this inserts no row and raises no error
+        -- (ignore_dup_key). Then look again, because the key may be gone already.
         insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
         values (@part_id, @key, @message_id);
         if @@rowcount = 1

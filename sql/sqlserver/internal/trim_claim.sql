@@ -21,7 +21,8 @@ begin
     declare @message_id bigint;
     declare @rest rowq.message_list;
 
-    -- Three bytes of a binary body are four letters of base64, that is eight bytes.
+    -- Three bytes of a binary body become four letters of base64, which take eight bytes here. So
+    -- each byte counts as three.
     select top (1) @lane = s.lane, @seq = s.seq, @message_id = s.message_id
     from (
         select l.lane, l.seq, l.message_id,

@@ -30,7 +30,9 @@ begin
         exec rowq.InternalCheckSettings
             @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds, @backoff_factor,
             @backoff_cap_seconds, @backoff_jitter, @archive_days, @max_body_length;
-        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
         select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
 
@@ -51,6 +53,7 @@ begin
         select cast(@queue_name as nvarchar(200)) as queue_name, N'altered' as outcome;
     end try
     begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

@@ -17,6 +17,8 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
@@ -38,13 +40,15 @@ begin
     );
     declare @taken rowq.message_list;
 
-    -- A refusal must not doom the caller's transaction.
+    -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- If the caller's transaction begins here, then at the caller's isolation level.
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
                 select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
@@ -83,7 +87,7 @@ begin
                and d.message_id = j.message_id
             option (loop join, force order, maxdop 1);
 
-            -- message.due_at is the place in delayed.
+            -- Find a delayed message by message.due_at, which is its place in delayed.
             delete d
             output deleted.message_id, deleted.lane, 0, deleted.attempt
             into @taken (message_id, lane, place, attempt)
@@ -97,8 +101,9 @@ begin
                and d.message_id = j.message_id
             option (loop join, force order, maxdop 1);
 
-            -- A message that was never given back is in a tail lane at the moment it came; one that
-            -- was, and is not in a worker's hands, may wait anywhere among the ready ones.
+            -- A message that was never given back is in the tail lane of its priority, where its
+            -- seq is the moment of its enqueued_at. The others that have a body are looked for
+            -- among all ready messages.
             insert into @ready (lane, seq, message_id)
             select r.lane, r.seq, r.message_id
             from @ids j
@@ -145,7 +150,9 @@ begin
                and r.message_id = j.message_id
             option (loop join, force order, maxdop 1);
 
-            -- Dirty reads, so that a message in another session's hands is not unknown.
+            -- A message without a body is unknown, and so is one that is finished and not yet
+            -- archived. The reads are dirty, so that one that another session has locked does not
+            -- count as unknown.
             insert into @unknown (message_id)
             select distinct a.message_id
             from @asked a
@@ -168,12 +175,15 @@ begin
             break;
         end try
         begin catch
+            -- Take back the work of this call only: its own transaction, or the caller's down to
+            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
-            -- The victim of a deadlock, with nothing else to lose, begins again.
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );

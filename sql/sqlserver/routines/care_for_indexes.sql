@@ -20,7 +20,8 @@ begin
     set xact_abort off;
     set lock_timeout 1000;
     set transaction isolation level read committed;
-    -- A table is not available while an index is rebuilt offline: 100 MB take about a second.
+    -- A table is not available while its index is rebuilt offline. 12800 pages are 100 MB and take
+    -- about a second.
     declare @most_offline bigint = 12800;
     declare @edition int = cast(serverproperty('EngineEdition') as int);
     declare @is_online bit = iif(@edition in (3, 5, 8, 12), 1, 0);
@@ -65,7 +66,7 @@ begin
         db_id(), i.object_id, i.index_id, null, N'SAMPLED'
     ) p
     cross apply (
-        -- Where fewer than four rows fit a page, it is never full.
+        -- A page that holds fewer than four rows is never full, so it does not count as thin.
         values (
             iif(p.avg_page_space_used_in_percent < 60 and p.avg_record_size_in_bytes < 2000, 1, 0)
         )
@@ -82,7 +83,7 @@ begin
     while @place < @last and sysutcdatetime() < @until
     begin
         set @place += 1;
-        -- Reorganizing moves pages under page locks, which the hot tables do without.
+        -- Reorganizing needs page locks, which are off for the hot tables (is_movable is 0).
         select @how = case
                    when w.fragmentation < 30 and w.is_thin = 0
                        then iif(w.is_movable = 1, N'reorganized', N'left')
@@ -104,8 +105,9 @@ begin
             continue;
         end;
 
-        -- Not resumable: until it is resumed, every write would have to keep a second copy. What
-        -- sys.indexes does not remember has to be said again, so that statistics stay as they are.
+        -- The rebuild is not resumable: while it was paused, every write would have to keep a
+        -- second copy. statistics_norecompute is said again, because sys.indexes does not store it
+        -- and a rebuild would turn it off.
         select @statement = concat(
                    N'alter index ', quotename(w.index_name), N' on rowq.', quotename(w.table_name),
                    iif(@how = N'reorganized', N' reorganize', N' rebuild'),
@@ -135,7 +137,8 @@ begin
             update w set w.outcome = @how, w.detail = null from @worn w where w.place = @place;
         end try
         begin catch
-            -- Somebody holds the table, say: another day.
+            -- An error, such as a table that somebody holds, is reported in the row, and the index
+            -- is left for another day.
             update w
             set w.detail = left(error_message(), 2000)
             from @worn w

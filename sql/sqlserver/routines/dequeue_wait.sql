@@ -32,7 +32,8 @@ begin
     declare @turn int = -1;
 
     exec rowq.InternalCheckRange N'wait_seconds', @wait_seconds, 0, 3600, @is_required = 1;
-    -- Bit 2 of the options: implicit transactions, where the first look would open one.
+    -- Bit 2 of the options is implicit_transactions: then the first look would begin a transaction
+    -- of the caller's.
     if @@trancount > 0 or @@options & 2 = 2
         throw 52713, N'RQ713 wrong_transaction_state: dequeue_wait commits while it waits', 1;
     set @until = dateadd(millisecond, cast(@wait_seconds * 1000 as int), sysutcdatetime());
@@ -43,7 +44,7 @@ begin
             exec rowq.InternalDequeue
                 @queue_name, @batch_size, @worker_name, @lease_seconds,
                 @part_id output, @claim_id output, @lease_until output,
-                -- The answer is one value, which ends at 2 GB; escapes of JSON are six for one.
+                -- The answer is one value of at most 2 GB, and JSON may write one character as six.
                 @most_bytes = 67108864;
             set @left_ms = datediff_big(millisecond, sysutcdatetime(), @until);
             if @claim_id is not null or @left_ms <= 0
@@ -51,9 +52,11 @@ begin
 
             if @turn < 0
             begin
-                -- One waiter a queue looks every few hundredths of a second; the others wait for
-                -- its lock, and look once a second should it have been left behind.
+                -- One waiter of a queue looks every 20 to 100 ms. The others wait for its lock, and
+                -- look once a second in case the lock was left behind.
                 set @lock = concat(N'rowq.wait.', @part_id);
+                -- Release it until it is free: a call that was broken off may have left this
+                -- session holding it more than once.
                 while applock_mode(N'public', @lock, N'Session') <> N'NoLock'
                     exec sys.sp_releaseapplock @Resource = @lock, @LockOwner = N'Session';
                 set @left_ms = iif(@left_ms > 1000, 1000, @left_ms);

@@ -17,6 +17,8 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
@@ -37,7 +39,7 @@ begin
         key_place     int not null,
         max_attempts  smallint null
     );
-    -- holder is the unfinished message that has the key: this one, or the one that it repeats.
+    -- holder is the unfinished message that has the dedup key: this one, or one with the same key.
     declare @new table (
         position   int not null primary key,
         message_id bigint not null,
@@ -48,13 +50,15 @@ begin
         holder     bigint null
     );
 
-    -- A refusal must not doom the caller's transaction.
+    -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- If the caller's transaction begins here, then at the caller's isolation level.
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
                 select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
@@ -64,8 +68,9 @@ begin
             delete from @new;
             exec rowq.InternalRequireQueue
                 @queue_name, @part_id output, @max_body_length = @max_body_length output;
-            -- An array is type 4. openjson raises on what is no JSON, or nested more than 128 deep:
-            -- isjson comes first, for the array alone and inside another.
+            -- openjson reports an array as type 4. It raises an error for text that is not JSON or
+            -- is nested more than 128 deep, so isjson looks first: at the array alone, and at the
+            -- array inside another, as it is read here.
             if isjson(@messages) = 1 and isjson(concat(N'[', @messages, N']')) = 1
                 select @is_array = iif(max(j.[type]) = 4, 1, 0)
                 from openjson(concat(N'[', @messages, N']')) j;
@@ -75,7 +80,8 @@ begin
             if @is_array = 0
                 exec rowq.InternalRefuse N'messages must be a JSON array of at most 10000 objects';
 
-            -- The short values, and what is to be known of the long ones, which stay in the JSON.
+            -- @given takes the short values, and of the long ones only what the checks need: these
+            -- stay in the JSON.
             insert into @given (position, name, kind, value, size, is_base64, moment)
             select cast(e.[key] as int) + 1, left(p.[key], 60), coalesce(p.[type], e.[type]),
                    iif(
@@ -89,7 +95,8 @@ begin
                            then len((p.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
                        when p.[key] in (N'body', N'headers')
                            then datalength(p.value) / 2
-                       -- Four letters are three bytes, but for those that = stands for.
+                       -- Four letters of base64 are three bytes; each = at the end stands for a
+                       -- byte that is not there.
                        when p.[key] = N'body_base64'
                            then datalength(p.value) / 8 * 3 - datalength(right(p.value, 2)) / 2
                                + len(replace(right(p.value, 2), N'=', N''))
@@ -104,7 +111,8 @@ begin
             from openjson(@messages) e
             outer apply openjson(iif(e.[type] = 5, e.value, N'{}')) p
             outer apply (
-                -- As 2030-12-31T23:59:59.123456+01:00; the zone may be Z, +0100 or none, for UTC.
+                -- A moment looks like 2030-12-31T23:59:59.123456+01:00. The zone may also be Z or
+                -- +0100, or missing, which means UTC.
                 select dateadd(minute, -t.minutes, t.moment) as moment
                 from (
                     select left(p.value, 60) as value,
@@ -143,9 +151,10 @@ begin
                 position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
                 max_attempts
             )
-            -- What is not given is lower than all that can be: for a null in an aggregate the
-            -- engine sends a warning, which many a driver takes for the result. Texts have a dot
-            -- at their end for the same reason, and so that trailing blanks tell keys apart.
+            -- A value that is not given becomes one below all valid ones and not null: for a null
+            -- in an aggregate the engine sends a warning, which some drivers take for the result.
+            -- Texts get a dot at the end, so that an empty text differs from a missing one and
+            -- trailing blanks tell keys apart.
             select h.position, iif(h.priority < 0, 5, h.priority) * 2 + 1,
                    nullif(h.delay_seconds, -1), nullif(h.run_at, '19000101'),
                    left(h.message_type, len(nullif(h.message_type, N'')) - 1),
@@ -187,7 +196,8 @@ begin
             end;
             set @now = sysutcdatetime();
             insert into @new (position, message_id, key_bytes, key_place, lane, due_at)
-            -- Ids in the order of the batch: they tell messages apart that are due at one moment.
+            -- The ids follow the order of the batch, because they order messages that are due at
+            -- the same moment.
             select p.position, next value for rowq.message_seq over (order by p.position),
                    iif(p.dedup_key is null, null, convert(varbinary(802), p.dedup_key + N'.')),
                    p.key_place, p.lane,
@@ -202,8 +212,9 @@ begin
             from @parsed p;
             update @new set due_at = null where due_at <= @now;
 
-            -- This reserves all keys at once, in their order, where InternalReserveDedupKey
-            -- reserves one: two batches with the same keys cannot wait for each other.
+            -- Insert all keys at once, in key order, so that two batches with the same keys cannot
+            -- wait for each other. A key whose owner was finished in between is free again: try
+            -- once more.
             while exists (select 1 from @new n where n.key_bytes is not null and n.holder is null)
             begin
                 insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
@@ -290,12 +301,15 @@ begin
             break;
         end try
         begin catch
+            -- Take back the work of this call only: its own transaction, or the caller's down to
+            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
-            -- The victim of a deadlock, with nothing else to lose, begins again.
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );

@@ -34,7 +34,9 @@ begin
     begin try
         if @message_id is null
             exec rowq.InternalRefuse N'message_id is missing';
-        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
         select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue
@@ -75,6 +77,7 @@ begin
               and a.message_id = @message_id;
     end try
     begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

@@ -21,7 +21,9 @@ begin
     declare @now datetime2(6) = sysutcdatetime();
 
     begin try
-        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
         select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
         exec rowq.InternalHealthServer @seconds output, @detail output;
@@ -112,6 +114,7 @@ begin
         option (loop join, maxdop 1, recompile);
     end try
     begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

@@ -24,7 +24,9 @@ begin
 
     begin try
         exec rowq.InternalCheckRange N'max_messages', @max_messages, 1, 10000, @is_required = 1;
-        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
         select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @part_id output;
@@ -42,6 +44,7 @@ begin
         option (loop join, force order, maxdop 1);
     end try
     begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

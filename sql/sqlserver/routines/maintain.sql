@@ -41,7 +41,9 @@ begin
 
     begin try
         exec rowq.InternalCheckBatchSize @batch_size;
-        -- Under implicit transactions this begins the caller's, at the caller's isolation level.
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
         select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
         if @queue_name is null
@@ -78,13 +80,14 @@ begin
                 );
             end try
             begin catch
-                -- Dropped meanwhile: an error only for who has named it.
+                -- A queue that was dropped meanwhile is an error only if the caller has named it.
                 if @queue_name is not null or error_number() <> 52701
                     throw;
             end catch;
         end;
     end try
     begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 

@@ -22,13 +22,16 @@ begin
 
     begin try
         exec rowq.InternalCheckRange N'max_count', @max_count, 1, 100000000, @is_required = 1;
-        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
         select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
         if @queue_name is not null
             exec rowq.InternalRequireQueue @queue_name, @part_id output;
 
-        -- Counted from the first row on and not from the floor: what was committed late counts.
+        -- Count from the first row and not from the floor, so that messages that were committed
+        -- late count too.
         select q.queue_name, cast(iif(q.paused_at is null, 0, 1) as bit) as is_paused,
                (
                    select count_big(*)
@@ -92,6 +95,7 @@ begin
         option (loop join, maxdop 1, recompile);
     end try
     begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

@@ -20,7 +20,9 @@ begin
     declare @part_id int;
 
     begin try
-        -- Where this begins the caller's transaction, it does so at the caller's isolation level.
+        -- Under implicit_transactions this read begins the caller's transaction. Read before we
+        -- change the isolation level, so that the transaction has the level the caller chose.
+        -- @begun only keeps the value out of the caller's results.
         select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @part_id output;
@@ -35,6 +37,7 @@ begin
         select cast(@queue_name as nvarchar(200)) as queue_name, N'resumed' as outcome;
     end try
     begin catch
+        -- With xact_abort off an error ends only its statement; throw ends the procedure.
         throw;
     end catch;
 end

@@ -20,6 +20,8 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
@@ -36,13 +38,15 @@ begin
     declare @alive rowq.message_list;
     declare @worn rowq.message_list;
 
-    -- A refusal must not doom the caller's transaction.
+    -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
-            -- If the caller's transaction begins here, then at the caller's isolation level.
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
                 select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
@@ -85,8 +89,9 @@ begin
             option (loop join, maxdop 1, keepfixed plan);
             exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
 
-            -- Another share for each message, and the same at each use of it below: rand() would be
-            -- one number for all rows, newid() a new one wherever the engine computes it again.
+            -- A hash gives each message its own share of the jitter, and the same share each time
+            -- the engine computes it: rand() would be one number for all rows, and newid() a new
+            -- one each time.
             set @now = sysutcdatetime();
             insert into @alive (message_id, lane, place, attempt, due_at)
             select j.message_id, j.lane / 2 * 2 + 1, j.place, j.attempt,
@@ -133,12 +138,15 @@ begin
             break;
         end try
         begin catch
+            -- Take back the work of this call only: its own transaction, or the caller's down to
+            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
-            -- The victim of a deadlock, with nothing else to lose, begins again.
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
             set @tries_left = iif(
                 @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
             );
@@ -147,7 +155,8 @@ begin
         end catch;
     end;
 
-    -- All that the claim held, in the order of delivery; or what was asked for, in that order.
+    -- The result is all that the claim held, in the order of delivery, or the messages that were
+    -- asked for, in the order of the list.
     if @message_ids is null
         select j.message_id, iif(r.message_id is null, N'dead', N'retrying') as outcome, r.due_at
         from @taken j

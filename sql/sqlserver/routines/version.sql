@@ -18,7 +18,7 @@ begin
         (select m.value from rowq.meta m where m.name = N'rowq_version') as rowq_version,
         (select cast(m.value as int) from rowq.meta m where m.name = N'schema_version')
             as schema_version,
-        -- The first line: product, version and build.
+        -- The first line of @@version has product, version and build.
         rtrim(left(@@version, charindex(nchar(10), @@version + nchar(10)) - 1)) as engine;
 end
 go

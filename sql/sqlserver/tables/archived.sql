@@ -1,6 +1,7 @@
--- Finished messages, one partition a day (UTC), emptied by truncate when no queue needs it. The
--- function begins without a day: one partition takes everything, and maintain splits days off it
--- before they hold anything. Both indexes are partitioned alike, which truncate asks for.
+-- A row is a finished message. There is one partition a day (UTC), which is truncated when no queue
+-- needs it. The partition function begins without a day: one partition takes everything, and
+-- maintain splits days off it before they hold anything. Both indexes are partitioned alike,
+-- because truncating a partition requires it.
 set quoted_identifier on;
 set ansi_nulls on;
 go

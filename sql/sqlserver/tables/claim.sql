@@ -1,5 +1,5 @@
--- One row per successful dequeue: the lease of a whole batch, whose messages are in leased. A
--- heartbeat changes lease_until, which is in no index, so that it is one row in place.
+-- A row is one successful dequeue: the lease of a whole batch, whose messages are in leased. A
+-- heartbeat changes only lease_until, which is in no index, so the row is updated in place.
 set quoted_identifier on;
 set ansi_nulls on;
 go

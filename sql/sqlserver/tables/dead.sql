@@ -1,4 +1,5 @@
--- Messages that failed for good, until reset, cancelled or purged. Why is in message.last_error.
+-- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
+-- reason is in message.last_error.
 set quoted_identifier on;
 set ansi_nulls on;
 go

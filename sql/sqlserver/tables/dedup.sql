@@ -1,6 +1,7 @@
--- Keys of unfinished messages: their bytes and a dot, as in queue. A key that is there is
--- ignored, and counted as no row: the insert waits for an open one, and no error dooms anybody.
--- That is for the clustered key only: for a second index the engine would lock ranges of keys.
+-- A row is the dedup key of an unfinished message, kept as its bytes and a dot (see queue.sql).
+-- With ignore_dup_key, an insert of a key that exists inserts no row and raises no error that would
+-- doom a transaction; where the other insert is not committed, this one waits for it first. The
+-- option stands on the clustered key only: for a second index the engine would lock ranges of keys.
 set quoted_identifier on;
 set ansi_nulls on;
 go

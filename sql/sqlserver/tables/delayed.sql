@@ -1,5 +1,6 @@
--- Messages that wait for their time, out of the way of dequeue. The clustered key is the order in
--- which they become due; message.due_at finds a message here without a second index.
+-- A row is a message that waits for its time, kept apart so that dequeue does not read it. The
+-- clustered key is the order in which messages become due. message.due_at finds a message here, so
+-- there is no second index.
 set quoted_identifier on;
 set ansi_nulls on;
 go

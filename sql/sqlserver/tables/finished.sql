@@ -1,5 +1,5 @@
--- Finished messages of queues that keep an archive, until the archive routine has moved them,
--- oldest first.
+-- A row is a finished message of a queue that keeps an archive. It stays until the archive routine
+-- has moved it, oldest first.
 set quoted_identifier on;
 set ansi_nulls on;
 go

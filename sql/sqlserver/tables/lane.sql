@@ -1,17 +1,18 @@
--- The lanes of a part: twenty for messages (priority * 2, plus 1 for the tail), made by
--- create_queue. floor is where the live rows of the lane begin: a hint that spares readers the
--- ghosts below it, which stay as long as a row version may be wanted (a snapshot, a readable
--- secondary, accelerated recovery). dequeue moves it up behind what it took, but never nearer than
--- half a second to now; maintain looks from 0 and puts right what is wrong with it, so a floor that
--- is off delays a message and never loses one. Lanes below 0 stand for the other tables that are
--- read from their low end: -1 claim (claim_id), -2 delayed (due_at) and -3 finished (finished_at),
--- these in microseconds since 1970. A lane that was never used is closed, and dequeue does not look
--- into it.
--- Everything here is a hint, so it is read with "readuncommitted" and waits for nobody; it is
--- changed with "xlock, readpast": who is second leaves it be. Lane -4 is for guests: a dequeue in
--- its caller's transaction holds it shared to the end, and a floor only moves up while nobody does,
--- so that it never passes what may still be rolled back. Whoever locks lane -5 is elected to keep
--- house.
+-- A row is a lane of a part. create_queue makes twenty for messages (priority * 2, plus 1 for the
+-- tail). floor is where the live rows of the lane begin: a hint that spares readers the ghosts
+-- below it. A ghost is a deleted row that the engine keeps as long as a row version may be wanted
+-- (by a snapshot, a readable secondary or accelerated recovery). dequeue moves the floor up to what
+-- it took, but never nearer than half a second to now. maintain looks from 0 and corrects the
+-- floor, so a wrong one delays a message and never loses one. Lanes below 0 stand for the other
+-- tables that are read from their low end: -1 claim (claim_id), -2 delayed (due_at) and -3 finished
+-- (finished_at), the last two in microseconds since 1970. A lane that was never used is closed, and
+-- dequeue does not look into it.
+-- Everything here is a hint, so it is read with "readuncommitted", which waits for nobody, and
+-- changed with "xlock, readpast", which leaves a row alone that another session is changing. Lane
+-- -4 is for guests, that is for calls in the caller's transaction: a guest that takes messages
+-- holds this row shared to the end of the transaction, and a floor moves up only while nobody holds
+-- it, so that it never passes rows that a rollback would put back. The session that locks lane -5
+-- is the one that is elected to run maintain for the part.
 set quoted_identifier on;
 set ansi_nulls on;
 go

@@ -1,6 +1,7 @@
--- The messages of each claim, in the order of delivery: dequeue fills it with "output into" from
--- the rows it deletes in ready, which come in this very order, and reads it without a sort. For
--- "output into" the table has no trigger, foreign key or check.
+-- A row is a message of a claim, and the clustered key is the order of delivery. dequeue fills the
+-- table with "output into" from the rows that it deletes in ready, which come in this very order,
+-- and reads it without a sort. "output into" requires that the table has no trigger, foreign key or
+-- check.
 set quoted_identifier on;
 set ansi_nulls on;
 go

@@ -1,8 +1,9 @@
--- What the producer handed over: written once, deleted once; only a failure updates last_error and
--- due_at. enqueued_at finds a message that was never given back: its seq in ready is the same
--- moment in microseconds. due_at is its place in delayed, the last one it had. Small bodies stay in
--- the row, longer ones are LOBs that only the join after a dequeue reads. Texts count UTF-16 units
--- here, twice the characters that are allowed, so that those outside the basic plane fit.
+-- A row is what the producer handed over. It is written once and deleted once; only a failure
+-- updates last_error and due_at. enqueued_at finds a message that was never given back, because its
+-- seq in ready is the same moment in microseconds. due_at is the last place that the message had in
+-- delayed. A small body stays in the row; a longer one is a LOB that only the join after a dequeue
+-- reads. The lengths here count UTF-16 units: they are twice the characters that are allowed, so
+-- that characters outside the basic plane fit, which take two units.
 set quoted_identifier on;
 set ansi_nulls on;
 go

@@ -1,4 +1,4 @@
--- What is installed: schema_version and rowq_version.
+-- The rows say what is installed: schema_version and rowq_version.
 set quoted_identifier on;
 set ansi_nulls on;
 go

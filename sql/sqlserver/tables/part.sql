@@ -1,6 +1,6 @@
--- One row a queue, never changed. A call that adds or moves messages holds a shared lock on it to
--- the end of its transaction, and drop_queue locks it exclusively. The row of table queue is not
--- used for this, so that pausing and altering never wait for a producer.
+-- A row stands for one queue and never changes. A call that adds or moves messages holds a shared
+-- lock on it to the end of its transaction, and drop_queue locks it exclusively. The row of table
+-- queue is not used for this, so that pausing and altering a queue never wait for a producer.
 set quoted_identifier on;
 set ansi_nulls on;
 go

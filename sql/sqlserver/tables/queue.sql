@@ -1,6 +1,7 @@
--- Settings of a queue. part_id stands in the key of every table below and is never reused.
--- queue_key is what is compared: the bytes of the name and a dot, because SQL Server takes trailing
--- blanks of a text, and trailing zeros of bytes, for nothing. All times are UTC.
+-- A row holds the settings of a queue. part_id stands for the queue in the tables below and is
+-- never reused. queue_key is what is compared: the bytes of the name and a dot, because SQL Server
+-- ignores trailing blanks when it compares texts, and trailing zeros when it compares bytes. All
+-- times are UTC.
 set quoted_identifier on;
 set ansi_nulls on;
 go

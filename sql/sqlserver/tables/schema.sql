@@ -1,8 +1,9 @@
--- The schema and its two number generators. One owner for all: the routines reach the tables by
--- ownership chaining, and nobody else has a right on them. The owner is not dbo, whose procedures
--- many may write: nobody asks the caller of such a procedure for rights on tables of its own owner.
--- And what runs as the owner can do nothing outside of rowq. Numbers are unique, never the order of
--- anything; a crash may lose up to a cache of them.
+-- These are the schema and its two sequences. Everything has one owner: the routines reach the
+-- tables by ownership chaining, and nobody else has a right on them. The owner is not dbo, because
+-- many users may write procedures of dbo's, and SQL Server does not ask the caller of a procedure
+-- for rights on tables of the procedure's owner. What runs as rowq_owner has no right outside of
+-- rowq but the one for partitions (grants.sql). The numbers are unique but never the order of
+-- anything; a crash may lose as many as the cache holds.
 set quoted_identifier on;
 set ansi_nulls on;
 go

@@ -1,5 +1,6 @@
--- Where every producer or consumer of a queue appends at the same place, SQL Server 2019 and newer
--- can keep the crowd at the last page in order. Older servers do not know the word.
+-- Every producer or consumer of a queue appends at the same place. SQL Server 2019 and newer can
+-- bring order into the crowd at the last page (optimize_for_sequential_key); older servers do not
+-- know the option.
 set quoted_identifier on;
 set ansi_nulls on;
 go

@@ -1,6 +1,7 @@
--- What internal procedures hand to each other; no table stores them, and callers never see them.
--- In message_list, place is the order of delivery. given_list is what the objects of a batch say, a
--- row for each key; value is cut, size counts characters, of a binary body bytes.
+-- Internal procedures hand these lists to each other: no table stores them, and callers never see
+-- them. In message_list, place is the order of delivery. given_list has a row for each key of each
+-- message of a batch: value is cut to 402 UTF-16 units, and size counts characters, or bytes of a
+-- binary body.
 set quoted_identifier on;
 set ansi_nulls on;
 go
