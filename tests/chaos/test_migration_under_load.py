@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from generate_release import release
+from generate.release import release
 from rowq.migrate import migrate, rollback, status
 from rowq.migrate.errors import MigrationBusy
 from rowq.migrate.frozen import Part, files_after, joined, script_of, split

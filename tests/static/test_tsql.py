@@ -8,7 +8,7 @@ import pytest
 from benchmarks.rowq_bench.seeds.sections import read_sections
 from benchmarks.rowq_bench.seeds.seed_003 import scene
 from benchmarks.rowq_bench.sqlserver import lab, observe
-from generate_release import release
+from generate.release import release
 from rowq import migrate
 from rowq.doctor.sqlserver import ENGINE
 from rowq.migrate.frozen import files_after
