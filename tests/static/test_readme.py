@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.static.sources import ROOT
+from rowq.contract import load_contract
+from tests.static.sources import ENGINES, ROOT
 
 PAGES = [
     path.relative_to(ROOT).as_posix()
@@ -20,3 +21,22 @@ def test_every_link_to_a_file_leads_to_one(page: str) -> None:
     targets = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
     missing = [name for name in targets if not (ROOT / page).parent.joinpath(name).exists()]
     assert not missing
+
+
+NUMBERS = {"nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
+
+
+def test_the_page_on_adding_a_routine_counts_the_files_that_a_routine_is_made_of() -> None:
+    page = (ROOT / "sql" / "README.md").read_text(encoding="utf-8")
+    listed = page.partition("## Adding a routine\n")[2].partition("\nThen `make generate`")[0]
+    files = [
+        path.replace("<engine>", engine)
+        for path in re.findall(r"`([\w/.<>]+\.[a-z]+)`", listed)
+        for engine in (ENGINES if "<engine>" in path else [""])
+    ]
+    said = re.search(r"At most (\w+) files by hand", listed)
+    assert said
+    assert len(set(files)) == NUMBERS[said[1]]
+    for name in load_contract().routines:
+        missing = [file for file in files if not (ROOT / file.replace("<name>", name)).is_file()]
+        assert not missing, name
