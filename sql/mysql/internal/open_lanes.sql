@@ -6,13 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_open_lanes
--- version   1
 -- purpose   Let dequeue look into a lane and its front companion.
 -- promise   P02
 -- locks     the rows of the two lanes, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_locked int;
     -- Whoever holds the rows is opening them too. For as long as that is not committed, or if it is
     -- rolled back, the next maintain finds the messages and has the lanes looked into.

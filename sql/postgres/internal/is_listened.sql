@@ -3,12 +3,8 @@ returns boolean
 language sql
 as $$
 -- routine   internal_is_listened
--- version   1
 -- purpose   Whether a session waits to be told of this queue's new messages: see listen.
--- promise   none
 -- locks     none that lasts, and none that is waited for
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   this engine's own
     -- Who listens holds this lock shared. It is tried and given back in one expression: nothing can
     -- break in between. Two that try at the same moment take each other for a listener; a

@@ -8,12 +8,9 @@ create or replace function rowq.internal_pop_ready_one(
 language plpgsql
 as $$
 -- routine   internal_pop_ready_one
--- version   1
 -- purpose   Take one message from the best lane that has one; nulls when there is none.
 -- promise   P05 P06 P13
 -- locks     a ready row, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only where a batch is arrays: without them one message costs a fifth less
 declare
     v_lane  smallint := -1;

@@ -9,13 +9,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_push_ready
--- version   1
 -- purpose   Append messages to lanes, in the order of the arrays, under new numbers.
 -- promise   P02 P14
 -- locks     new ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 begin
     -- The transaction's id must be older than the numbers it takes: see internal_move_floor.
     perform pg_current_xact_id();

@@ -7,13 +7,9 @@ create or alter procedure rowq.InternalOpenLanes
 as
 begin
 -- routine   InternalOpenLanes
--- version   1
 -- purpose   Let dequeue look into a lane and its front companion.
 -- promise   P02
 -- locks     the rows of the two lanes, passed over when locked
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     -- Whoever holds the rows is opening them too; should that be rolled back, the next maintain
     -- finds the messages and opens the lanes.
