@@ -38,6 +38,7 @@
 :r internal/finish.sql
 :r internal/first_key.sql
 :r internal/from_microseconds.sql
+:r internal/give_up_messages.sql
 :r internal/health_server.sql
 :r internal/locate_messages.sql
 :r internal/lock_claim.sql
