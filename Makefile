@@ -28,10 +28,8 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 	@$(BIN)/ruff format .
 
 generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' reports and plots among them
-	@$(BIN)/python python_client/generate_contract.py
 	@$(BIN)/python -m benchmarks.generate
-	@$(BIN)/python python_client/generate_readme.py
-	@$(BIN)/python python_client/generate_sync.py
+	@$(BIN)/python -m generate
 	@$(BIN)/python -m tests.engines.babelfish_list
 	@$(BIN)/python -m tests.engines.ograc_list
 
@@ -39,12 +37,12 @@ verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql ## Check that gene
 	@$(BIN)/python -m pytest tests/static $(ARGS)
 
 release: .venv/.stamp-dev ## Freeze the newest migration of every engine in a script that never changes
-	@$(BIN)/python python_client/generate_release.py
+	@$(BIN)/python -m generate release
 
 bench: .venv/.stamp-bench $(if $(findstring peers,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
 	@$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick) \
 		$(if $(PGMQ_SQL),--pgmq-sql "$(PGMQ_SQL)") $(if $(NOTE),--note "$(NOTE)") $(ARGS)
-	@$(BIN)/python python_client/generate_readme.py
+	@$(BIN)/python -m generate
 
 clean: ## Remove .venv, caches and built files
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from operator import index
 from typing import Any, SupportsFloat
 
+from rowq.contract import Routine
 from rowq.errors import InvalidArgument
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -18,6 +19,15 @@ def check_argument(name: str, contract_type: str, value: Any) -> Any:
     Raises InvalidArgument, naming the parameter, when the value has another type or does not fit.
     """
     return None if value is None else _CHECKS[contract_type](name, value)
+
+
+def plain_arguments(routine: Routine, queue_name: str) -> dict[str, Any]:
+    """Return a queue's name, and a small value for whatever else a routine requires."""
+    return {
+        one.name: queue_name if one.name == "queue_name" else _PLAIN[one.type]
+        for one in routine.parameters
+        if one.direction == "in" and (one.name == "queue_name" or one.default is None)
+    }
 
 
 def json_text(name: str, value: Any) -> str:
@@ -82,6 +92,18 @@ def _timestamp(name: str, value: Any) -> datetime:
 
 
 _int64 = _integer(64)
+
+_PLAIN: dict[str, Any] = {
+    "boolean": False,
+    "int32": 1,
+    "int64": 1,
+    "int64s": [1],
+    "float": 0.0,
+    "text": "",
+    "binary": b"",
+    "json": [],
+    "timestamp": datetime(2000, 1, 1, tzinfo=UTC),
+}
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "boolean": _boolean,

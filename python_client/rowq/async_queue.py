@@ -1,6 +1,6 @@
 """AsyncQueue: one method per routine, with the routine's name and parameters.
 
-queue.py is made from this file by generate_sync.py.
+queue.py is made from this file by make generate.
 
 Every method does one call and nothing else; dequeue_wait does one for every 5 seconds. What
 parameters and columns mean stands in sql/CONTRACT.md; in short: seconds are seconds, priority 0

@@ -1,6 +1,6 @@
 """What a queue object talks through: the caller's own connection, or one that rowq keeps up.
 
-session.py is made from this file by generate_sync.py.
+session.py is made from this file by make generate.
 
 An owned session asks its engine what an error means (engines/base.py) and makes the call again, or
 connects again, or raises: the client's page says which, under "When the connection breaks", for

@@ -69,6 +69,12 @@ class Contract:
     errors: Mapping[str, ErrorEntry]
     promises: Mapping[str, str]
 
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles that may call something, such as producer for the database's rowq_producer."""
+        every = [*self.routines.values(), *self.own.values()]
+        return tuple(dict.fromkeys(role for routine in every for role in routine.roles))
+
     def routine(self, name: str) -> Routine:
         """Return a routine, whether all engines have it or only some."""
         return self.routines.get(name) or self.own[name]

@@ -34,26 +34,29 @@ begin
                        cast(p.routine_name as binary), cast(w.routine_names as binary)
                    ) > 0 as is_due
             from (
-                select 'rowq_producer' as role_name,
-                       'enqueue,enqueue_batch,cancel,version' as routine_names
+                -- rights: generated from contract.toml by make generate
+                select 'rowq_admin' as role_name, concat(
+                    'create_queue,alter_queue,drop_queue,pause_queue,resume_queue,',
+                    'purge_queue,enqueue,enqueue_batch,dequeue_fast,dequeue_wait,peek,',
+                    'complete,retry_later,fail_now,release,extend_lease,cancel,reset,',
+                    'maintain,reap,promote,archive,purge_archive,queue_stats,',
+                    'get_message,list_dead,health,version'
+                ) as routine_names
                 union all
-                select 'rowq_consumer',
-                       concat(
-                           'dequeue_fast,dequeue_wait,peek,complete,retry_later,fail_now,',
-                           'release,extend_lease,maintain,reap,promote,archive,queue_stats,',
-                           'version'
-                       )
+                select 'rowq_producer' as role_name, concat(
+                    'enqueue,enqueue_batch,cancel,version'
+                ) as routine_names
                 union all
-                select 'rowq_admin',
-                       concat(
-                           'create_queue,alter_queue,drop_queue,pause_queue,resume_queue,',
-                           'purge_queue,enqueue,enqueue_batch,dequeue_fast,dequeue_wait,peek,',
-                           'complete,retry_later,fail_now,release,extend_lease,cancel,reset,',
-                           'maintain,reap,promote,archive,purge_archive,queue_stats,get_message,',
-                           'list_dead,health,version'
-                       )
+                select 'rowq_consumer' as role_name, concat(
+                    'dequeue_fast,dequeue_wait,peek,complete,retry_later,fail_now,',
+                    'release,extend_lease,maintain,reap,promote,archive,queue_stats,',
+                    'version'
+                ) as routine_names
                 union all
-                select 'rowq_monitor', 'queue_stats,list_dead,health,version'
+                select 'rowq_monitor' as role_name, concat(
+                    'queue_stats,list_dead,health,version'
+                ) as routine_names
+                -- end of rights
             ) w
             cross join information_schema.routines p
             where p.routine_schema = 'rowq'

@@ -37,13 +37,15 @@ begin
     make('rowq_monitor');
     make('rowq_admin');
 
+    -- rights: generated from contract.toml by make generate
+    give('rowq_admin', 'rowq');
+    give('rowq_admin', 'rowq_ids');
     give('rowq_producer', 'rowq_produce');
     give('rowq_producer', 'rowq_ids');
     give('rowq_consumer', 'rowq_consume');
     give('rowq_consumer', 'rowq_ids');
     give('rowq_monitor', 'rowq_look');
-    give('rowq_admin', 'rowq');
-    give('rowq_admin', 'rowq_ids');
+    -- end of rights
 
     for each_right in (
         select distinct p.privilege, p.table_name, p.grantee
@@ -53,10 +55,15 @@ begin
               'ROWQ_PRODUCER', 'ROWQ_CONSUMER', 'ROWQ_MONITOR', 'ROWQ_ADMIN', 'PUBLIC'
           )
           and (p.privilege <> 'EXECUTE' or (p.grantee, p.table_name) not in (
-              ('ROWQ_PRODUCER', 'ROWQ_PRODUCE'), ('ROWQ_PRODUCER', 'ROWQ_IDS'),
-              ('ROWQ_CONSUMER', 'ROWQ_CONSUME'), ('ROWQ_CONSUMER', 'ROWQ_IDS'),
-              ('ROWQ_MONITOR', 'ROWQ_LOOK'),
-              ('ROWQ_ADMIN', 'ROWQ'), ('ROWQ_ADMIN', 'ROWQ_IDS')
+              -- kept rights: generated from contract.toml by make generate
+              ('ROWQ_ADMIN', 'ROWQ'),
+              ('ROWQ_ADMIN', 'ROWQ_IDS'),
+              ('ROWQ_PRODUCER', 'ROWQ_PRODUCE'),
+              ('ROWQ_PRODUCER', 'ROWQ_IDS'),
+              ('ROWQ_CONSUMER', 'ROWQ_CONSUME'),
+              ('ROWQ_CONSUMER', 'ROWQ_IDS'),
+              ('ROWQ_MONITOR', 'ROWQ_LOOK')
+              -- end of kept rights
           ))
     ) loop
         execute immediate 'revoke ' || each_right.privilege || ' on '

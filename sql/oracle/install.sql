@@ -17,6 +17,7 @@ exit failure
 @@tables/finished.sql
 @@tables/archive.sql
 @@tables/statistics.sql
+-- routines: generated from contract.toml by make generate
 @@packages/rowq.sql
 @@packages/rowq_body.sql
 @@packages/rowq_produce.sql
@@ -25,5 +26,6 @@ exit failure
 @@packages/rowq_consume_body.sql
 @@packages/rowq_look.sql
 @@packages/rowq_look_body.sql
+-- end of routines
 @@compiled.sql
 @@grants.sql

@@ -53,26 +53,7 @@ where u.name in (N'rowq_producer', N'rowq_consumer', N'rowq_admin', N'rowq_monit
 if @statement is not null
     exec sys.sp_executesql @statement;
 go
-grant execute on rowq.Enqueue to rowq_producer;
-grant execute on rowq.EnqueueBatch to rowq_producer;
-grant execute on rowq.Cancel to rowq_producer;
-grant execute on rowq.Version to rowq_producer;
-go
-grant execute on rowq.DequeueFast to rowq_consumer;
-grant execute on rowq.DequeueWait to rowq_consumer;
-grant execute on rowq.Peek to rowq_consumer;
-grant execute on rowq.Complete to rowq_consumer;
-grant execute on rowq.RetryLater to rowq_consumer;
-grant execute on rowq.FailNow to rowq_consumer;
-grant execute on rowq.Release to rowq_consumer;
-grant execute on rowq.ExtendLease to rowq_consumer;
-grant execute on rowq.Maintain to rowq_consumer;
-grant execute on rowq.Reap to rowq_consumer;
-grant execute on rowq.Promote to rowq_consumer;
-grant execute on rowq.Archive to rowq_consumer;
-grant execute on rowq.QueueStats to rowq_consumer;
-grant execute on rowq.Version to rowq_consumer;
-go
+-- rights: generated from contract.toml by make generate
 grant execute on rowq.CreateQueue to rowq_admin;
 grant execute on rowq.AlterQueue to rowq_admin;
 grant execute on rowq.DropQueue to rowq_admin;
@@ -96,24 +77,44 @@ grant execute on rowq.Reap to rowq_admin;
 grant execute on rowq.Promote to rowq_admin;
 grant execute on rowq.Archive to rowq_admin;
 grant execute on rowq.PurgeArchive to rowq_admin;
-grant execute on rowq.CareForIndexes to rowq_admin;
 grant execute on rowq.QueueStats to rowq_admin;
 grant execute on rowq.GetMessage to rowq_admin;
 grant execute on rowq.ListDead to rowq_admin;
 grant execute on rowq.Health to rowq_admin;
 grant execute on rowq.Version to rowq_admin;
+grant execute on rowq.CareForIndexes to rowq_admin;
+grant execute on type::rowq.message_list to rowq_admin;
+grant execute on type::rowq.given_list to rowq_admin;
+go
+grant execute on rowq.Enqueue to rowq_producer;
+grant execute on rowq.EnqueueBatch to rowq_producer;
+grant execute on rowq.Cancel to rowq_producer;
+grant execute on rowq.Version to rowq_producer;
+grant execute on type::rowq.message_list to rowq_producer;
+grant execute on type::rowq.given_list to rowq_producer;
+go
+grant execute on rowq.DequeueFast to rowq_consumer;
+grant execute on rowq.DequeueWait to rowq_consumer;
+grant execute on rowq.Peek to rowq_consumer;
+grant execute on rowq.Complete to rowq_consumer;
+grant execute on rowq.RetryLater to rowq_consumer;
+grant execute on rowq.FailNow to rowq_consumer;
+grant execute on rowq.Release to rowq_consumer;
+grant execute on rowq.ExtendLease to rowq_consumer;
+grant execute on rowq.Maintain to rowq_consumer;
+grant execute on rowq.Reap to rowq_consumer;
+grant execute on rowq.Promote to rowq_consumer;
+grant execute on rowq.Archive to rowq_consumer;
+grant execute on rowq.QueueStats to rowq_consumer;
+grant execute on rowq.Version to rowq_consumer;
+grant execute on type::rowq.message_list to rowq_consumer;
+grant execute on type::rowq.given_list to rowq_consumer;
 go
 grant execute on rowq.QueueStats to rowq_monitor;
 grant execute on rowq.ListDead to rowq_monitor;
 grant execute on rowq.Health to rowq_monitor;
 grant execute on rowq.Version to rowq_monitor;
-go
-grant execute on type::rowq.message_list to rowq_producer;
-grant execute on type::rowq.message_list to rowq_consumer;
-grant execute on type::rowq.message_list to rowq_admin;
 grant execute on type::rowq.message_list to rowq_monitor;
-grant execute on type::rowq.given_list to rowq_producer;
-grant execute on type::rowq.given_list to rowq_consumer;
-grant execute on type::rowq.given_list to rowq_admin;
 grant execute on type::rowq.given_list to rowq_monitor;
+-- end of rights
 go

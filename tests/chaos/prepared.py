@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rowq import Message, NewMessage, Queue, QueueNotFound
+from rowq.arguments import plain_arguments
 from rowq.contract import Routine
 from tests.concurrency.history import Recorder
 from tests.engines.base import Connection
@@ -58,16 +59,13 @@ class Prepared:
         self._queue = Queue(connection)
 
     def arguments(self, routine: Routine) -> dict[str, Any]:
-        """Return what to call a routine with: what it requires, and what makes it do more.
-
-        A required parameter that is not known here is a KeyError: say what to give for it.
-        """
-        known = {name: value(self) for name, value in ARGUMENTS.items()}
-        return {
-            one.name: known[one.name]
-            for one in routine.parameters
-            if one.direction == "in" and (one.default is None or one.name in OPTIONAL)
-        } | ({"queue_name": _new(self.name)} if routine.name == "create_queue" else {})
+        """Return what to call a routine with: what it requires, and what makes it do more."""
+        is_made = routine.name == "create_queue"
+        required = plain_arguments(routine, _new(self.name) if is_made else self.name)
+        inputs = {one.name for one in routine.parameters if one.direction == "in"}
+        own = {name: value(self) for name, value in REQUIRED.items() if name in required}
+        more = {name: value for name, value in GIVEN.items() if name in inputs}
+        return required | own | more
 
     def take_census(self, connection: Connection) -> None:
         """Write down where every message is."""
@@ -103,22 +101,21 @@ class Prepared:
         self.recorder.record(start, "worker", how, claim_id, told)
 
 
-ARGUMENTS: Mapping[str, Callable[[Prepared], Any]] = {
-    "queue_name": lambda own: own.name,
+REQUIRED: Mapping[str, Callable[[Prepared], Any]] = {
     "claim_id": lambda own: own.claim_id,
     "message_id": lambda own: own.ids[-1],
     "message_ids": lambda own: own.ids,
     "messages": lambda _: [{"body": "new", "dedup_key": "new"}, {"delay_seconds": 900}, {}],
-    "body": lambda _: "new",
-    "dedup_key": lambda _: "new",
-    "lease_seconds": lambda _: 2 * LEASE_SECONDS,
-    "force": lambda _: True,
-    "include_dead": lambda _: True,
-    "wait_seconds": lambda _: 1.0,
 }
-OPTIONAL = frozenset(
-    {"queue_name", "body", "dedup_key", "lease_seconds", "force", "include_dead", "wait_seconds"}
-)
+"""What is given for a parameter without a default; for any other one, a plain value of its type."""
+GIVEN: Mapping[str, Any] = {
+    "body": "new",
+    "dedup_key": "new",
+    "lease_seconds": 2 * LEASE_SECONDS,
+    "force": True,
+    "include_dead": True,
+    "wait_seconds": 1.0,
+}
 """Parameters that are given although they have a default; of the others the default counts."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from generate_release import release
+from generate.release import release
 from rowq.migrate import migrate, rollback, status
 from rowq.migrate.errors import MigrationBusy
 from rowq.migrate.frozen import Part, files_after, joined, script_of, split
@@ -70,7 +70,8 @@ def _change_some_routines(sources: Path) -> None:
     drawn = dice("migration").sample(there, min(times(10), len(there)))
     for path in there:
         if path in drawn or path.relative_to(sources).as_posix() in _BUSIEST:
-            text = re.sub(r"(?m)^-- version .*$", "-- version   99", path.read_text())
+            head = re.compile(r"^(-- routine .*)(\n-- version .*)?$", re.MULTILINE)
+            text = head.sub(r"\1\n-- version   99", path.read_text())
             path.write_text(text)
 
 

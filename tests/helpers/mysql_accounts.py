@@ -7,11 +7,12 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 
+from rowq.contract import load_contract
 from rowq.engines.mysql_url import connection_parameters
 from tests.engines.base import Connection
 from tests.engines.mysql import Session, set_default_role
 
-ROLES = ("producer", "consumer", "monitor", "admin")
+ROLES = load_contract().roles
 NOBODY = "nobody"
 """An account that may connect and nothing else."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from generate_release import SUMS, release
+from generate.release import SUMS, release
 from rowq.migrate.frozen import migration_files, number_of, script_of
 from rowq.migrate.sources import sources_of
 from rowq.resources import migrations_directory, sql_directory

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from generate_release import release
+from generate.release import release
 from rowq import migrate
 from rowq.migrate.frozen import migration_files, script_of
 from rowq.migrate.sources import read

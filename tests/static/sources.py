@@ -19,6 +19,15 @@ ROOMS = ("tables", "internal", "routines")
 HEADER_FIELDS = (
     "routine", "version", "purpose", "promise", "locks", "commits", "errors", "differs",
 )  # fmt: skip
+HEADER_DEFAULTS = {
+    "version": "1",
+    "promise": "none",
+    "locks": "none",
+    "commits": "never; the caller owns the transaction",
+    "errors": "none",
+    "differs": "nothing",
+}
+"""What is true of a helper whose header does not say otherwise."""
 
 _CALLED = re.compile(r"\browq\.(\w+)\(|(?<![\w.])(internal_\w+)|\bexec (?:@\w+ = )?rowq\.(\w+)")
 _NO_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")

@@ -6,12 +6,10 @@ import inspect
 import typing
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import generate_sync
 import rowq
 from rowq import errors, messages
 from rowq.contract import Parameter, Routine, load_contract
@@ -149,13 +147,6 @@ def test_every_class_of_message_is_public() -> None:
     for name, value in vars(messages).items():
         if dataclasses.is_dataclass(value) and not name.startswith("_"):
             assert name in rowq.__all__
-
-
-def test_the_synchronous_modules_are_fresh() -> None:
-    package = Path(rowq.__file__).parent
-    for source, target in generate_sync.MODULES.items():
-        made = generate_sync.synchronous((package / source).read_text(encoding="utf-8"))
-        assert (package / target).read_text(encoding="utf-8") == made, "run make generate"
 
 
 def test_the_version_is_the_packages() -> None:

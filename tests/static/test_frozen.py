@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from generate_release import (
+from generate.release import (
     SUMS,
     ReleasedError,
     digest_of,

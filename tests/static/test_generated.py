@@ -1,8 +1,13 @@
-"""A file that a program writes says so in its first line, and .gitattributes marks it."""
+"""A file that a program writes is fresh, says so in its first line, and .gitattributes marks it."""
 
 import re
 import subprocess
 from pathlib import Path
+
+import pytest
+
+from generate.files import FILES, is_fresh
+from generate.parts import fresh
 
 ROOT = Path(__file__).resolve().parents[2]
 SAYS_SO = re.compile(r"(Generated|Put together) from .+ by (make generate|python -m [\w.]+)\b")
@@ -24,6 +29,20 @@ def says_so(name: str) -> bool:
 
 
 MARKED = files(":(attr:linguist-generated)")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_generated_file_is_what_make_generate_writes(name: str) -> None:
+    assert is_fresh(name), "run: make generate"
+
+
+def test_a_part_is_written_between_its_marks_and_indented_like_them(tmp_path: Path) -> None:
+    file = tmp_path / "list.sql"
+    file.write_text("a\n  -- names: generated\n  old\n  -- end of names\nb\n", encoding="utf-8")
+    text = fresh(file, {"names": lambda: "new\n\n  more\n"})
+    assert text == "a\n  -- names: generated\n  new\n\n    more\n  -- end of names\nb\n"
+    with pytest.raises(ValueError, match=r"list\.sql has 0 generated parts with the name nams"):
+        fresh(file, {"nams": str})
 
 
 def test_every_file_that_is_marked_as_generated_says_so() -> None:

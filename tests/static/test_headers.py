@@ -1,4 +1,8 @@
-"""Every routine carries the same eight lines inside its body, so that a server shows them too."""
+"""Every routine carries a header inside its body, so that a server shows it too.
+
+That of a routine that is called has eight lines. A helper's has its name, its purpose, and whatever
+is not the default.
+"""
 
 from pathlib import Path
 
@@ -6,6 +10,7 @@ import pytest
 
 from tests.static.sources import (
     CONTRACT,
+    HEADER_DEFAULTS,
     HEADER_FIELDS,
     code_files,
     errors_of,
@@ -24,15 +29,26 @@ BODY_BEGINS = {
     "sqlserver": "\nas\nbegin",
 }
 ROUTINES = [(engine, path) for engine, path in FILES if path.parent.name == "routines"]
+HELPERS = [(engine, path) for engine, path in FILES if path.parent.name == "internal"]
 
 
 def fields_of(path: Path) -> dict[str, str]:
-    return header(path.read_text(encoding="utf-8"))
+    return HEADER_DEFAULTS | header(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
-def test_a_header_has_the_eight_fields_in_their_order(engine: str, path: Path) -> None:
-    assert tuple(fields_of(path)) == HEADER_FIELDS, engine
+@pytest.mark.parametrize(("engine", "path"), ROUTINES, ids=label)
+def test_a_routine_s_header_has_the_eight_fields_in_their_order(engine: str, path: Path) -> None:
+    assert tuple(header(path.read_text(encoding="utf-8"))) == HEADER_FIELDS, engine
+
+
+@pytest.mark.parametrize(("engine", "path"), HELPERS, ids=label)
+def test_a_helper_s_header_says_what_is_not_the_default_in_its_order(
+    engine: str, path: Path
+) -> None:
+    fields = header(path.read_text(encoding="utf-8"))
+    assert fields.keys() >= {"routine", "purpose"}, engine
+    assert list(fields) == [name for name in HEADER_FIELDS if name in fields]
+    assert not fields.items() & HEADER_DEFAULTS.items(), "a default is left out"
 
 
 @pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
@@ -60,7 +76,7 @@ def test_a_header_agrees_with_the_contract(engine: str, path: Path) -> None:
 @pytest.mark.parametrize(("engine", "path"), FILES, ids=label)
 def test_a_header_lists_the_errors_that_are_raised(engine: str, path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    listed = set(words(header(text)["errors"]))
+    listed = set(words(fields_of(path)["errors"]))
     assert raised(text) <= listed <= errors_of(engine, object_name(path))
 
 

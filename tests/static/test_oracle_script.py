@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from generate_release import release
+from generate.release import release
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import created, drops

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.engines.sqlserver import lab, observe
 from benchmarks.studies.seeds.sections import read_sections
 from benchmarks.studies.seeds.seed_003 import scene
-from generate_release import release
+from generate.release import release
 from rowq import migrate
 from rowq.doctor.sqlserver import ENGINE
 from rowq.migrate.frozen import files_after

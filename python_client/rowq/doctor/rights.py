@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from rowq.arguments import plain_arguments
 from rowq.contract import Routine, load_contract
 from rowq.doctor.check import Check, Status
 from rowq.engines import engine_for_connection, is_driver_error
@@ -12,20 +13,19 @@ _NOWHERE = "rowq doctor: there is no such queue"
 _NO_NAME = "rowq doctor\n"
 """A name that no queue may have, for what would make one."""
 
-ROLES = ("producer", "consumer", "monitor", "admin")
-
 
 def rights(connection: Any) -> Iterator[Check]:
     """Yield one check: which of rowq's roles the account has the rights of."""
-    routines = load_contract().routines
+    contract = load_contract()
+    routines = contract.routines
     may = {name for name, one in routines.items() if may_call(connection, one)}
     lacks = {
         role: sorted(
             name for name, one in routines.items() if role in one.roles and name not in may
         )
-        for role in ROLES
+        for role in contract.roles
     }
-    has = [role for role in ROLES if not lacks[role]]
+    has = [role for role in contract.roles if not lacks[role]]
     if not lacks["admin"]:
         yield Check("rights", Status.OK, f"may call all {len(may)} routines")
     elif has:
@@ -38,8 +38,9 @@ def rights(connection: Any) -> Iterator[Check]:
 
 def may_call(connection: Any, routine: Routine) -> bool:
     """Return whether this account may call a routine, without an effect."""
-    given = [one.name for one in routine.parameters if one.direction == "in"]
-    arguments = {name: _argument(routine, name) for name in given}
+    queue_name = _NO_NAME if routine.name == "create_queue" else _NOWHERE
+    inputs = dict.fromkeys(one.name for one in routine.parameters if one.direction == "in")
+    arguments = inputs | plain_arguments(routine, queue_name)
     try:
         engine_for_connection(connection).call(connection, routine.name, arguments)
     except Refused:
@@ -49,23 +50,3 @@ def may_call(connection: Any, routine: Routine) -> bool:
             raise
         return False
     return True
-
-
-def _argument(routine: Routine, name: str) -> Any:
-    """Return a value that the routine's types take and its first look refuses."""
-    if name == "queue_name":
-        return _NO_NAME if routine.name == "create_queue" else _NOWHERE
-    return {
-        "claim_id": 1,
-        "message_id": 1,
-        "message_ids": [1],
-        "messages": [],
-        "batch_size": 1,
-        "wait_seconds": 0,
-        "priority": 5,
-        "after_message_id": 0,
-        "max_messages": 1,
-        "max_count": 1,
-        "force": False,
-        "include_dead": False,
-    }.get(name)

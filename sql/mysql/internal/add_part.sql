@@ -6,12 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_add_part
--- version   1
 -- purpose   Insert the part row, the lanes and the fence rows of a new queue.
 -- promise   P13
 -- locks     new rows only
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   PostgreSQL opens lanes when they are first used, and needs no fence rows
     declare v_lane smallint default 0;
 

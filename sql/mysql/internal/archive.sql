@@ -6,13 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_archive
--- version   1
 -- purpose   Move finished messages to the archive, batch by batch, until p_limit is passed.
 -- promise   P19
 -- locks     finished rows, passing over locked ones; message rows; new archive rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_after, v_finish_id bigint;
     declare v_finished_at datetime(6);
     declare v_state varchar(20);

@@ -6,12 +6,8 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_as_front
--- version   1
 -- purpose   Messages as they go to the front of their priority, p_spent attempts fewer.
 -- promise   P09
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines change arrays in place
     select json_arrayagg(json_array(j.message_id, j.lane div 2 * 2, j.attempt - p_spent))
     into p_front

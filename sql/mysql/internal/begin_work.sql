@@ -6,12 +6,8 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_begin_work
--- version   1
 -- purpose   Open a read committed transaction, or a savepoint in the one that the caller has.
 -- promise   P15 P17
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only engines whose procedures open transactions need it
     declare v_moment double default @@timestamp;
     -- Where a transaction is open, "set transaction" fails with 1568 and so finds it, but "start

@@ -12,12 +12,8 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_body_fault
--- version   1
 -- purpose   What is wrong with the length of a body, or null.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   elsewhere the most octets of an answer are no setting of the server
     declare v_length bigint default coalesce(char_length(p_body), length(p_body_binary));
     declare v_limit bigint default cast(@@global.max_allowed_packet as signed) - 20000;

@@ -6,13 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_check_batch_size
--- version   1
 -- purpose   Refuse a housekeeping batch_size outside 1 to 10000; null passes and means the default.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
     call rowq.internal_check_range('batch_size', p_batch_size, 1, 10000);
 end//
 delimiter ;

@@ -6,13 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_check_ids
--- version   1
 -- purpose   Refuse a list of messages that is no JSON array of ids, or too long; null passes.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
     declare v_count, v_good int;
     if p_message_ids is not null then
         if json_valid(p_message_ids) and json_type(p_message_ids) = 'ARRAY' then

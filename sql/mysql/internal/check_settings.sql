@@ -16,13 +16,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_check_settings
--- version   1
 -- purpose   Refuse a bad queue name or a setting out of range; null passes for settings.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
     if p_queue_name is null
        or char_length(p_queue_name) not between 1 and 100
        or p_queue_name regexp '[[:cntrl:]]' then

@@ -6,11 +6,8 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_check_text
--- version   1
 -- purpose   Refuse a text that no client can read; call it where one has the byte ED.
 -- promise   P15 P20
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   elsewhere the engine refuses it
     -- MariaDB accepts half of a surrogate pair (ED A0 80 to ED BF BF) as a character of UTF-8. On

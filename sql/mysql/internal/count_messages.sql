@@ -13,12 +13,8 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_count_messages
--- version   1
 -- purpose   Messages of a queue by where they are, each counted up to p_limit.
 -- promise   P13
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   PostgreSQL counts in queue_stats itself
     -- Count from the first row and not from the floor, so that messages that were committed late
     -- count too.

@@ -11,13 +11,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_dedup_owner
--- version   1
 -- purpose   The unfinished message that has a dedup key, or null.
 -- promise   P12
 -- locks     the dedup row, shared
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set p_message_id = null;
     if not p_is_there then
         select d.message_id into p_message_id

@@ -6,12 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_delete_queue
--- version   1
 -- purpose   Delete everything that belongs to a queue, and the queue.
 -- promise   P15
 -- locks     all rows of the queue
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of drop_queue
     delete m
     from rowq.ready r force index (primary)

@@ -6,12 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_delete_ready
--- version   1
 -- purpose   Delete ready rows by their whole keys: an array of [message_id, lane, attempt, seq].
 -- promise   P02
 -- locks     ready rows
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines delete by an array
     delete r
     from json_table(

@@ -16,7 +16,6 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_dequeue
--- version   1
 -- purpose   Lease up to p_batch_size ready messages to one new claim, as rows or as one JSON array; nulls when there is none.
 -- promise   P02 P03 P05 P06 P07 P13 P18
 -- locks     ready rows, passing over locked ones; the part, shared; the new claim row

@@ -6,12 +6,10 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_drop_days
--- version   1
 -- purpose   Drop partitions of the archive that are too old for every queue.
 -- promise   P19
 -- locks     the archive, waiting for a second at most
 -- commits   implicitly; call it outside transactions
--- errors    none
 -- differs   PostgreSQL drops them in the transaction of the caller
     declare v_keep_from varchar(20);
     declare v_name varchar(64);

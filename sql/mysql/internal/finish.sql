@@ -11,13 +11,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_finish
--- version   1
 -- purpose   Remove finished messages, or note them for the archive.
 -- promise   P04 P12
 -- locks     message rows; dedup rows, in key order
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_message_id bigint;
 
     if p_archive_days > 0 then

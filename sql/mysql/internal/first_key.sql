@@ -11,13 +11,8 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_first_key
--- version   1
 -- purpose   The first live key of a lane from p_from on, or null.
 -- promise   P13 P14
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_attempt smallint;
     declare v_due_at, v_since datetime(6);
     set p_first = null;

@@ -9,13 +9,8 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_header_fault
--- version   1
 -- purpose   What is wrong with headers, or null.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     -- This finds a number of more than 100 digits, or with an exponent above 200.
     declare c_hard varchar(200) default '(?:[0-9.]{102}|[0-9]{101}'
         '|[0-9.]++[eE][-+]?0*+(?:20[1-9]|2[1-9][0-9]|[3-9][0-9][0-9]|[1-9][0-9]{3}))';

@@ -6,13 +6,7 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_health_queue
--- version   1
 -- purpose   The checks of a queue, as JSON arrays in a row.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_oldest, v_paused_at, v_due_at, v_lease_until datetime(6);
     declare v_attempt smallint;

@@ -6,12 +6,7 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_health_server
--- version   1
 -- purpose   Appends the checks that concern the whole server: who holds back the purge, how much waits for it, numbers that run out.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   this engine's own
     declare v_age double default 0;
     declare v_length, v_used double default 0;

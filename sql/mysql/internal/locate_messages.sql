@@ -18,13 +18,7 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_locate_messages
--- version   1
 -- purpose   Where a message that has a body is; p_due_at comes in as its last place among the delayed.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_due_at datetime(6) default p_due_at;
     set p_due_at = null, p_state = null, p_lane = null, p_attempt = null, p_claim_id = null,
         p_worker_name = null, p_lease_until = null, p_finished_at = null;

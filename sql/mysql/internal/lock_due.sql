@@ -11,12 +11,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_lock_due
--- version   1
 -- purpose   Lock up to p_limit due messages, earliest first: [message_id, lane, attempt, due_at in microseconds].
 -- promise   P06 P11 P13
 -- locks     delayed rows, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   elsewhere a range is locked without its gaps
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);

@@ -6,11 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_lock_part_shared
--- version   1
 -- purpose   Keep a queue from being dropped while messages are added or moved.
 -- promise   P01 P02
 -- locks     the row of the part, shared; waits for a drop that is under way
--- commits   never; the caller owns the transaction
 -- errors    RQ701
 -- differs   on PostgreSQL the first insert waits for a drop
     declare v_part_id int;

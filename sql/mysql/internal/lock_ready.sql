@@ -13,12 +13,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_lock_ready
--- version   1
 -- purpose   Lock up to p_limit messages of one lane, from its floor on; null when there is none.
 -- promise   P05 P06 P13
 -- locks     ready rows, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   elsewhere a range is locked without its gaps
     declare v_from bigint default p_floor;
     declare v_after bigint default 0;

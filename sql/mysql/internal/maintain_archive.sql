@@ -12,13 +12,10 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_maintain_archive
--- version   1
 -- purpose   The archive part of maintain: move, purge whole days, drop partitions; a fault in it is a warning.
 -- promise   P09 P19
 -- locks     a row of lane, passed over when locked; as archive and purge_archive
 -- commits   its own transaction where the caller has none, and implicitly; never the caller's
--- errors    none
--- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_archive_days int;

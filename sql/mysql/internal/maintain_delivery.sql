@@ -13,13 +13,11 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_maintain_delivery
--- version   1
 -- purpose   The part of maintain that deliveries wait for: floors, promoting, reaping.
 -- promise   P09 P11 P13 P14
 -- locks     as promote and reap; the part, shared
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
--- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_max_attempts int;

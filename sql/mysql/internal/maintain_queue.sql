@@ -16,13 +16,11 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_maintain_queue
--- version   1
 -- purpose   Housekeeping of one queue by the one session that is elected for it.
 -- promise   P09 P11 P13 P14 P19
 -- locks     rows of lane, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
--- differs   nothing
     set p_archived = 0, p_purged = 0, p_partitions_dropped = 0;
 
     call rowq.internal_maintain_delivery(

@@ -18,13 +18,8 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_message_fault
--- version   1
 -- purpose   What is wrong with the arguments of enqueue, or null.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set p_fault = case
         when p_priority not between 0 and 9
             then concat('priority must be between 0 and 9, got ', p_priority)

@@ -13,12 +13,8 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_messages_json
--- version   1
 -- purpose   Messages p_first and following of a batch, p_count of them, as JSON with commas between; null when one of several may be too long.
 -- promise   P20
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   elsewhere the most octets of an answer are no setting of the server
     declare v_length bigint;
     declare v_cut_at bigint default @@group_concat_max_len;

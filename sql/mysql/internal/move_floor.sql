@@ -11,12 +11,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_move_floor
--- version   1
 -- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
 -- promise   P13 P14
 -- locks     the row of the lane, passed over when locked
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   PostgreSQL keeps floors in a ledger, as its readers walk dead versions
     declare v_floor bigint;
     -- Skip a locked row: its session is already moving the floor or opening the lane.

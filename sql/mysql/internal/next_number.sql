@@ -10,12 +10,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_next_number
--- version   1
 -- purpose   Use up a number of the claims (lane -1) or of what is finished (lane -3).
 -- promise   P13
 -- locks     a new row, which is gone before anybody sees it
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   elsewhere a sequence gives it
     if p_lane = -1 then
         insert into rowq.claim (part_id, lease_until, messages)

@@ -6,12 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_note_error
--- version   1
 -- purpose   Keep why messages failed.
 -- promise   P10
 -- locks     message rows
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   the last error stands beside the body, and not where the message waits
     update json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id

@@ -6,13 +6,8 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_oldest_ready
--- version   1
 -- purpose   When the oldest message at the head of a lane was enqueued, or null.
 -- promise   P13
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_lane, v_next, v_attempt smallint default -2;
     declare v_is_hidden boolean default false;
     declare v_floor, v_message_id bigint;

@@ -6,12 +6,10 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_open_day
--- version   1
 -- purpose   Make sure that the archive has a partition that ends with this day.
 -- promise   P19
 -- locks     the archive, waiting for a second at most
 -- commits   implicitly; call it outside transactions
--- errors    none
 -- differs   PostgreSQL makes the partition in the transaction that needs it
     declare v_name varchar(64) default concat('p', date_format(p_day, '%Y%m%d'));
     declare v_end varchar(20) default concat("'", p_day + interval 1 day, "'");

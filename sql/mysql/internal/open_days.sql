@@ -6,12 +6,10 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_open_days
--- version   1
 -- purpose   Make room in the archive for what is finished: the days of the next p_limit batches.
 -- promise   P19
 -- locks     the archive, waiting for a second at most
 -- commits   implicitly; call it outside transactions
--- errors    none
 -- differs   PostgreSQL makes the partition in the transaction that needs it
     declare v_days longtext;
     declare v_floor bigint;

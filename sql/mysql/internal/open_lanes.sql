@@ -6,13 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_open_lanes
--- version   1
 -- purpose   Let dequeue look into a lane and its front companion.
 -- promise   P02
 -- locks     the rows of the two lanes, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_locked int;
     -- Skip locked rows, so that no producer waits: their session is usually opening the lanes too.
     -- If the lanes stay closed, the next maintain finds the messages, and opens the lanes or has

@@ -10,12 +10,8 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_outcomes
--- version   1
 -- purpose   The result of a finishing routine: one row a message.
 -- promise   P08
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines return a query
     if p_message_ids is null then
         select j.message_id, p_outcome as outcome

@@ -19,13 +19,8 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_parse_message
--- version   1
 -- purpose   Read and check one message of enqueue_batch.
 -- promise   P15 P20
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare c_keys longtext default '["body", "body_base64", "message_type", "headers",
         "priority", "delay_seconds", "run_at", "dedup_key", "max_attempts"]';
     declare v_keys, v_key, v_value, v_type longtext;

@@ -6,13 +6,8 @@ sql security definer
 no sql
 begin
 -- routine   internal_parse_moment
--- version   1
 -- purpose   Read a moment in ISO 8601, UTC without a zone; null when it is none.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     -- The patterns mean the same whatever default_regex_flags says.
     declare v_zone varchar(6) default coalesce(
         regexp_substr(p_text, '(Z|[+-][0-9]{2}:?[0-9]{2})\\z'), ''

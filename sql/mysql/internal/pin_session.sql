@@ -6,12 +6,8 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_pin_session
--- version   1
 -- purpose   Set the variables of the session that the routines depend on; p_moment was its time just before.
 -- promise   P01 P03 P12
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   elsewhere no session can set the clock, or the numbers that rows get
     -- The caller's values are kept in variables of the session until internal_unpin_session. A
     -- killed call leaves them there, so give them back before the values are read again.

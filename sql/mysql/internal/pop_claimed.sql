@@ -12,11 +12,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_pop_claimed
--- version   1
 -- purpose   Take messages out of a claim: those asked for that it still holds, or all of them; null when there is none.
 -- promise   P08
 -- locks     the claim row, first of all
--- commits   never; the caller owns the transaction
 -- errors    RQ721
 -- differs   a claim holds its messages as a JSON array
     declare v_claim_id bigint default p_claim_id;

@@ -11,13 +11,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_pop_ready
--- version   1
 -- purpose   Take up to p_limit messages from the lanes, best lane first; null when there is none.
 -- promise   P05 P06 P13
 -- locks     ready rows, passing over locked ones; rows of lanes, too
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_left int default p_limit;
     declare v_lane smallint default -2;
     declare v_is_hidden boolean default false;

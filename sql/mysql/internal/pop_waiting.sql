@@ -10,12 +10,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_pop_waiting
--- version   1
 -- purpose   Take messages out of wherever they wait; those that a worker holds stay.
 -- promise   P03
 -- locks     delayed, ready and dead rows, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   PostgreSQL finds delayed messages by their ids
     declare v_ids, v_seen, v_more, v_some, v_rest longtext;
     set p_messages = null;

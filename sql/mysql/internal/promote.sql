@@ -11,13 +11,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_promote
--- version   1
 -- purpose   Move up to p_limit due messages to the tails of their lanes, earliest first.
 -- promise   P11
 -- locks     delayed rows, passing over locked ones; new ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_floor, v_first, v_seen, v_to bigint;
     declare v_since, v_now datetime(6);

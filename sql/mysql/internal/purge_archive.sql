@@ -12,13 +12,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_purge_archive
--- version   1
 -- purpose   Delete a queue's archived messages that finished before p_before.
 -- promise   P19
 -- locks     archive rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_keep_from datetime(6) default '1970-01-01';
     -- Rows that are too old for every queue go with their partition, so leave them here. In the
     -- caller's transaction no partition is dropped, so delete them all.

@@ -11,13 +11,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_purge_ready
--- version   1
 -- purpose   Delete up to p_limit ready messages, lane by lane; null means all.
 -- promise   P15
 -- locks     ready rows, passing over locked ones; message and dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare c_step int default 5000;
     declare v_lane smallint default 0;
     declare v_from bigint default 0;

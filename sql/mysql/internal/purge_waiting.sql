@@ -11,13 +11,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_purge_waiting
--- version   1
 -- purpose   Delete up to p_limit delayed messages, or dead ones; null means all.
 -- promise   P15
 -- locks     delayed or dead rows, passing over locked ones; message and dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare c_step int default 5000;
     declare v_after datetime(6) default '1970-01-01 00:00:00';
     declare v_before datetime(6);

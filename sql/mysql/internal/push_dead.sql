@@ -6,13 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_push_dead
--- version   1
 -- purpose   Keep messages as dead with the last error; their dedup keys are free again.
 -- promise   P10 P12
 -- locks     new dead rows; message rows; dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     insert into rowq.dead (part_id, message_id, lane, attempt, died_at)
     select p_part_id, j.message_id, j.lane, j.attempt, utc_timestamp(6)
     from json_table(

@@ -6,13 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_push_delayed
--- version   1
 -- purpose   Let messages wait for their time; those that are due are ready at once.
 -- promise   P10 P11
 -- locks     message rows; new delayed and ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_due longtext;

@@ -6,13 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_push_ready
--- version   1
 -- purpose   Append messages to lanes, in the order of the array, under new numbers.
 -- promise   P02 P14
 -- locks     new ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_seq bigint;
     set v_seq = timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));
 

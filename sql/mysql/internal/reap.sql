@@ -12,13 +12,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_reap
--- version   1
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
 -- promise   P03 P09
 -- locks     expired claim rows, passing over locked ones; message rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_expired, v_messages, v_alive, v_dead, v_front longtext;
     declare v_worker_name varchar(200);
     declare v_error varchar(300);

@@ -6,11 +6,8 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_refuse
--- version   1
 -- purpose   The error for an argument.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing elsewhere: other engines raise with an expression
     -- Cut the text, because MySQL refuses one of more than 128 characters.

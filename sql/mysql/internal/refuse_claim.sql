@@ -6,13 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_refuse_claim
--- version   1
 -- purpose   The error for a claim that is gone.
 -- promise   P08
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ721
--- differs   nothing
     declare v_text varchar(128);
     set v_text = concat('RQ721 stale_claim: claim ', p_claim_id, ' holds nothing any more');
     signal sqlstate '45721' set message_text = v_text;

@@ -6,11 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_refuse_not_empty
--- version   1
 -- purpose   The error for a queue that still has messages or an archive.
 -- promise   P15
 -- locks     the first row of each kind, shared
--- commits   never; the caller owns the transaction
 -- errors    RQ704
 -- differs   nothing elsewhere: part of drop_queue
     declare v_probe bigint;

@@ -6,13 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_refuse_queue
--- version   1
 -- purpose   The error for a queue name that is missing or unknown.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   nothing
     declare v_text varchar(128);
     if p_queue_name is null then
         call rowq.internal_refuse('queue_name is missing');

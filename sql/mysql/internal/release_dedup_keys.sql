@@ -6,13 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_release_dedup_keys
--- version   1
 -- purpose   Free the dedup keys of messages that are finished or dead.
 -- promise   P12
 -- locks     message rows; dedup rows, in key order
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     -- Delete in key order, because enqueue_batch inserts its keys in that order.
     delete k
     from (

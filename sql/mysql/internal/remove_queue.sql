@@ -10,11 +10,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_remove_queue
--- version   1
 -- purpose   Remove an empty queue, or with p_force a full one, if nobody holds any of it for a second.
 -- promise   P02 P15
 -- locks     the part for itself, then all rows of the queue, waiting for a second at most
--- commits   never; the caller owns the transaction
 -- errors    RQ704 RQ705
 -- differs   PostgreSQL locks tables
     declare v_patience bigint default @@session.innodb_lock_wait_timeout;

@@ -6,13 +6,9 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_require_queue
--- version   1
 -- purpose   The part of a queue that must exist.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   nothing
     set p_part_id = null;
     select q.part_id into p_part_id
     from rowq.queue q

@@ -6,12 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_rescan_floors
--- version   1
 -- purpose   Look for the first live row of every lane from its very start; put floors right, and open lanes.
 -- promise   P13 P14
 -- locks     rows of lanes, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
     declare c_duty int default 50;
     -- Times are in microseconds. A look that takes longer than c_short_walk has walked over dead

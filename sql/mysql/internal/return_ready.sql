@@ -6,12 +6,10 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_return_ready
--- version   1
 -- purpose   Put what internal_pop_ready took, but for the first p_kept messages, where it was.
 -- promise   P05 P07
 -- locks     ready rows that the caller has locked already
 -- commits   never; call it in the transaction that took the messages
--- errors    none
 -- differs   elsewhere what is left of a batch goes to the front of its priority
     -- No floor has moved past these rows meanwhile, because none moves past a row that is taken and
     -- not committed.

@@ -10,12 +10,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_roll_back
--- version   1
 -- purpose   Take back what was done since internal_begin_work; p_tries_left above 0 asks to do it again.
 -- promise   P15 P17
--- locks     none
 -- commits   never; rolls back to where internal_begin_work was called
--- errors    none
 -- differs   only engines whose procedures open transactions need it
     -- A deadlock rolls back the whole transaction and removes its savepoint, so that "rollback to"
     -- fails with 1305.

@@ -6,12 +6,10 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_shape_archive
--- version   1
 -- purpose   Add or drop a partition of the archive, if nobody reads it for a second.
 -- promise   P19
 -- locks     the archive, waiting for a second at most
 -- commits   implicitly, as all statements that change a table; call it outside transactions
--- errors    none
 -- differs   only engines where such a statement commits need it
     declare v_patience bigint default @@session.lock_wait_timeout;
     -- The statement fails where another session reads the archive, or where another maintain was

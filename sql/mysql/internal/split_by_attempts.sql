@@ -11,13 +11,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_split_by_attempts
--- version   1
 -- purpose   Divide messages into those with an attempt left and those without; null where there is none.
 -- promise   P10
 -- locks     message rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     declare v_worn int;
     -- Read with a lock, because an old snapshot may not show the message yet.
     select sum(h.attempt >= coalesce(h.max_attempts, p_max_attempts)) into v_worn

@@ -20,12 +20,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_store
--- version   1
 -- purpose   Keep one message, already checked, and let it wait where it belongs.
 -- promise   P01 P05 P11 P12 P20
 -- locks     new rows only; with a dedup key, waits for another open enqueue of that key
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   PostgreSQL stores a batch as a set; here ids come one by one
     declare v_lane smallint default p_priority * 2 + 1;
     declare v_is_open boolean;

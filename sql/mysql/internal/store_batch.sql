@@ -10,11 +10,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_store_batch
--- version   1
 -- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each.
 -- promise   P01 P05 P12
 -- locks     new rows only; with dedup keys, waits for other open enqueues of them, in key order
--- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   PostgreSQL stores a batch as a set; here ids come one by one
     declare v_place int;

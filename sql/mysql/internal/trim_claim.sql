@@ -12,7 +12,6 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_trim_claim
--- version   1
 -- purpose   A new claim's messages as one JSON array; those that go beyond max_allowed_packet return to their places.
 -- promise   P02 P05 P10
 -- locks     the claim row and ready rows, locked by the caller; what internal_push_dead locks

@@ -6,12 +6,8 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_unpin_session
--- version   1
 -- purpose   Give the session back the values that internal_pin_session has put aside.
 -- promise   P17
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   elsewhere nothing is pinned
     if @rowq_pinned then
         set @rowq_pinned = null;

@@ -10,12 +10,10 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_wait
--- version   1
 -- purpose   Let a waiter of dequeue_wait sleep until its next look, p_until at the latest.
 -- promise   P17
 -- locks     a row of lane while it sleeps, passed over when locked
 -- commits   each statement by itself; call it outside transactions
--- errors    none
 -- differs   elsewhere waiters are woken, or a lock of the session elects one
     declare v_look_at datetime(6) default least(p_until, utc_timestamp(6) + interval 1 second);
     declare v_left double;

@@ -1,12 +1,9 @@
 procedure internal_add_part(p_part_id in number)
 is
 -- routine   internal_add_part
--- version   1
 -- purpose   Insert the lanes of a new queue.
 -- promise   P13
 -- locks     new rows only
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: lanes only, as the queue row itself is what a drop locks
     v_lanes t_numbers;
     v_open  t_numbers;

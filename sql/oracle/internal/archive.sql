@@ -2,13 +2,9 @@ function internal_archive(p_part_id in number, p_limit in number)
 return number
 is
 -- routine   internal_archive
--- version   1
 -- purpose   Move up to p_limit finished messages to the archive, oldest first.
 -- promise   P19
 -- locks     finished rows, passing over locked ones; message rows; new archive rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     type t_finished is record (
         finish_id   rowq_finished.finish_id%type,
         message_id  rowq_finished.message_id%type,

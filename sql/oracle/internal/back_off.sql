@@ -6,13 +6,8 @@ procedure internal_back_off(
 )
 is
 -- routine   internal_back_off
--- version   1
 -- purpose   When failed messages are due again, one moment a message.
 -- promise   P10
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_delay number;
 begin

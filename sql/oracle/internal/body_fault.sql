@@ -6,13 +6,8 @@ function internal_body_fault(
 return varchar2
 is
 -- routine   internal_body_fault
--- version   1
 -- purpose   What is wrong with the length of a body, or null.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     e_never_stored exception;
     pragma exception_init(e_never_stored, -22275);
     v_length number;

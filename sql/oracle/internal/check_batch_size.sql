@@ -1,13 +1,9 @@
 procedure internal_check_batch_size(p_batch_size in number)
 is
 -- routine   internal_check_batch_size
--- version   1
 -- purpose   Refuse a housekeeping batch_size outside 1 to 10000.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
 begin
     internal_check_whole('batch_size', p_batch_size, 1, 10000, p_is_required => true);
 end internal_check_batch_size;

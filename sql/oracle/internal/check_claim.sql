@@ -1,11 +1,8 @@
 procedure internal_check_claim(p_claim_id in number)
 is
 -- routine   internal_check_claim
--- version   1
 -- purpose   Refuse a claim_id that is missing.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing elsewhere: part of the routines
 begin

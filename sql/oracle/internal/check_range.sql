@@ -6,13 +6,9 @@ procedure internal_check_range(
 )
 is
 -- routine   internal_check_range
--- version   1
 -- purpose   Refuse a number outside its range; null passes.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
 begin
     if p_value not between p_low and p_high then
         internal_refuse(

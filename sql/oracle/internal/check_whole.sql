@@ -7,11 +7,8 @@ procedure internal_check_whole(
 )
 is
 -- routine   internal_check_whole
--- version   1
 -- purpose   Refuse a number outside its range, or with a fraction, or missing where it is required.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   elsewhere the type of a parameter keeps fractions out
 begin

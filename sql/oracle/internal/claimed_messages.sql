@@ -2,12 +2,8 @@ function internal_claimed_messages(p_part_id in number, p_claim_id in number)
 return t_messages
 is
 -- routine   internal_claimed_messages
--- version   1
 -- purpose   The messages that a claim holds, in the order in which they were given out.
 -- promise   P08
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines read them from the claim
     v_held t_messages;
 begin

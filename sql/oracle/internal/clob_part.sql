@@ -2,12 +2,8 @@ function internal_clob_part(p_text in clob, p_place in number, p_length in numbe
 return varchar2
 is
 -- routine   internal_clob_part
--- version   1
 -- purpose   What stands in a text from a place on, p_length at most; null behind its end.
 -- promise   P15 P20
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: place and length are UTF-16 units, in which a CLOB counts
     e_split exception;
     pragma exception_init(e_split, -22831);

@@ -2,12 +2,8 @@ function internal_count_messages(p_part_id in number, p_limit in number)
 return rowq_count
 is
 -- routine   internal_count_messages
--- version   1
 -- purpose   Messages of a queue by where they are, each counted up to p_limit.
 -- promise   P13
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   PostgreSQL counts in queue_stats itself
     v_count rowq_count := rowq_count(p_part_id, 0, 0, 0, 0, null);
 begin

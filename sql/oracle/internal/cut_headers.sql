@@ -5,12 +5,8 @@ procedure internal_cut_headers(
 )
 is
 -- routine   internal_cut_headers
--- version   1
 -- purpose   Take the headers out of a batch as the text they are; in p_rest {} stands for them.
 -- promise   P15 P20
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: an object of JSON has values here, and rounds numbers
     c_quote  constant pls_integer := ascii('"');
     c_blanks constant varchar2(4 char) := chr(9) || chr(10) || chr(13) || chr(32);

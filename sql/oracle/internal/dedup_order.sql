@@ -2,12 +2,8 @@ function internal_dedup_order(p_dedup_key in varchar2, p_number in number)
 return varchar2
 is
 -- routine   internal_dedup_order
--- version   1
 -- purpose   The place of a dedup key among others, as an index of t_places; p_number tells equal keys apart.
 -- promise   P12
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: on other engines the order of texts is not the session's to choose
     v_hex varchar2(1600 char);
 begin

@@ -1,12 +1,9 @@
 procedure internal_delete_dead(p_locked in t_locked_rows, p_messages in out nocopy t_messages)
 is
 -- routine   internal_delete_dead
--- version   1
 -- purpose   Delete dead rows that are locked, and append their messages.
 -- promise   P03
 -- locks     dead rows, which the caller holds already
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of reset and withdraw
     v_next pls_integer := p_messages.count;
 begin

@@ -5,13 +5,9 @@ procedure internal_delete_dedup_keys(
 )
 is
 -- routine   internal_delete_dedup_keys
--- version   1
 -- purpose   Free dedup keys of messages, one key a message; null where it has none.
 -- promise   P12
 -- locks     dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_ids  t_numbers;
     v_keys t_keys;
 begin

@@ -1,13 +1,9 @@
 procedure internal_delete_messages(p_part_id in number, p_messages in t_messages)
 is
 -- routine   internal_delete_messages
--- version   1
 -- purpose   Delete messages for good, with their dedup keys.
 -- promise   P04 P12
 -- locks     message rows; dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_ids  t_numbers;
     v_keys t_texts;
 begin

@@ -1,12 +1,9 @@
 procedure internal_delete_queue(p_part_id in number)
 is
 -- routine   internal_delete_queue
--- version   1
 -- purpose   Delete everything that belongs to a queue, and the queue.
 -- promise   P15
 -- locks     all rows of the queue
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of drop_queue
 begin
     delete from rowq_ready r where r.part_id = p_part_id;

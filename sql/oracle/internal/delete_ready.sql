@@ -1,13 +1,9 @@
 procedure internal_delete_ready(p_locked in t_locked_rows, p_messages in out nocopy t_messages)
 is
 -- routine   internal_delete_ready
--- version   1
 -- purpose   Delete ready rows that are locked, and append their messages.
 -- promise   P03
 -- locks     ready rows, which the caller holds already
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_next pls_integer := p_messages.count;
 begin
     forall i in 1 .. p_locked.count

@@ -9,11 +9,9 @@ procedure internal_dequeue(
 )
 is
 -- routine   internal_dequeue
--- version   1
 -- purpose   Lease up to p_batch_size ready messages to one new claim; a null claim when there is none.
 -- promise   P02 P03 P05 P06 P07 P13 P18
 -- locks     ready rows, passing over locked ones; the new claim row
--- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   two routines share it; an empty look takes no lock and begins no transaction
     v_queue    t_queue;

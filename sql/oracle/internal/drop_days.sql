@@ -2,12 +2,10 @@ function internal_drop_days
 return number
 is
 -- routine   internal_drop_days
--- version   1
 -- purpose   Drop partitions of the archive that are too old for every queue; returns how many.
 -- promise   P19
 -- locks     the archive's partition, tried
 -- commits   a transaction of its own, as DDL commits; never the caller's
--- errors    none
 -- differs   PostgreSQL drops them in the transaction of the caller
     pragma autonomous_transaction;
     -- Another session, or the caller's own open transaction, uses the partition: it is dropped

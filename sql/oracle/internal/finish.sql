@@ -6,13 +6,9 @@ procedure internal_finish(
 )
 is
 -- routine   internal_finish
--- version   1
 -- purpose   Remove finished messages, or note them for the archive.
 -- promise   P04 P12
 -- locks     message rows; dedup rows; new finished rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_now       constant timestamp(6) := sys_extract_utc(systimestamp);
     v_finish_id rowq_finished.finish_id%type;
 begin

@@ -2,13 +2,8 @@ function internal_first_key(p_part_id in number, p_lane in number, p_from in num
 return number
 is
 -- routine   internal_first_key
--- version   1
 -- purpose   The first live key of a lane from p_from on, or null.
 -- promise   P13 P14
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_since  constant timestamp(6) :=
         internal_from_microseconds(case when p_lane = -2 then p_from else 0 end);
     v_first  number;

@@ -2,12 +2,8 @@ function internal_from_base64(p_text in clob)
 return blob
 is
 -- routine   internal_from_base64
--- version   1
 -- purpose   The bytes of a base64 text, line breaks allowed; null when it is none.
 -- promise   P15 P20
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines have a function for it
     -- 8000 letters are a whole number of groups of four, and few enough bytes even where a
     -- character takes four.

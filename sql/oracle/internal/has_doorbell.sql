@@ -2,12 +2,7 @@ function internal_has_doorbell
 return boolean
 is
 -- routine   internal_has_doorbell
--- version   1
 -- purpose   Whether doorbell.sql was run.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   this engine's own
     v_count pls_integer;
 begin

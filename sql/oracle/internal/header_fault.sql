@@ -2,12 +2,8 @@ function internal_header_fault(p_headers in clob)
 return varchar2
 is
 -- routine   internal_header_fault
--- version   1
 -- purpose   What is wrong with headers, or null.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of message_fault
 begin
     if p_headers is null then

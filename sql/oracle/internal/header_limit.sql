@@ -2,12 +2,8 @@ function internal_header_limit(p_headers in clob)
 return varchar2
 is
 -- routine   internal_header_limit
--- version   1
 -- purpose   What in headers, which are JSON, not every JSON reader would take, or null.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of header_fault
     c_quote constant pls_integer := ascii('"');
     v_part     varchar2(32767);

@@ -6,13 +6,7 @@ procedure internal_health_queue(
 )
 is
 -- routine   internal_health_queue
--- version   1
 -- purpose   Appends the checks of a queue.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_dead        pls_integer;
     v_due_at      timestamp(6);

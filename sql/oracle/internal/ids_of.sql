@@ -2,12 +2,7 @@ function internal_ids_of(p_messages in t_messages)
 return rowq_ids
 is
 -- routine   internal_ids_of
--- version   1
 -- purpose   The ids of messages, as SQL knows a list.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines keep messages as a list already
     v_ids rowq_ids := rowq_ids();
 begin

@@ -2,12 +2,8 @@ function internal_is_json(p_text in clob)
 return boolean
 is
 -- routine   internal_is_json
--- version   1
 -- purpose   Whether a text is JSON in the strict sense; false for null.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines have a function for it
     v_count pls_integer;
 begin

@@ -2,12 +2,8 @@ function internal_iso_text(p_moment in timestamp)
 return varchar2
 is
 -- routine   internal_iso_text
--- version   1
 -- purpose   A moment in ISO 8601, UTC, with microseconds; null stays null.
 -- promise   P20
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines have a function for it
 begin
     return case when p_moment is not null then

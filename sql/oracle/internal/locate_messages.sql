@@ -12,13 +12,7 @@ procedure internal_locate_messages(
 )
 is
 -- routine   internal_locate_messages
--- version   1
 -- purpose   Where a message that has a body is; p_due_at comes in as its last place among the delayed.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_due_at constant timestamp(6) := p_due_at;
     cursor waiting is
         select 'delayed' as state, d.lane, d.attempt, d.due_at,

@@ -7,12 +7,10 @@ procedure internal_maintain_archive(
 )
 is
 -- routine   internal_maintain_archive
--- version   1
 -- purpose   The archive part of maintain: move, purge whole days, drop partitions; a fault in it is noted.
 -- promise   P09 P19
 -- locks     as archive and purge_archive; with a fault a row of meta
 -- commits   as internal_drop_days; never the caller's transaction
--- errors    none
 -- differs   a fault is noted in meta, where health reads it: this engine's calls have no warnings
     -- ORA-01013: the user has cancelled the call.
     e_cancelled exception;

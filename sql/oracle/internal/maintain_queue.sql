@@ -6,12 +6,9 @@ procedure internal_maintain_queue(
 )
 is
 -- routine   internal_maintain_queue
--- version   1
 -- purpose   Housekeeping of one queue by the one session that is elected for it.
 -- promise   P09 P11 P13 P14 P19
 -- locks     a row of lane, passed over when locked, to the end of the transaction; as what it calls
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own
     v_lane rowq_lane.lane%type;
     cursor seat is

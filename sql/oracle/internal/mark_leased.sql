@@ -1,12 +1,7 @@
 procedure internal_mark_leased(p_part_id in number, p_lines in out nocopy rowq_lines)
 is
 -- routine   internal_mark_leased
--- version   1
 -- purpose   Say leased of what was not found but still has a body: it is in a worker's hands.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of cancel
     v_asked  rowq_ids := rowq_ids();
     v_leased t_numbers;

@@ -12,13 +12,8 @@ function internal_message_fault(
 return varchar2
 is
 -- routine   internal_message_fault
--- version   1
 -- purpose   What is wrong with the arguments of enqueue, or null.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 begin
     return case
         when p_priority is null

@@ -6,12 +6,8 @@ function internal_messages_json(
 return clob
 is
 -- routine   internal_messages_json
--- version   1
 -- purpose   What dequeue_fast returns for a claim, as a JSON array.
 -- promise   P20
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of dequeue_wait
     v_object json_object_t;
     v_text   clob := '[';

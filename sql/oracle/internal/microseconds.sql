@@ -2,12 +2,7 @@ function internal_microseconds(p_moment in timestamp)
 return number
 is
 -- routine   internal_microseconds
--- version   1
 -- purpose   A moment as microseconds since 1970; null stays null.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines have a function for it
     v_since interval day(9) to second(6);
 begin

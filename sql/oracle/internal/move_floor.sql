@@ -6,13 +6,9 @@ procedure internal_move_floor(
 )
 is
 -- routine   internal_move_floor
--- version   1
 -- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
 -- promise   P13 P14
 -- locks     the row of the lane, passed over when locked
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_row_id rowid;
     v_floor  rowq_lane.floor_seq%type;
     cursor lane_row is

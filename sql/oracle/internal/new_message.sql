@@ -14,12 +14,8 @@ function internal_new_message(
 return t_new_message
 is
 -- routine   internal_new_message
--- version   1
 -- purpose   A message as it will be stored, from arguments that are already checked.
 -- promise   P05 P11
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of store
     v_new t_new_message;
 begin

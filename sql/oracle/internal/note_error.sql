@@ -5,12 +5,9 @@ procedure internal_note_error(
 )
 is
 -- routine   internal_note_error
--- version   1
 -- purpose   Keep why messages failed: the first 2000 characters.
 -- promise   P10
 -- locks     message rows
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   the last error stands beside the body, and not where the message waits
     -- A CLOB counts an emoji as two, and a varchar2 counts it as one.
     v_error constant varchar2(32767) := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);

@@ -1,12 +1,9 @@
 procedure internal_note_fault(p_part_id in number, p_fault in varchar2)
 is
 -- routine   internal_note_fault
--- version   1
 -- purpose   Remember the last fault of a queue's archive for health; null forgets it.
 -- promise   P19
 -- locks     a row of meta
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines warn
     v_name constant rowq_meta.name%type := 'archive_fault.' || internal_number_text(p_part_id);
 begin

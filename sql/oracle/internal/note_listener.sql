@@ -1,12 +1,8 @@
 procedure internal_note_listener(p_part_id in number, p_listened_until in timestamp)
 is
 -- routine   internal_note_listener
--- version   1
 -- purpose   Note until when somebody listens at a queue; null when nobody does any more.
--- promise   none
 -- locks     the queue row, passed over when locked
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   this engine's own
     v_row_id rowid;
     cursor queue_row is

@@ -2,12 +2,7 @@ function internal_number_text(p_value in number)
 return varchar2
 is
 -- routine   internal_number_text
--- version   1
 -- purpose   A number as text, with a point whatever the session's NLS_NUMERIC_CHARACTERS are.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines have no such setting
 begin
     return coalesce(to_char(p_value, 'tm9', 'nls_numeric_characters=''.,'''), 'null');

@@ -2,13 +2,8 @@ function internal_oldest_ready(p_part_id in number)
 return timestamp
 is
 -- routine   internal_oldest_ready
--- version   1
 -- purpose   When the oldest message at the head of a lane was enqueued, or null.
 -- promise   P13
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_lanes  t_lanes := internal_open_lanes_of(p_part_id);
     v_id     rowq_ready.message_id%type;
     v_head   timestamp(6);

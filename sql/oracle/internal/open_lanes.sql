@@ -1,13 +1,9 @@
 procedure internal_open_lanes(p_part_id in number, p_lane in number)
 is
 -- routine   internal_open_lanes
--- version   1
 -- purpose   Let dequeue look into a lane and its front companion.
 -- promise   P02
 -- locks     the rows of the two lanes, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_row_ids t_row_ids;
     -- Skip locked rows, so that no producer waits: their session is usually opening the lanes too.
     -- If the lanes stay closed, the next maintain finds the messages and opens them.

@@ -1,12 +1,9 @@
 procedure internal_open_lanes_for(p_part_id in number, p_new in t_new_messages)
 is
 -- routine   internal_open_lanes_for
--- version   1
 -- purpose   Let dequeue look into the lanes of new messages.
 -- promise   P02
 -- locks     as internal_open_lanes, only for a lane that was never used
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of store
     -- The lane of the default priority is open from the start.
     c_default_lane constant pls_integer := 11;

@@ -2,12 +2,8 @@ function internal_open_lanes_of(p_part_id in number)
 return t_lanes
 is
 -- routine   internal_open_lanes_of
--- version   1
 -- purpose   The lanes that dequeue looks into, best first, with their floors.
 -- promise   P05 P13
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines read them one by one
     v_lanes t_lanes;
 begin

@@ -7,12 +7,8 @@ function internal_outcomes(
 return rowq_lines
 is
 -- routine   internal_outcomes
--- version   1
 -- purpose   One line a message: p_outcome for p_messages; p_other for what else was asked for.
 -- promise   P08
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines return a query
     v_lines rowq_lines := rowq_lines();
     v_done  t_places;

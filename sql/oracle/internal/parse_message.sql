@@ -9,13 +9,8 @@ function internal_parse_message(
 return t_new_message
 is
 -- routine   internal_parse_message
--- version   1
 -- purpose   Read and check one message of enqueue_batch; p_fault is what is wrong with it, or null.
 -- promise   P15 P20
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     c_keys constant varchar2(200 char) := '|body|body_base64|message_type|headers|priority'
         || '|delay_seconds|run_at|dedup_key|max_attempts|';
     v_object  json_object_t;

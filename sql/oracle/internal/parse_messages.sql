@@ -2,13 +2,9 @@ function internal_parse_messages(p_messages in clob, p_max_length in number)
 return t_new_messages
 is
 -- routine   internal_parse_messages
--- version   1
 -- purpose   Read and check the messages of enqueue_batch.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
     c_fault constant varchar2(100 char) :=
         'messages must be a JSON array of at most 10000 objects';
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);

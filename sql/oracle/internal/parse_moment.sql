@@ -2,13 +2,8 @@ function internal_parse_moment(p_text in varchar2)
 return timestamp
 is
 -- routine   internal_parse_moment
--- version   1
 -- purpose   Read a moment in ISO 8601, UTC without a zone; null when it is none.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     c_shape constant varchar2(200 char) :=
         '^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2})(:[0-9]{2})?(\.[0-9]{1,6})?'
         || '(Z|[+-][0-9]{2}:?[0-9]{2})?$';

@@ -2,12 +2,8 @@ function internal_peek_ready(p_part_id in number, p_limit in number)
 return rowq_lines
 is
 -- routine   internal_peek_ready
--- version   1
 -- purpose   The next p_limit ready messages, best lane first.
 -- promise   P05 P13
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of peek
     v_lanes t_lanes := internal_open_lanes_of(p_part_id);
     v_left  pls_integer;

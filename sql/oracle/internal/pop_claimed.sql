@@ -2,13 +2,10 @@ function internal_pop_claimed(p_part_id in number, p_claim_id in number, p_ids i
 return t_messages
 is
 -- routine   internal_pop_claimed
--- version   1
 -- purpose   Take messages out of a claim: those asked for that it still holds, or all of them.
 -- promise   P08
 -- locks     the claim row, first of all
--- commits   never; the caller owns the transaction
 -- errors    RQ721
--- differs   nothing
     v_row_id rowid;
     v_held   t_messages;
     v_taken  t_messages;

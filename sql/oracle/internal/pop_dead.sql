@@ -7,12 +7,9 @@ procedure internal_pop_dead(
 )
 is
 -- routine   internal_pop_dead
--- version   1
 -- purpose   Take dead messages that are locked out of their place; a key that a newer message holds keeps one dead.
 -- promise   P12
 -- locks     dead rows, which the caller holds already; new dedup rows, in key order
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of reset
     v_found  t_messages;
     v_wanted rowq_ids;

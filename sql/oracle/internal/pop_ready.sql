@@ -5,12 +5,9 @@ procedure internal_pop_ready(
 )
 is
 -- routine   internal_pop_ready
--- version   1
 -- purpose   Take up to p_limit messages from the lanes, best lane first.
 -- promise   P05 P06 P13
 -- locks     ready rows, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   a cursor bounds the batch: rownum would count before the skip, fetch first is refused
     v_lanes  t_lanes := internal_open_lanes_of(p_part_id);
     v_probe  rowq_ready.message_id%type;

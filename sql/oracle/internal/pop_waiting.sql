@@ -2,13 +2,9 @@ function internal_pop_waiting(p_part_id in number, p_ids in rowq_ids)
 return t_messages
 is
 -- routine   internal_pop_waiting
--- version   1
 -- purpose   Take messages out of wherever they wait; those that a worker holds stay.
 -- promise   P03
 -- locks     delayed, ready and dead rows, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     c_most constant pls_integer := 10000;
     v_locked   t_locked_rows;
     v_messages t_messages;

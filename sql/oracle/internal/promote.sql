@@ -2,13 +2,9 @@ function internal_promote(p_part_id in number, p_limit in number)
 return number
 is
 -- routine   internal_promote
--- version   1
 -- purpose   Move up to p_limit due messages to the tails of their lanes, earliest first.
 -- promise   P11
 -- locks     delayed rows, passing over locked ones; new ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_since constant timestamp(6) := internal_from_microseconds(internal_read_floor(p_part_id, -2));
     v_probe    rowq_delayed.message_id%type;

@@ -6,13 +6,9 @@ function internal_purge_archive(
 return number
 is
 -- routine   internal_purge_archive
--- version   1
 -- purpose   Delete up to p_limit of a queue's archived messages that finished before p_before.
 -- promise   P19
 -- locks     archive rows, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_row_ids t_row_ids;
     cursor old_rows is
         select /*+ index_rs_asc(a rowq_archive_pk) no_batch_table_access_by_rowid(a) */ a.rowid

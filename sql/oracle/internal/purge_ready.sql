@@ -2,13 +2,9 @@ function internal_purge_ready(p_part_id in number, p_limit in number)
 return number
 is
 -- routine   internal_purge_ready
--- version   1
 -- purpose   Delete up to p_limit ready messages, lane by lane; null means all.
 -- promise   P15
 -- locks     ready rows, passing over locked ones; message and dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     c_step constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;

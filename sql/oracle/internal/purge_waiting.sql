@@ -2,13 +2,9 @@ function internal_purge_waiting(p_part_id in number, p_of_dead in boolean, p_lim
 return number
 is
 -- routine   internal_purge_waiting
--- version   1
 -- purpose   Delete up to p_limit delayed messages, or dead ones; null means all.
 -- promise   P15
 -- locks     delayed or dead rows, passing over locked ones; message and dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     c_step constant pls_integer := 5000;
     v_removed  number := 0;
     v_step     pls_integer;

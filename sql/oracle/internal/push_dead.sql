@@ -1,13 +1,9 @@
 procedure internal_push_dead(p_part_id in number, p_messages in t_messages, p_error in clob)
 is
 -- routine   internal_push_dead
--- version   1
 -- purpose   Keep messages as dead with the last error; their dedup keys are free again.
 -- promise   P10 P12
 -- locks     new dead rows; message rows; dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
 begin
     if p_messages.count = 0 then

@@ -6,13 +6,9 @@ procedure internal_push_delayed(
 )
 is
 -- routine   internal_push_delayed
--- version   1
 -- purpose   Let messages wait for their time; those that are due are ready at once.
 -- promise   P10 P11
 -- locks     message rows; new delayed or ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_later   t_messages;
     v_moments t_moments;

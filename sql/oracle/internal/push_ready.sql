@@ -1,13 +1,9 @@
 procedure internal_push_ready(p_part_id in number, p_messages in t_messages)
 is
 -- routine   internal_push_ready
--- version   1
 -- purpose   Append messages to lanes, in their order, under new places.
 -- promise   P02 P14
 -- locks     new ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_seq   constant number := internal_microseconds(sys_extract_utc(systimestamp));
     v_places t_numbers;
 begin

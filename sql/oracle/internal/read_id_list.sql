@@ -2,11 +2,8 @@ function internal_read_id_list(p_message_ids in clob)
 return rowq_ids
 is
 -- routine   internal_read_id_list
--- version   1
 -- purpose   The ids in a JSON array; null stays null, anything else is refused.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   other engines check a list in check_ids and read it where they need it
     c_fault constant varchar2(100 char) :=

@@ -6,13 +6,9 @@ procedure internal_reap(
 )
 is
 -- routine   internal_reap
--- version   1
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
 -- promise   P03 P09
 -- locks     expired claim rows, passing over locked ones; message rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_floor constant number := internal_read_floor(p_queue.part_id, -1);
     v_row_id      rowid;

@@ -1,11 +1,8 @@
 procedure internal_refuse(p_fault in varchar2)
 is
 -- routine   internal_refuse
--- version   1
 -- purpose   The error for an argument.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing elsewhere: other engines raise with an expression
 begin

@@ -1,11 +1,8 @@
 procedure internal_refuse_not_empty(p_part_id in number, p_queue_name in varchar2)
 is
 -- routine   internal_refuse_not_empty
--- version   1
 -- purpose   The error for a queue that still has messages or an archive.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ704
 -- differs   nothing elsewhere: part of drop_queue
     v_id number;

@@ -1,13 +1,9 @@
 procedure internal_refuse_queue(p_queue_name in varchar2)
 is
 -- routine   internal_refuse_queue
--- version   1
 -- purpose   The error for a queue name that is missing or unknown.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   nothing
 begin
     if p_queue_name is null then
         internal_refuse('queue_name is missing');

@@ -1,13 +1,9 @@
 procedure internal_release_dedup_keys(p_part_id in number, p_messages in t_messages)
 is
 -- routine   internal_release_dedup_keys
--- version   1
 -- purpose   Free the dedup keys of messages that are finished or dead.
 -- promise   P12
 -- locks     dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_wanted rowq_ids := internal_ids_of(p_messages);
     v_ids    t_numbers;
     v_keys   t_texts;

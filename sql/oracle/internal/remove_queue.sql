@@ -5,11 +5,9 @@ procedure internal_remove_queue(
 )
 is
 -- routine   internal_remove_queue
--- version   1
 -- purpose   Remove an empty queue, or with p_force a full one, when for a moment nobody writes.
 -- promise   P02 P15
 -- locks     the tables against writers, waiting for a second at most; all rows of the queue
--- commits   never; the caller owns the transaction
 -- errors    RQ704 RQ705
 -- differs   nothing: as on PostgreSQL, tables are locked, as a row cannot be locked in share mode
     e_busy exception;

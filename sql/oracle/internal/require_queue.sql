@@ -2,13 +2,9 @@ function internal_require_queue(p_queue_name in varchar2)
 return t_queue
 is
 -- routine   internal_require_queue
--- version   1
 -- purpose   The settings of a queue that must exist.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   nothing
     v_key   raw(400);
     v_queue t_queue;
     cursor named is

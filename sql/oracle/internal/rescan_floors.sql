@@ -1,12 +1,9 @@
 procedure internal_rescan_floors(p_part_id in number)
 is
 -- routine   internal_rescan_floors
--- version   1
 -- purpose   Look for the first live row of every lane from its very start, and put the floors right.
 -- promise   P13 P14
 -- locks     rows of lanes, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only maintain moves floors: dead rows cost nothing here, emptied index blocks little
     c_duty constant number := 50;
     -- Times are in microseconds. A look that takes longer than c_short_walk has walked over emptied

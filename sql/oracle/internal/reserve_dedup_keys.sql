@@ -1,13 +1,9 @@
 procedure internal_reserve_dedup_keys(p_part_id in number, p_new in out nocopy t_new_messages)
 is
 -- routine   internal_reserve_dedup_keys
--- version   1
 -- purpose   Give every message an id and take its dedup key; where another one has the key, its id.
 -- promise   P12
 -- locks     new dedup rows; waits for open enqueues of the same keys, in key order
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     c_most_tries constant pls_integer := 100;
     v_order t_places;
     v_at    varchar2(4000 char);

@@ -7,12 +7,8 @@ function internal_retry_outcomes(
 return rowq_lines
 is
 -- routine   internal_retry_outcomes
--- version   1
 -- purpose   The lines of retry_later: retrying with the moment it is due, dead, or stale.
 -- promise   P08 P10
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of retry_later
     v_lines rowq_lines := internal_outcomes(p_ids, p_messages, 'retrying');
     v_alive t_places;

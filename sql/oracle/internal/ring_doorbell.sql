@@ -1,12 +1,9 @@
 procedure internal_ring_doorbell(p_part_id in number, p_listened_until in timestamp)
 is
 -- routine   internal_ring_doorbell
--- version   1
 -- purpose   Ring for who waits at a queue, where doorbell.sql was run and somebody listens.
--- promise   none
 -- locks     none that another could wait for
 -- commits   never; the ring is heard when the caller's transaction commits
--- errors    none
 -- differs   this engine's own
     -- ORA-01013: the user has cancelled the call.
     e_cancelled exception;

@@ -2,12 +2,7 @@ function internal_seconds_since(p_moment in timestamp, p_now in timestamp)
 return number
 is
 -- routine   internal_seconds_since
--- version   1
 -- purpose   Seconds from a moment to p_now; null stays null.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines have a function for it
 begin
     return (internal_microseconds(p_now) - internal_microseconds(p_moment)) / 1000000;

@@ -6,13 +6,8 @@ procedure internal_split_by_attempts(
 )
 is
 -- routine   internal_split_by_attempts
--- version   1
 -- purpose   Divide messages into those with an attempt left and those without.
 -- promise   P10
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     v_wanted rowq_ids := internal_ids_of(p_messages);
     v_ids    t_numbers;
     v_limits t_numbers;

@@ -5,13 +5,10 @@ procedure internal_store(
 )
 is
 -- routine   internal_store
--- version   1
 -- purpose   Keep messages, already checked, and let them wait where they belong.
 -- promise   P01 P02 P05 P11 P12 P20
 -- locks     new rows only; with dedup keys, waits for open enqueues of the same keys, in key order
--- commits   never; the caller owns the transaction
 -- errors    RQ701
--- differs   nothing
     -- ORA-02291 (parent key not found): the queue was dropped while this insert waited for it.
     e_no_queue exception;
     pragma exception_init(e_no_queue, -2291);

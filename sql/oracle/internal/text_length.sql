@@ -2,12 +2,8 @@ function internal_text_length(p_text in clob)
 return number
 is
 -- routine   internal_text_length
--- version   1
 -- purpose   How many characters a text has.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: dbms_lob.getlength counts an emoji as two
     v_part   varchar2(32767);
     v_place  number := 1;

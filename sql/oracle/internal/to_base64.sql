@@ -2,12 +2,8 @@ function internal_to_base64(p_bytes in blob)
 return clob
 is
 -- routine   internal_to_base64
--- version   1
 -- purpose   Bytes as base64 in one line; null stays null.
 -- promise   P20
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: other engines have a function for it
     -- 12000 bytes are a whole number of groups of three, so that only the last chunk is padded.
     c_step constant pls_integer := 12000;

@@ -1,13 +1,9 @@
 procedure internal_trim_claim(p_part_id in number, p_claim_id in number)
 is
 -- routine   internal_trim_claim
--- version   1
 -- purpose   Give back those messages of a new claim that go beyond 64 MB; the first one stays.
 -- promise   P02 P05
 -- locks     rows of leased, which nobody else sees yet; new ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     c_most constant number := 67108864;
     v_held  t_messages := internal_claimed_messages(p_part_id, p_claim_id);
     v_rest  t_messages;

@@ -2,12 +2,8 @@ function internal_try_lead_waiters(p_lock in number)
 return boolean
 is
 -- routine   internal_try_lead_waiters
--- version   1
 -- purpose   Wait for a second at most to be the one waiter of a queue that looks for all.
--- promise   none
 -- locks     the lock p_lock, kept until internal_stop_leading_waiters or the session's end
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   this engine's own
     v_result number;
 begin

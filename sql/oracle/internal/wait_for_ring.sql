@@ -5,12 +5,9 @@ procedure internal_wait_for_ring(
 )
 is
 -- routine   internal_wait_for_ring
--- version   1
 -- purpose   Say that somebody listens at a queue; where that was said before, wait for a ring, for a second at most.
--- promise   none
 -- locks     the queue row, passed over when locked; none while waiting
 -- commits   never; the caller commits at once, and looks before it listens again
--- errors    none
 -- differs   this engine's own
     -- ORA-01013: the user has cancelled the call.
     e_cancelled exception;

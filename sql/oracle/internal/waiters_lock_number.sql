@@ -2,12 +2,7 @@ function internal_waiters_lock_number(p_part_id in number)
 return number
 is
 -- routine   internal_waiters_lock_number
--- version   1
 -- purpose   The number of the lock by which waiters of a queue elect their leader; 0 where the owner may not use dbms_lock.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   this engine's own: the server has numbers and no names for locks that need no row
     v_count pls_integer;
 begin

@@ -4,13 +4,9 @@ language plpgsql
 set lock_timeout = '1s'
 as $$
 -- routine   internal_archive
--- version   1
 -- purpose   Move finished messages to the archive, batch by batch, until p_limit is passed.
 -- promise   P19
 -- locks     finished rows, passing over locked ones; message rows; archive, waited for a second
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_batch    record;
     v_archived integer := 0;

@@ -7,13 +7,8 @@ returns text
 language plpgsql
 as $$
 -- routine   internal_body_fault
--- version   1
 -- purpose   What is wrong with the length of a body, or null.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_length constant integer := greatest(char_length(p_body), octet_length(p_body_binary));
 begin

@@ -3,13 +3,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_check_batch_size
--- version   1
 -- purpose   Refuse a housekeeping batch_size outside 1 to 10000.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
 begin
     if p_batch_size is null or p_batch_size not between 1 and 10000 then
         raise exception 'RQ711 invalid_argument: batch_size must be between 1 and 10000, got %',

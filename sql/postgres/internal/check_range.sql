@@ -8,13 +8,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_check_range
--- version   1
 -- purpose   Refuse a number outside its range; null passes.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
 begin
     if not p_value between p_low and p_high then
         raise exception 'RQ711 invalid_argument: % must be between % and %, got %',

@@ -7,13 +7,8 @@ create or replace function rowq.internal_count_ready(
 language plpgsql
 as $$
 -- routine   internal_count_ready
--- version   1
 -- purpose   Ready messages, counted up to p_limit, and when the oldest at the head of a lane was enqueued.
 -- promise   P13
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_lane  smallint := -1;
     v_safe  bigint;

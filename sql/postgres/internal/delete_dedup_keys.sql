@@ -7,13 +7,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_delete_dedup_keys
--- version   1
 -- purpose   Free dedup keys, as far as these messages hold them.
 -- promise   P12
 -- locks     dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_key text;
 begin

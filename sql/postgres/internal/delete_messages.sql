@@ -6,13 +6,9 @@ returns text[]
 language plpgsql
 as $$
 -- routine   internal_delete_messages
--- version   1
 -- purpose   Delete messages; return the dedup keys they had, or null.
 -- promise   P04 P13
 -- locks     message rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     c_close_together constant integer := 10000;
     v_low        bigint;

@@ -10,13 +10,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_finish
--- version   1
 -- purpose   Remove finished messages, or note them for the archive.
 -- promise   P04 P12
 -- locks     message rows; dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_keys text[];
 begin

@@ -7,12 +7,8 @@ returns bigint
 language plpgsql
 as $$
 -- routine   internal_first_key
--- version   1
 -- purpose   The lowest key of a lane at or above p_from that this statement can see, or null.
 -- promise   P14
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only engines whose readers walk dead rows need it
 declare
     v_key bigint;

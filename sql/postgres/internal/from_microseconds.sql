@@ -4,12 +4,8 @@ language sql
 immutable
 as $$
 -- routine   internal_from_microseconds
--- version   1
 -- purpose   A moment from microseconds since 1970, exactly.
 -- promise   P14
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only engines whose readers walk dead rows need it
 select timestamp with time zone 'epoch' + p_microseconds * interval '1 microsecond'
 $$;

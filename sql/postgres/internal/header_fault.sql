@@ -3,12 +3,8 @@ returns text
 language plpgsql
 as $$
 -- routine   internal_header_fault
--- version   1
 -- purpose   What is wrong with headers, or null.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   jsonb has no exponents: digits are counted as they come out
 begin
     -- The length of the text is checked last, because a short number such as 1e100000 is very long

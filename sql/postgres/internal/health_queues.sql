@@ -10,13 +10,7 @@ returns table (
 language plpgsql
 as $$
 -- routine   internal_health_queues
--- version   1
 -- purpose   Checks of each queue.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 #variable_conflict use_column
 begin
     return query

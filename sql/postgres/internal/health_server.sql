@@ -10,12 +10,7 @@ returns table (
 language plpgsql
 as $$
 -- routine   internal_health_server
--- version   1
 -- purpose   Checks that concern the whole server: old snapshots and sequences.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   this engine's own
 #variable_conflict use_column
 begin

@@ -3,12 +3,8 @@ returns boolean
 language sql
 as $$
 -- routine   internal_is_listened
--- version   1
 -- purpose   Whether a session waits to be told of this queue's new messages: see listen.
--- promise   none
 -- locks     none that lasts, and none that is waited for
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   this engine's own
     -- A session that listens holds this lock shared. One expression tries the lock and gives it
     -- back, so that nothing can come in between and leave it held. Two producers that try at the

@@ -3,12 +3,8 @@ returns boolean
 language plpgsql
 as $$
 -- routine   internal_is_past
--- version   1
 -- purpose   Whether a moment has come, or lies so far ahead that only a wrong clock can have set it.
 -- promise   P14
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only engines whose readers walk dead rows need it
 begin
     return p_moment <= clock_timestamp() or p_moment > clock_timestamp() + interval '2 hours';

@@ -7,12 +7,8 @@ returns boolean
 language plpgsql
 as $$
 -- routine   internal_is_rescan_due
--- version   1
 -- purpose   Whether a lane's time has come for a rescan, or for a sweep; so too without a floor.
 -- promise   P13 P14
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only engines whose readers walk dead rows need it
 declare
     v_at timestamp with time zone;

@@ -14,13 +14,7 @@ create or replace function rowq.internal_locate_messages(
 language plpgsql
 as $$
 -- routine   internal_locate_messages
--- version   1
 -- purpose   Where a message that has a body is.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 #variable_conflict use_column
 begin
     select 'delayed', d.lane, d.attempt, d.due_at, d.last_error

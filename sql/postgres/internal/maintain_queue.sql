@@ -17,13 +17,9 @@ create or replace function rowq.internal_maintain_queue(
 language plpgsql
 as $$
 -- routine   internal_maintain_queue
--- version   1
 -- purpose   Housekeeping of one queue by the one session that is elected for it.
 -- promise   P09 P11 P13 P14 P16 P19
 -- locks     advisory lock of the queue, tried
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_lane        smallint := -1;
     v_may_reap    boolean;

@@ -3,12 +3,8 @@ returns integer[]
 language plpgsql
 as $$
 -- routine   internal_maintained_parts
--- version   1
 -- purpose   Queues whose lock, by which one is elected, is held by a session that may call maintain.
 -- promise   P16 P19
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only where a lock of this kind may be taken by anybody
 begin
     return array(

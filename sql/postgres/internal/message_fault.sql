@@ -13,13 +13,8 @@ returns text
 language plpgsql
 as $$
 -- routine   internal_message_fault
--- version   1
 -- purpose   What is wrong with the arguments of enqueue, or null.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 begin
     return case
         when p_priority is null or p_priority not between 0 and 9

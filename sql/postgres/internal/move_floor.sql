@@ -12,12 +12,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_move_floor
--- version   1
 -- purpose   Add a ledger row for a lane when its floor has moved far enough to be worth one.
 -- promise   P13 P14
 -- locks     new floor rows; the one before, passed over when locked
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only engines whose readers walk dead rows need it
 #variable_conflict use_column
 declare

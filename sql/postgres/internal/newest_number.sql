@@ -3,12 +3,8 @@ returns bigint
 language plpgsql
 as $$
 -- routine   internal_newest_number
--- version   1
 -- purpose   The newest number given out so far for rows of this kind of lane.
 -- promise   P14
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only engines whose readers walk dead rows need it
 begin
     return coalesce(

@@ -6,13 +6,9 @@ set default_tablespace = ''
 set default_table_access_method = 'heap'
 as $$
 -- routine   internal_open_day
--- version   1
 -- purpose   Make sure that the archive has a partition for the day of p_finished_at.
 -- promise   P19
 -- locks     share update exclusive on archive, waited for a second
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_from constant timestamp := date_trunc('day', p_finished_at at time zone 'UTC');
     v_name constant text := 'archive_' || to_char(v_from, 'YYYYMMDD');

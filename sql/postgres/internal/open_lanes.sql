@@ -3,12 +3,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_open_lanes
--- version   1
 -- purpose   Make lanes known to dequeue before the first row is put into them.
 -- promise   P02
 -- locks     none that another producer could wait for
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only engines whose readers walk dead rows need it
 begin
     -- Each producer that does not see the lane adds a row of its own, with its transaction id as

@@ -17,13 +17,9 @@ returns table (
 language plpgsql
 as $$
 -- routine   internal_parse_messages
--- version   1
 -- purpose   Read and check the messages of enqueue_batch.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
 #variable_conflict use_column
 declare
     v_place integer;

@@ -5,12 +5,8 @@ set timezone = 'GMT'
 set datestyle = 'ISO, YMD'
 as $$
 -- routine   internal_parse_moment
--- version   1
 -- purpose   Read a moment in ISO 8601, UTC without a zone, whatever the caller's settings say.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   a text that is none raises an error of the class 22
 begin
     return p_text::timestamp with time zone;

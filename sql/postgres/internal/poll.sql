@@ -13,11 +13,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   internal_poll
--- version   1
 -- purpose   One look of dequeue_wait: messages as a JSON array, else the pause before the next.
 -- promise   P03 P05
 -- locks     as dequeue_fast
--- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   only where the caller's path reaches into dequeue_wait
 declare

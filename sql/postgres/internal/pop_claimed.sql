@@ -10,11 +10,9 @@ create or replace function rowq.internal_pop_claimed(
 language plpgsql
 as $$
 -- routine   internal_pop_claimed
--- version   1
 -- purpose   Take messages out of a claim: those asked for that it still holds, or all of them.
 -- promise   P08
 -- locks     the claim row, first of all
--- commits   never; the caller owns the transaction
 -- errors    RQ711 RQ721
 -- differs   elsewhere a claim's messages are rows of a table
 declare

@@ -11,13 +11,9 @@ create or replace function rowq.internal_pop_ready(
 language plpgsql
 as $$
 -- routine   internal_pop_ready
--- version   1
 -- purpose   Take up to p_limit messages from the lanes, best lane first; nulls when there is none.
 -- promise   P05 P06 P13
 -- locks     ready rows, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_left  integer := p_limit;
     v_lane  smallint := -1;

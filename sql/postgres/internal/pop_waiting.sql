@@ -8,13 +8,9 @@ create or replace function rowq.internal_pop_waiting(
 language plpgsql
 as $$
 -- routine   internal_pop_waiting
--- version   1
 -- purpose   Take messages out of wherever they wait; those that a worker holds stay.
 -- promise   P03
 -- locks     delayed, ready and dead rows, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_rest  bigint[];
     v_found record;

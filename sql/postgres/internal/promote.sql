@@ -3,13 +3,9 @@ returns integer
 language plpgsql
 as $$
 -- routine   internal_promote
--- version   1
 -- purpose   Move up to p_limit due messages to the tails of their lanes, earliest first.
 -- promise   P11
 -- locks     delayed rows, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     -- The moment is a constant, because a scan that compares with clock_timestamp() itself would
     -- not stop at the last row that is due.

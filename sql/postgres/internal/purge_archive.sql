@@ -10,13 +10,9 @@ language plpgsql
 set lock_timeout = '1s'
 as $$
 -- routine   internal_purge_archive
--- version   1
 -- purpose   Delete a queue's archived messages that are too old; drop partitions too old for every queue.
 -- promise   P19
 -- locks     archive rows, waited for a second; for a drop the archive, tried, kept to the end
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_cutoff    timestamp with time zone;
     v_before    timestamp with time zone;

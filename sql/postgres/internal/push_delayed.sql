@@ -11,13 +11,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_push_delayed
--- version   1
 -- purpose   Let messages wait for their time; those that are due by p_now are ready at once.
 -- promise   P10 P11
 -- locks     new delayed and ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_ready record;
 begin

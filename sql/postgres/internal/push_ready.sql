@@ -9,13 +9,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_push_ready
--- version   1
 -- purpose   Append messages to lanes, in the order of the arrays, under new numbers.
 -- promise   P02 P14
 -- locks     new ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 begin
     -- Get the transaction id before the numbers: internal_move_floor relies on this order.
     perform pg_current_xact_id();

@@ -4,12 +4,8 @@ language plpgsql
 stable
 as $$
 -- routine   internal_read_floor
--- version   1
 -- purpose   Where a reader of this lane may begin.
 -- promise   P13
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only engines whose readers walk dead rows need it
 declare
     v_seq bigint;

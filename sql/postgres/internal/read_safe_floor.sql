@@ -4,12 +4,8 @@ language plpgsql
 stable
 as $$
 -- routine   internal_read_safe_floor
--- version   1
 -- purpose   Where a reader begins that must not overlook what was committed late.
 -- promise   P13 P14
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   only engines whose readers walk dead rows need it
 declare
     v_safe bigint;

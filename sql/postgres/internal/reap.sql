@@ -8,13 +8,9 @@ create or replace function rowq.internal_reap(
 language plpgsql
 as $$
 -- routine   internal_reap
--- version   1
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
 -- promise   P03 P09
 -- locks     expired claim rows, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_claim      record;
     v_lanes      smallint[];

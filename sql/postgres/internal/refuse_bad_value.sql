@@ -3,13 +3,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_refuse_bad_value
--- version   1
 -- purpose   Refuse a message of enqueue_batch with a value that cannot be read, by key and position.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
 declare
     v_key text;
 begin

@@ -3,13 +3,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_refuse_queue
--- version   1
 -- purpose   The error for a queue name that is missing or unknown.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   nothing
 begin
     if p_queue_name is null then
         raise exception 'RQ711 invalid_argument: queue_name is missing'

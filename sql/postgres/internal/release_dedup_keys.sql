@@ -6,13 +6,9 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_release_dedup_keys
--- version   1
 -- purpose   Free the dedup keys of messages that are finished or dead.
 -- promise   P12
 -- locks     dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_keys text[];
 begin

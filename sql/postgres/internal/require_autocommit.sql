@@ -2,10 +2,8 @@ create or replace procedure rowq.internal_require_autocommit()
 language plpgsql
 as $$
 -- routine   internal_require_autocommit
--- version   1
 -- purpose   Fail before anything is leased when the caller has a transaction open.
 -- promise   P17
--- locks     none
 -- commits   yes; that is what it tries out
 -- errors    RQ713
 -- differs   PostgreSQL gives no way to ask; where the open transaction has written nothing yet, the

@@ -3,13 +3,10 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_require_part
--- version   1
 -- purpose   Refuse a message for a queue that was dropped since its settings were read.
 -- promise   P01
 -- locks     none; under repeatable read the queue row, shared
--- commits   never; the caller owns the transaction
 -- errors    RQ701
--- differs   nothing
 begin
     -- The caller must have written to rowq.message: from then on drop_queue waits for it, so that
     -- the answer stays true.

@@ -3,13 +3,9 @@ returns rowq.queue
 language plpgsql
 as $$
 -- routine   internal_require_queue
--- version   1
 -- purpose   The settings of a queue, or the error that there is none.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   nothing
 declare
     v_queue rowq.queue;
 begin

@@ -6,13 +6,9 @@ returns bigint[]
 language plpgsql
 as $$
 -- routine   internal_reserve_dedup_keys
--- version   1
 -- purpose   For each message its own id, or the id of the unfinished message that has its dedup key.
 -- promise   P12
 -- locks     new dedup rows, in key order; waits for other open enqueues of the same keys
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 declare
     v_kept_ids bigint[];
 begin

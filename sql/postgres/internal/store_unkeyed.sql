@@ -9,11 +9,9 @@ returns bigint[]
 language plpgsql
 as $$
 -- routine   internal_store_unkeyed
--- version   1
 -- purpose   Store the messages of a batch of which none has a dedup key; return their ids, in order.
 -- promise   P01 P05 P11 P20
 -- locks     new rows only
--- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   elsewhere part of enqueue_batch: here one statement writes all rows
 declare

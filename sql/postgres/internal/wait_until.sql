@@ -5,11 +5,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   internal_wait_until
--- version   1
 -- purpose   The moment that ends a wait, or the error that it is too long.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   only where the caller's path reaches into dequeue_wait
 begin

@@ -9,13 +9,8 @@ returns table (message_id bigint, lane smallint, attempt smallint, allowed integ
 language plpgsql
 as $$
 -- routine   internal_with_max_attempts
--- version   1
 -- purpose   Messages of a claim with the number of attempts each is allowed.
 -- promise   P10
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
 #variable_conflict use_column
 begin
     return query

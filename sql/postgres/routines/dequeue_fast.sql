@@ -36,11 +36,12 @@ declare
     v_part_id       integer;
     v_lease_seconds integer;
     v_is_paused     boolean;
-    v_one           record;
+    v_is_second     boolean := false;
     v_taken         record;
     v_claim_id      bigint;
     v_lease_until   timestamp with time zone;
 begin
+    -- Check.
     if p_batch_size is null
        or p_batch_size not between 1 and 1000
        or p_lease_seconds not between 1 and 86400
@@ -68,51 +69,22 @@ begin
         return;
     end if;
 
-    -- A batch of one takes the same steps as below without arrays, which saves a fifth of its cost.
-    if p_batch_size = 1 then
-        v_one := rowq.internal_pop_ready_one(v_part_id);
-        if v_one.o_message_id is null and rowq.internal_promote(v_part_id, 1) > 0 then
-            v_one := rowq.internal_pop_ready_one(v_part_id);
+    -- Lease. One message is taken without the queries that a batch collects its arrays by.
+    loop
+        if p_batch_size = 1 then
+            v_taken := rowq.internal_pop_ready_one(v_part_id);
+        else
+            v_taken := rowq.internal_pop_ready(v_part_id, p_batch_size);
         end if;
-        if v_one.o_message_id is null then
+        exit when v_taken.o_message_ids is not null;
+
+        -- Nothing is ready: what has become due meanwhile need not wait for maintain. But maintain
+        -- finds what was promoted below the floor, by a sequence that was set back.
+        if v_is_second or rowq.internal_promote(v_part_id, p_batch_size) = 0 then
             return;
         end if;
-
-        insert into rowq.claim (
-            part_id, lease_until, message_ids, lanes, attempts, errors, worker_name
-        )
-        values (
-            v_part_id,
-            clock_timestamp() + make_interval(secs => coalesce(p_lease_seconds, v_lease_seconds)),
-            array[v_one.o_message_id], array[v_one.o_lane], array[v_one.o_attempt],
-            case when v_one.o_error is not null then array[v_one.o_error] end,
-            p_worker_name
-        )
-        returning claim_id, lease_until
-        into v_claim_id, v_lease_until;
-
-        return query
-        select v_claim_id, m.message_id, v_one.o_attempt::integer, m.message_type, m.headers,
-               m.body, m.body_binary, m.enqueued_at, v_lease_until, v_one.o_error
-        from rowq.message m
-        where m.part_id = v_part_id
-          and m.message_id = v_one.o_message_id;
-        return;
-    end if;
-
-    v_taken := rowq.internal_pop_ready(v_part_id, p_batch_size);
-    if v_taken.o_message_ids is null then
-        -- Nothing is ready, so promote what is due by now: it need not wait for the next maintain.
-        if rowq.internal_promote(v_part_id, p_batch_size) = 0 then
-            return;
-        end if;
-        v_taken := rowq.internal_pop_ready(v_part_id, p_batch_size);
-        if v_taken.o_message_ids is null then
-            -- The messages were promoted below the floor, because the sequence was set back:
-            -- maintain will find them.
-            return;
-        end if;
-    end if;
+        v_is_second := true;
+    end loop;
 
     insert into rowq.claim (
         part_id, lease_until, message_ids, lanes, attempts, errors, worker_name
@@ -127,6 +99,7 @@ begin
     returning claim_id, lease_until
     into v_claim_id, v_lease_until;
 
+    -- Rows of one message.
     if cardinality(v_taken.o_message_ids) = 1 then
         return query
         select v_claim_id, m.message_id, v_taken.o_attempts[1]::integer, m.message_type, m.headers,
@@ -137,10 +110,9 @@ begin
         return;
     end if;
 
+    -- Rows of messages whose ids are close together: one range scan instead of a lookup for each. A
+    -- full join cannot be a nested loop, and offset keeps the planner from making it another join.
     if v_taken.o_greatest_id - v_taken.o_least_id < 2 * cardinality(v_taken.o_message_ids) then
-        -- The ids are close together: read them by one range scan instead of one lookup for each
-        -- message. A full join cannot be a nested loop, and "offset 0" keeps the planner from
-        -- turning it into another join.
         return query
         select v_claim_id, j.message_id, j.attempt::integer, j.message_type, j.headers,
                j.body, j.body_binary, j.enqueued_at, v_lease_until, j.last_error
@@ -162,14 +134,14 @@ begin
         return;
     end if;
 
+    -- Rows of messages that lie apart: a lookup for each, which offset keeps whatever the planner
+    -- thinks of the sizes.
     return query
     select v_claim_id, u.message_id, u.attempt::integer, m.message_type, m.headers,
            m.body, m.body_binary, m.enqueued_at, v_lease_until, u.last_error
     from unnest(v_taken.o_message_ids, v_taken.o_attempts, v_taken.o_errors)
         with ordinality u (message_id, attempt, last_error, place)
     cross join lateral (
-        -- "offset 0" keeps this a lookup by key for each message, whatever the planner thinks of
-        -- the sizes.
         select x.message_type, x.headers, x.body, x.body_binary, x.enqueued_at
         from rowq.message x
         where x.part_id = v_part_id

@@ -6,12 +6,9 @@ create or alter procedure rowq.InternalAddPart
 as
 begin
 -- routine   InternalAddPart
--- version   1
 -- purpose   Insert the part row and the lanes of a new queue.
 -- promise   P13
 -- locks     new rows only
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   PostgreSQL opens lanes when they are first used
     set nocount on;
     insert into rowq.part (part_id) values (@part_id);

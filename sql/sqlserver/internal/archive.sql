@@ -8,13 +8,9 @@ create or alter procedure rowq.InternalArchive
 as
 begin
 -- routine   InternalArchive
--- version   1
 -- purpose   Move up to @limit finished messages to the archive, oldest first.
 -- promise   P19
 -- locks     finished rows, passing over locked ones; message rows; new archive rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     declare @floor bigint;
     declare @since datetime2(6);

@@ -6,13 +6,9 @@ create or alter procedure rowq.InternalCheckBatchSize
 as
 begin
 -- routine   InternalCheckBatchSize
--- version   1
 -- purpose   Refuse a housekeeping batch_size that is missing or outside 1 to 10000.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
     set nocount on;
     exec rowq.InternalCheckRange N'batch_size', @batch_size, 1, 10000, @is_required = 1;
 end

@@ -8,13 +8,9 @@ create or alter procedure rowq.InternalCheckBody
 as
 begin
 -- routine   InternalCheckBody
--- version   1
 -- purpose   Refuse a body that is longer than its queue takes.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
     set nocount on;
     declare @length bigint = datalength(@body_binary);
     declare @fault nvarchar(200);

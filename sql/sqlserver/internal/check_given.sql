@@ -7,13 +7,9 @@ create or alter procedure rowq.InternalCheckGiven
 as
 begin
 -- routine   InternalCheckGiven
--- version   1
 -- purpose   Refuse a batch with a message that cannot be, and say which one.
 -- promise   P15 P20
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
     set nocount on;
     declare @fault nvarchar(200);
 

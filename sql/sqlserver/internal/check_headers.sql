@@ -7,11 +7,8 @@ create or alter procedure rowq.InternalCheckHeaders
 as
 begin
 -- routine   InternalCheckHeaders
--- version   1
 -- purpose   Refuse headers in an array of messages that not every JSON reader would take.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing elsewhere: part of message_fault
     set nocount on;

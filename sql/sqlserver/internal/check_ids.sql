@@ -6,11 +6,8 @@ create or alter procedure rowq.InternalCheckIds
 as
 begin
 -- routine   InternalCheckIds
--- version   1
 -- purpose   Refuse a list of messages that is no JSON array of ids, or too long; null passes.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   other engines that have arrays check only their length
     set nocount on;

@@ -12,13 +12,9 @@ create or alter procedure rowq.InternalCheckMessage
 as
 begin
 -- routine   InternalCheckMessage
--- version   1
 -- purpose   Refuse arguments of enqueue that cannot be.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
     set nocount on;
     declare @fault nvarchar(200);
     declare @is_object bit = 0;

@@ -10,13 +10,9 @@ create or alter procedure rowq.InternalCheckRange
 as
 begin
 -- routine   InternalCheckRange
--- version   1
 -- purpose   Refuse a number outside its range; null passes unless it is required.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
     set nocount on;
     declare @given nvarchar(40);
     declare @fault nvarchar(400);

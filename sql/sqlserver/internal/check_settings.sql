@@ -14,13 +14,9 @@ create or alter procedure rowq.InternalCheckSettings
 as
 begin
 -- routine   InternalCheckSettings
--- version   1
 -- purpose   Refuse a bad queue name or a setting out of range; null passes for settings.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
--- differs   nothing
     set nocount on;
     declare @size int = len((@queue_name + N'.') collate Latin1_General_100_CI_AS_SC) - 1;
     declare @place int = 1;

@@ -7,12 +7,9 @@ create or alter procedure rowq.InternalDeleteEmptyClaim
 as
 begin
 -- routine   InternalDeleteEmptyClaim
--- version   1
 -- purpose   Remove a claim that holds nothing any more.
 -- promise   P08
 -- locks     the claim row
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   elsewhere a claim holds its messages in its own row
     set nocount on;
     delete c

@@ -6,12 +6,9 @@ create or alter procedure rowq.InternalDeleteQueue
 as
 begin
 -- routine   InternalDeleteQueue
--- version   1
 -- purpose   Delete everything that belongs to a queue, and the queue.
 -- promise   P15
 -- locks     all rows of the queue
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of drop_queue
     set nocount on;
     delete from rowq.ready where part_id = @part_id;

@@ -13,7 +13,6 @@ create or alter procedure rowq.InternalDequeue
 as
 begin
 -- routine   InternalDequeue
--- version   1
 -- purpose   Lease ready messages, up to @batch_size or @most_bytes, to one new claim; null when there is none.
 -- promise   P02 P03 P05 P06 P07 P13 P18
 -- locks     the part, shared; ready rows, passing over locked ones; the new claim row

@@ -7,12 +7,10 @@ with execute as owner
 as
 begin
 -- routine   InternalDropDays
--- version   1
 -- purpose   Empty the partitions of the archive that are too old for every queue, and take their bounds away.
 -- promise   P19
 -- locks     the archive, for a moment, waiting for a second at most
 -- commits   never; call it outside transactions
--- errors    none
 -- differs   PostgreSQL drops them in the transaction of the caller
     set nocount on;
     set xact_abort off;

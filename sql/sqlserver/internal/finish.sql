@@ -9,13 +9,9 @@ create or alter procedure rowq.InternalFinish
 as
 begin
 -- routine   InternalFinish
--- version   1
 -- purpose   Remove finished messages, or note them for the archive.
 -- promise   P04 P12
 -- locks     message rows; dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     declare @keys table (message_id bigint not null primary key, dedup_key nvarchar(400) null);
 

@@ -8,13 +8,9 @@ create or alter procedure rowq.InternalFirstKey
 as
 begin
 -- routine   InternalFirstKey
--- version   1
 -- purpose   The first live key of a lane from its very start, or null.
 -- promise   P13 P14
 -- locks     rows, shared while they are read, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     set @first = null;
 

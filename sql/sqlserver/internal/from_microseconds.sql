@@ -7,12 +7,7 @@ create or alter procedure rowq.InternalFromMicroseconds
 as
 begin
 -- routine   InternalFromMicroseconds
--- version   1
 -- purpose   The moment that lies so many microseconds after 1970 began, as floors are kept.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   other engines have an expression for it
     set nocount on;
     -- dateadd takes an int, so the moment is built in three steps.

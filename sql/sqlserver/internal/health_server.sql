@@ -7,12 +7,7 @@ create or alter procedure rowq.InternalHealthServer
 as
 begin
 -- routine   InternalHealthServer
--- version   1
 -- purpose   How old the oldest transaction of this database is, and whose it is.
--- promise   none
--- locks     none
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   this engine's own
     set nocount on;
     declare @session_id int;

@@ -16,13 +16,8 @@ create or alter procedure rowq.InternalLocateMessages
 as
 begin
 -- routine   InternalLocateMessages
--- version   1
 -- purpose   Where a message that has a body is; @due_at comes in as its last place among the delayed.
--- promise   none
 -- locks     rows, shared while they are read, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     declare @was_due_at datetime2(6) = @due_at;
     set @due_at = null;

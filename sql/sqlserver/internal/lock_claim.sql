@@ -9,13 +9,10 @@ create or alter procedure rowq.InternalLockClaim
 as
 begin
 -- routine   InternalLockClaim
--- version   1
 -- purpose   Lock a claim before anything is taken out of it; without a list of messages it must exist.
 -- promise   P08
 -- locks     the claim row, first of all
--- commits   never; the caller owns the transaction
 -- errors    RQ721
--- differs   nothing
     set nocount on;
     declare @text nvarchar(2048) = concat(
         N'RQ721 stale_claim: claim ', @claim_id, N' holds nothing any more'

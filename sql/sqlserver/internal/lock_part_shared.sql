@@ -7,11 +7,9 @@ create or alter procedure rowq.InternalLockPartShared
 as
 begin
 -- routine   InternalLockPartShared
--- version   1
 -- purpose   Keep a queue from being dropped while messages are added or moved.
 -- promise   P01 P02
 -- locks     the row of the part, shared, to the end of the transaction; waits for a drop
--- commits   never; the caller owns the transaction
 -- errors    RQ701
 -- differs   on PostgreSQL the first insert waits for a drop
     set nocount on;

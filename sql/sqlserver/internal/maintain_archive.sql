@@ -10,13 +10,10 @@ create or alter procedure rowq.InternalMaintainArchive
 as
 begin
 -- routine   InternalMaintainArchive
--- version   1
 -- purpose   The archive part of maintain: drop partitions, move, purge whole days; a fault in it is a message, not an error.
 -- promise   P09 P19
 -- locks     as archive and purge_archive
 -- commits   where the caller has no transaction, after each 1000 messages; never the caller's
--- errors    none
--- differs   nothing
     set nocount on;
     set rowcount 0;
     set xact_abort on;

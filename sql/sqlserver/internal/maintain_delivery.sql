@@ -11,13 +11,11 @@ create or alter procedure rowq.InternalMaintainDelivery
 as
 begin
 -- routine   InternalMaintainDelivery
--- version   1
 -- purpose   The part of maintain that deliveries wait for, by the one session elected for it: floors, promoting, reaping.
 -- promise   P09 P11 P13 P14
 -- locks     the part, shared; a row of lane, passed over when locked; as promote, reap
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
--- differs   nothing
     set nocount on;
     set rowcount 0;
     set xact_abort on;

@@ -9,12 +9,9 @@ create or alter procedure rowq.InternalMoveFloor
 as
 begin
 -- routine   InternalMoveFloor
--- version   1
 -- purpose   Move the floor of a lane down, or up if it still is where the caller saw it.
 -- promise   P13 P14
 -- locks     the row of the lane, and to go up the one of the guests; passed over when locked
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   PostgreSQL keeps floors in a ledger, as its readers walk dead versions
     set nocount on;
     declare @callers_lane smallint;

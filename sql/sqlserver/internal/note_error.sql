@@ -8,12 +8,9 @@ create or alter procedure rowq.InternalNoteError
 as
 begin
 -- routine   InternalNoteError
--- version   1
 -- purpose   Keep why messages failed.
 -- promise   P10
 -- locks     message rows
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   the last error stands beside the body, and not where the message waits
     set nocount on;
     -- The collation counts an emoji as one character, where others count it as two.

@@ -7,12 +7,10 @@ with execute as owner
 as
 begin
 -- routine   InternalOpenDays
--- version   1
 -- purpose   Split off the archive today, the next two days, and every day before of which messages wait.
 -- promise   P19
 -- locks     the archive, for a moment, waiting for a second at most
 -- commits   never; call it outside transactions
--- errors    none
 -- differs   PostgreSQL makes the partition of a day in the transaction that needs it
     set nocount on;
     set xact_abort off;

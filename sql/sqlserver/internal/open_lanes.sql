@@ -7,13 +7,9 @@ create or alter procedure rowq.InternalOpenLanes
 as
 begin
 -- routine   InternalOpenLanes
--- version   1
 -- purpose   Let dequeue look into a lane and its front companion.
 -- promise   P02
 -- locks     the rows of the two lanes, passed over when locked
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     -- Skip locked rows, so that no producer waits: their session is usually opening the lanes too.
     -- If the lanes stay closed, the next maintain finds the messages and opens them.

@@ -10,13 +10,9 @@ create or alter procedure rowq.InternalPopReady
 as
 begin
 -- routine   InternalPopReady
--- version   1
 -- purpose   Move up to @limit messages from the lanes to a claim, best lane first.
 -- promise   P05 P06 P13
 -- locks     ready rows, passing over locked ones; as a guest the lane of guests, shared
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     declare @left int = @limit;
     declare @lane smallint = -1;

@@ -9,13 +9,9 @@ create or alter procedure rowq.InternalPromote
 as
 begin
 -- routine   InternalPromote
--- version   1
 -- purpose   Move up to @limit due messages to the tails of their lanes, earliest first.
 -- promise   P11
 -- locks     delayed rows, passing over locked ones; new ready rows; the lane of guests
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     declare @callers_lane smallint;
     declare @floor bigint;

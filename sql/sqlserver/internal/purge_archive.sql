@@ -9,13 +9,9 @@ create or alter procedure rowq.InternalPurgeArchive
 as
 begin
 -- routine   InternalPurgeArchive
--- version   1
 -- purpose   Delete up to @limit of a queue's archived messages that finished before @before.
 -- promise   P19
 -- locks     archive rows, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     -- Lock exclusively from the start: an update lock would be granted beside a reader's lasting
     -- shared lock, and the delete would then wait for that reader.

@@ -10,12 +10,9 @@ create or alter procedure rowq.InternalPurgeStep
 as
 begin
 -- routine   InternalPurgeStep
--- version   1
 -- purpose   Delete up to @limit messages of one lane (stage 0 to 19), of the delayed (20) or of the dead (21).
 -- promise   P15
 -- locks     ready, delayed or dead rows, passing over locked ones; message and dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   nothing elsewhere: part of purge_queue
     set nocount on;
     declare @since datetime2(6);

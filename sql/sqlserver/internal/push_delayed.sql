@@ -8,13 +8,9 @@ create or alter procedure rowq.InternalPushDelayed
 as
 begin
 -- routine   InternalPushDelayed
--- version   1
 -- purpose   Let messages wait for their due_at; those that are due are ready at once.
 -- promise   P10 P11
 -- locks     message rows; new delayed and ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @text nvarchar(4000) = left(@error collate Latin1_General_100_CI_AS_SC, 2000);

@@ -9,13 +9,9 @@ create or alter procedure rowq.InternalPushReady
 as
 begin
 -- routine   InternalPushReady
--- version   1
 -- purpose   Append messages to their lanes, or to the front of their priority, @spent attempts fewer.
 -- promise   P02 P09 P14
 -- locks     new ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     declare @seq bigint = datediff_big(microsecond, '19700101', sysutcdatetime());
 

@@ -10,13 +10,9 @@ create or alter procedure rowq.InternalReap
 as
 begin
 -- routine   InternalReap
--- version   1
 -- purpose   Take messages back from expired claims to the front of their lanes, until @limit is passed.
 -- promise   P03 P09
 -- locks     expired claim rows, passing over locked ones; message rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @claim_id bigint;

@@ -6,11 +6,8 @@ create or alter procedure rowq.InternalRefuse
 as
 begin
 -- routine   InternalRefuse
--- version   1
 -- purpose   The error for an argument.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   PostgreSQL raises with an expression
     set nocount on;

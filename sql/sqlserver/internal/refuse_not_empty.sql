@@ -7,11 +7,9 @@ create or alter procedure rowq.InternalRefuseNotEmpty
 as
 begin
 -- routine   InternalRefuseNotEmpty
--- version   1
 -- purpose   The error for a queue that still has messages or an archive.
 -- promise   P15
 -- locks     the first row of each kind, shared while it is read; waits for who holds it
--- commits   never; the caller owns the transaction
 -- errors    RQ704
 -- differs   nothing elsewhere: part of drop_queue
     set nocount on;

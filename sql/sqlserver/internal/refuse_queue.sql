@@ -6,13 +6,9 @@ create or alter procedure rowq.InternalRefuseQueue
 as
 begin
 -- routine   InternalRefuseQueue
--- version   1
 -- purpose   The error for a queue name that is missing or unknown.
 -- promise   P15
--- locks     none
--- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   nothing
     set nocount on;
     declare @text nvarchar(2048) = concat(N'RQ701 queue_not_found: ', left(@queue_name, 200));
     if @queue_name is null

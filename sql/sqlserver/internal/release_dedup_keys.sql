@@ -7,13 +7,9 @@ create or alter procedure rowq.InternalReleaseDedupKeys
 as
 begin
 -- routine   InternalReleaseDedupKeys
--- version   1
 -- purpose   Free the dedup keys of messages that are finished or dead.
 -- promise   P12
 -- locks     dedup rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     delete k
     from @messages j

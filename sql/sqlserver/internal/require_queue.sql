@@ -12,13 +12,10 @@ create or alter procedure rowq.InternalRequireQueue
 as
 begin
 -- routine   InternalRequireQueue
--- version   1
 -- purpose   The part and settings of a queue that must exist.
 -- promise   P15
 -- locks     the row of the queue, shared, while it is read; none with row versions
--- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
--- differs   nothing
     set nocount on;
     declare @queue_key varbinary(402);
     set @part_id = null;

@@ -6,12 +6,9 @@ create or alter procedure rowq.InternalRescanFloors
 as
 begin
 -- routine   InternalRescanFloors
--- version   1
 -- purpose   Look for the first live row of every lane from its very start, and put the floors right.
 -- promise   P13 P14
 -- locks     rows of lanes, passing over locked ones
--- commits   never; the caller owns the transaction
--- errors    none
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
     set nocount on;
     -- Times are in microseconds. A look that takes longer than @short_walk has walked over ghosts.

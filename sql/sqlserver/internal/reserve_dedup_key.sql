@@ -9,13 +9,9 @@ create or alter procedure rowq.InternalReserveDedupKey
 as
 begin
 -- routine   InternalReserveDedupKey
--- version   1
 -- purpose   Note a message as the one that has a dedup key, or say which unfinished message has it.
 -- promise   P12
 -- locks     the dedup row; waits for who is just adding or freeing it
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     declare @key varbinary(802) = convert(varbinary(802), @dedup_key + N'.');
     set @holder = null;

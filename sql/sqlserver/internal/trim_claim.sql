@@ -8,13 +8,9 @@ create or alter procedure rowq.InternalTrimClaim
 as
 begin
 -- routine   InternalTrimClaim
--- version   1
 -- purpose   Give back those messages of a new claim that go beyond @most_bytes; the first one stays.
 -- promise   P02 P05
 -- locks     rows of leased; new ready rows
--- commits   never; the caller owns the transaction
--- errors    none
--- differs   nothing
     set nocount on;
     declare @lane smallint;
     declare @seq bigint;

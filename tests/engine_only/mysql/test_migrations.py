@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import rowq
-from generate_release import release
+from generate.release import release
 from rowq import migrate
 from rowq.engines.mysql_url import connection_parameters
 from rowq.migrate.engines import release_for

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pymysql
 import pytest
 
+from rowq.arguments import plain_arguments
 from rowq.contract import load_contract
 from rowq.resources import sql_directory
 from tests.engines.base import Connection
@@ -17,14 +18,6 @@ from tests.helpers.mysql_accounts import NOBODY, ROLES, Accounts, accounts
 
 ROUTINES = load_contract().routines
 NOT_ALLOWED = (1044, 1142, 1143, 1227, 1370)
-ARGUMENTS: dict[str, object] = {
-    "queue_name": "q",
-    "claim_id": 1,
-    "message_id": 1,
-    "message_ids": [1],
-    "messages": [],
-}
-"""A value for each parameter without a default."""
 
 
 @pytest.fixture
@@ -36,8 +29,7 @@ def users(connection: Connection, database_url: str) -> Iterator[Accounts]:
 
 def may_call(session: Session, routine: str) -> bool:
     """Call a routine with plain arguments; an error of rowq's own means that it was allowed."""
-    required = [one.name for one in ROUTINES[routine].parameters if one.default is None]
-    given = {name: ARGUMENTS[name] for name in required}
+    given = plain_arguments(ROUTINES[routine], "q")
     if routine == "dequeue_wait":
         given["wait_seconds"] = 0
     try:

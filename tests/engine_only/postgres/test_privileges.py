@@ -13,26 +13,19 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from rowq.arguments import plain_arguments
 from rowq.contract import load_contract
 from rowq.migrate import migrate
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.calls import bodies, call, one, send, take, take_one
 
-ROLES = ("producer", "consumer", "monitor", "admin")
+ROLES = load_contract().roles
 ROUTINES = load_contract().of("postgres")
 TABLES = (
     "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
     "floor", "meta",
 )  # fmt: skip
-ARGUMENTS: dict[str, object] = {
-    "queue_name": "q",
-    "claim_id": 1,
-    "message_id": 1,
-    "message_ids": [1],
-    "messages": [],
-}
-"""A value for each parameter without a default."""
 
 
 @pytest.fixture
@@ -58,8 +51,7 @@ def become(connection: Connection, user: str) -> None:
 
 def may_call(connection: Connection, routine: str) -> bool:
     """Call a routine with plain arguments; any error of rowq's own means that it was allowed."""
-    required = [one.name for one in ROUTINES[routine].parameters if one.default is None]
-    given = {name: ARGUMENTS[name] for name in required}
+    given = plain_arguments(ROUTINES[routine], "q")
     if routine == "dequeue_wait":
         given["wait_seconds"] = 0
     try:

@@ -6,6 +6,7 @@ own, so Babelfish cannot show it.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rowq.arguments import plain_arguments
 from rowq.contract import Routine, load_contract
 from rowq.engines.sqlserver_calls import procedure_name
 from rowq.migrate import migrate
@@ -24,19 +26,10 @@ from tests.helpers.dialects import dialect_of
 
 pytestmark = [pytest.mark.promise("P16"), pytest.mark.requires("genuine")]
 
-ROLES = ("producer", "consumer", "monitor", "admin")
+ROLES = load_contract().roles
 ROUTINES = load_contract().of("sqlserver")
 DENIED = "229"
 """The engine's number for a right on an object that the user does not have."""
-
-ARGUMENTS = {
-    "queue_name": "N'q'",
-    "claim_id": "1",
-    "message_id": "1",
-    "message_ids": "N'[1]'",
-    "messages": "N'[]'",
-}
-"""A value for each parameter without a default."""
 
 # Rights on a schema or a database would open everything in it: they are looked for as well.
 RIGHTS = """
@@ -118,14 +111,14 @@ def is_denied(connection: Connection, statement: str) -> bool:
 
 def plain_call(routine: Routine) -> str:
     """Return a call with as few arguments as there may be."""
-    given = {
-        parameter.name: ARGUMENTS[parameter.name]
-        for parameter in routine.parameters
-        if parameter.default is None and parameter.direction == "in"
-    }
+    given = plain_arguments(routine, "q")
     if routine.name == "dequeue_wait":
-        given["wait_seconds"] = "0"
-    arguments = ", ".join(f"@{name} = {value}" for name, value in given.items())
+        given["wait_seconds"] = 0
+    spelled = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in given.items()
+    }
+    arguments = ", ".join(f"@{name} = N'{value}'" for name, value in spelled.items())
     return f"exec rowq.{procedure_name(routine.name)} {arguments}"
 
 

@@ -72,7 +72,8 @@ def test_a_refused_call_leaves_its_caller_s_transaction_as_it_was(
         refused(connection, "RQ701", "enqueue", queue_name=f"{queue} ")
         refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=[{"no": 1}])
         refused(connection, "RQ701", "dequeue_fast", queue_name=f"{queue} ")
-        refused(connection, "RQ721", "complete", queue_name=queue, claim_id=-1)
+        for routine in ("complete", "release", "fail_now"):
+            refused(connection, "RQ721", routine, queue_name=queue, claim_id=-1)
         refused(connection, "RQ721", "extend_lease", queue_name=queue, claim_id=-1)
         refused(connection, "RQ711", "peek", queue_name=queue, batch_size=0)
         assert value(connection, "select xact_state()") == 1

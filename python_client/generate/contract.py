@@ -1,13 +1,10 @@
-"""Write sql/CONTRACT.md from sql/contract.toml: make generate."""
+"""sql/CONTRACT.md: what sql/contract.toml says, for people to read."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-SQL = Path(__file__).resolve().parent.parent / "sql"
-SOURCE = SQL / "contract.toml"
-TARGET = SQL / "CONTRACT.md"
+from rowq.resources import sql_directory
 
 _HEAD = """\
 <!-- Generated from contract.toml by make generate. Do not edit. -->
@@ -20,8 +17,10 @@ the queue's setting, or none. Every engine spells the types in its own way (last
 """
 
 
-def contract_md(contract: Mapping[str, Any]) -> str:
-    """Return the whole text of CONTRACT.md for a parsed contract.toml."""
+def contract_md() -> str:
+    """Return the whole text of CONTRACT.md."""
+    with (sql_directory() / "contract.toml").open("rb") as file:
+        contract = tomllib.load(file)
     parts = [_HEAD, _summary(contract)]
     parts += [_routine(name, entry, contract) for name, entry in contract["routine"].items()]
     parts += [_errors(contract), _promises(contract), _types(contract)]
@@ -107,13 +106,3 @@ def _types(contract: Mapping[str, Any]) -> str:
     engines = list(dict.fromkeys(engine for spelled in types.values() for engine in spelled))
     rows = [(name, *(types[name].get(engine, "") for engine in engines)) for name in types]
     return "## Types\n\n" + _table(("Type", *engines), *rows)
-
-
-def main() -> None:
-    """Write the file."""
-    contract = tomllib.loads(SOURCE.read_text(encoding="utf-8"))
-    TARGET.write_text(contract_md(contract), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

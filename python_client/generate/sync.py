@@ -1,21 +1,16 @@
-"""Make the synchronous modules of rowq from the asynchronous ones.
-
-python generate_sync.py           write them
-python generate_sync.py --check   write nothing; exit with 1 when a file is not fresh
-"""
+"""The synchronous modules of rowq, made from the asynchronous ones."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent / "rowq"
-MODULES = {"async_session.py": "session.py", "async_queue.py": "queue.py"}
+PACKAGE = Path(__file__).resolve().parents[1] / "rowq"
 
 # Applied in this order, each to the whole text.
 REPLACEMENTS = (
     (
-        r"(?s)\A(.*?)(\w+)\.py is made from this file by generate_sync\.py\.\n\n",
+        r"(?s)\A(.*?)(\w+)\.py is made from this file by make generate\.\n\n",
         r"# Generated from async-\2.py by make generate. Do not edit.\n\1",
     ),
     (r"AsyncQueue needs an asynchronous", "Queue needs a synchronous"),
@@ -40,8 +35,9 @@ REPLACEMENTS = (
 )
 
 
-def synchronous(source: str) -> str:
-    """Return the synchronous form of an asynchronous module, formatted."""
+def synchronous(module: str) -> str:
+    """Return the synchronous form of an asynchronous module of rowq, formatted."""
+    source = (PACKAGE / module).read_text(encoding="utf-8")
     for pattern, replacement in REPLACEMENTS:
         source = re.sub(pattern, replacement, source)
     sorted_imports = _ruff(source, "check", "--quiet", "--select", "I", "--fix")
@@ -53,24 +49,3 @@ def _ruff(source: str, *arguments: str) -> str:
     command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", made, "-"]
     done = subprocess.run(command, input=source, stdout=subprocess.PIPE, text=True, check=True)
     return str(done.stdout)
-
-
-def main() -> int:
-    """Write or check every module; return the exit status."""
-    check_only = "--check" in sys.argv
-    stale = []
-    for source, target in MODULES.items():
-        path = PACKAGE / target
-        wanted = synchronous((PACKAGE / source).read_text(encoding="utf-8"))
-        if path.exists() and path.read_text(encoding="utf-8") == wanted:
-            continue
-        stale.append(target)
-        if not check_only:
-            path.write_text(wanted, encoding="utf-8")
-    if stale and check_only:
-        print("not fresh, run make generate:", ", ".join(stale))
-    return int(bool(stale) and check_only)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

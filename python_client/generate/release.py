@@ -21,7 +21,7 @@ from rowq.migrate.modules import module_for
 from rowq.migrate.release import read_release
 from rowq.migrate.sources import sources, sources_of
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SUMS = "SHA256SUMS"
 
 
@@ -89,8 +89,24 @@ def release(migrations: Path) -> Path | None:
         ReleasedError, ValueError: as script_to_release; nothing was written.
     """
     script = script_to_release(migrations)
-    if script is None:
-        return None
+    return None if script is None else _write(migrations, script)
+
+
+def release_all() -> None:
+    """Release every engine, or none if one of them cannot be."""
+    engines = sorted(path for path in (ROOT / "migrations").iterdir() if path.is_dir())
+    scripts = {}
+    for migrations in engines:
+        try:
+            scripts[migrations] = script_to_release(migrations)
+        except (ReleasedError, ValueError) as error:
+            raise SystemExit(f"{migrations.name}: {error}") from error
+    for migrations, script in scripts.items():
+        written = _write(migrations, script).name if script else "nothing new to release"
+        print(f"{migrations.name}: {written}")
+
+
+def _write(migrations: Path, script: str) -> Path:
     newest = migration_files(migrations)[-1]
     script_of(newest).write_text(script, encoding="utf-8", newline="\n")
     sums = released(migrations)
@@ -98,20 +114,3 @@ def release(migrations: Path) -> Path | None:
     text = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
     (migrations / SUMS).write_text(text, encoding="utf-8", newline="\n")
     return script_of(newest)
-
-
-def main() -> None:
-    """Release every engine, or none if one of them cannot be."""
-    engines = sorted(path for path in (ROOT / "migrations").iterdir() if path.is_dir())
-    try:
-        for migrations in engines:
-            script_to_release(migrations)
-    except (ReleasedError, ValueError) as error:
-        raise SystemExit(f"{migrations.name}: {error}") from error
-    for migrations in engines:
-        written = release(migrations)
-        print(f"{migrations.name}: {written.name if written else 'nothing new to release'}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""What programs write into this repository: make generate, make release."""

@@ -1,0 +1,52 @@
+"""Every generated file that is made from the contract, the SQL, the tests and the client."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from generate import grants, install, readme
+from generate.contract import contract_md
+from generate.parts import Parts, fresh
+from generate.sync import synchronous
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_ENGINES = sorted(path.parent for path in (ROOT / "sql").glob("*/install.sql"))
+_GRANTS: dict[str, Parts] = {
+    "mysql": {"rights": grants.on_mysql},
+    "oracle": {"rights": grants.on_oracle, "kept rights": grants.kept_on_oracle},
+    "postgres": {"rights": grants.on_postgres},
+    "sqlserver": {"rights": grants.on_sqlserver},
+}
+_PARTS: dict[str, Parts] = {
+    "README.md": {"promises": readme.promises, "numbers": readme.numbers},
+    "sql/RIGHTS.md": {"rights": readme.rights, "attacks": readme.attacks},
+    **{
+        f"sql/{engine.name}/install.sql": {"routines": partial(install.routines, engine)}
+        for engine in _ENGINES
+    },
+    **{f"sql/{engine.name}/grants.sql": _GRANTS[engine.name] for engine in _ENGINES},
+}
+FILES: dict[str, Callable[[], str]] = {
+    "sql/CONTRACT.md": contract_md,
+    "python_client/rowq/session.py": partial(synchronous, "async_session.py"),
+    "python_client/rowq/queue.py": partial(synchronous, "async_queue.py"),
+    **{name: partial(fresh, ROOT / name, parts) for name, parts in _PARTS.items()},
+}
+"""Path from the root of the repository, and what returns the text that the file should have."""
+
+
+def is_fresh(name: str) -> bool:
+    """Return whether a file has the text that it should have."""
+    file = ROOT / name
+    return file.exists() and file.read_text(encoding="utf-8") == FILES[name]()
+
+
+def write_all() -> None:
+    """Write every file that is not as it should be, and print its name."""
+    for name, make in FILES.items():
+        text = make()
+        file = ROOT / name
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8", newline="\n")
+            print(f"{name}: written")

@@ -1,0 +1,88 @@
+"""The lists in sql/<engine>/grants.sql: which role may call what, as the contract says."""
+
+import re
+import textwrap
+from collections.abc import Iterator
+
+from rowq.contract import Routine, load_contract
+from rowq.engines.sqlserver_calls import procedure_name
+from rowq.migrate.oracle.packages import ROLES
+from rowq.resources import sql_directory
+
+_CALLED = re.compile(r"\browq\.(internal_\w+)\(")
+_TABLE_TYPE = re.compile(r"^create type rowq\.(\w+) as table", re.MULTILINE)
+_LONGEST_NAMES = 70
+"""Columns of a literal with names, in a file whose lines have 100."""
+
+
+def on_postgres() -> str:
+    """Return the pairs of role and function or procedure.
+
+    A routine with its caller's rights needs them for the helpers that it calls, too.
+    """
+    pairs = [
+        f"('rowq_{role}', '{called}')"
+        for role, routines in _may_call("postgres")
+        for routine in routines
+        for called in (routine.name, *_helpers_for_callers(routine.name))
+    ]
+    return ",\n".join(dict.fromkeys(pairs)) + "\n"
+
+
+def on_mysql() -> str:
+    """Return a select of every role with the names of its procedures, between commas."""
+    selects = []
+    for role, routines in _may_call("mysql"):
+        names = ", ".join(routine.name for routine in routines)
+        lines = [line.replace(", ", ",") for line in textwrap.wrap(names, _LONGEST_NAMES)]
+        literals = ",\n".join(f"    '{line}'" for line in lines)
+        selects.append(
+            f"select 'rowq_{role}' as role_name, concat(\n{literals}\n) as routine_names\n"
+        )
+    return "union all\n".join(selects)
+
+
+def on_sqlserver() -> str:
+    """Return the statements that grant procedures and types of tables.
+
+    A procedure that declares a variable of a table type asks its caller for a right on the type.
+    """
+    types = (sql_directory() / "sqlserver" / "tables" / "types.sql").read_text(encoding="utf-8")
+    batches = []
+    for role, routines in _may_call("sqlserver"):
+        given = [f"rowq.{procedure_name(routine.name)}" for routine in routines]
+        given += [f"type::rowq.{name}" for name in _TABLE_TYPE.findall(types)]
+        batches.append("".join(f"grant execute on {name} to rowq_{role};\n" for name in given))
+    return "go\n".join(batches)
+
+
+def on_oracle() -> str:
+    """Return the calls that grant packages, and the type of lists of ids to who gives some."""
+    return "".join(f"give('rowq_{role}', '{name}');\n" for role, name in _packages())
+
+
+def kept_on_oracle() -> str:
+    """Return the pairs of role and package or type that are not revoked."""
+    pairs = [f"('ROWQ_{role.upper()}', '{name.upper()}')" for role, name in _packages()]
+    return ",\n".join(pairs) + "\n"
+
+
+def _may_call(engine: str) -> Iterator[tuple[str, list[Routine]]]:
+    """Yield every role, with the routines of an engine that it may call."""
+    contract = load_contract()
+    for role in contract.roles:
+        yield role, [one for one in contract.of(engine).values() if role in one.roles]
+
+
+def _helpers_for_callers(routine: str) -> list[str]:
+    path = sql_directory() / "postgres" / "routines" / f"{routine}.sql"
+    text = path.read_text(encoding="utf-8")
+    return [] if "\nsecurity definer\n" in text else sorted(set(_CALLED.findall(text)))
+
+
+def _packages() -> Iterator[tuple[str, str]]:
+    for role, routines in _may_call("oracle"):
+        yield role, ROLES.get(role, "rowq")
+        parameters = [one for routine in routines for one in routine.parameters]
+        if any(parameter.type == "int64s" for parameter in parameters):
+            yield role, "rowq_ids"

@@ -1,0 +1,33 @@
+"""The lists of helpers and routines in sql/<engine>/install.sql.
+
+The order of the tables is written by hand. Helpers and routines find each other when they are
+called, so theirs does not matter: helpers by name, routines as in the contract. On Oracle both come
+in packages.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rowq.contract import load_contract
+from rowq.migrate.oracle.packages import packages
+
+_LINES = {"mysql": "source {}", "oracle": "@@{}", "postgres": "\\ir {}", "sqlserver": ":r {}"}
+"""How the client of each engine runs another file."""
+
+
+def routines(engine: Path) -> str:
+    """Return the lines for an engine's helpers and routines.
+
+    Args:
+        engine: sql/<engine>, with contract.toml beside it.
+    """
+    line = _LINES[engine.name]
+    return "".join(f"{line.format(name)}\n" for name in _files(engine))
+
+
+def _files(engine: Path) -> Iterator[str]:
+    if engine.name == "oracle":
+        yield from (f"packages/{name}" for name, _ in packages(engine))
+    else:
+        yield from (f"internal/{path.name}" for path in sorted((engine / "internal").glob("*.sql")))
+        yield from (f"routines/{name}.sql" for name in load_contract().of(engine.name))

@@ -1,0 +1,113 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalGiveUpMessages
+    @queue_name nvarchar(max),
+    @claim_id bigint,
+    @message_ids nvarchar(max),
+    @outcome nvarchar(20),
+    @error nvarchar(max) = null
+as
+begin
+-- routine   InternalGiveUpMessages
+-- purpose   Take messages from a claim and make them dead or released, as @outcome says; returns the rows.
+-- promise   P08 P10
+-- locks     the part, shared; the claim row; then dead, message and dedup rows, or new ready rows
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711 RQ721
+-- differs   nothing elsewhere: only here both routines need a transaction of their own
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @is_saved bit = 0;
+    declare @tries_left int = 5;
+    declare @begun nvarchar(100);
+    declare @part_id int;
+    declare @asked table (
+        message_id bigint not null,
+        place      int not null,
+        primary key (message_id, place)
+    );
+    declare @taken rowq.message_list;
+
+    -- A refusal must not doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- If the caller's transaction begins here, then at the caller's isolation level.
+            if @owns_transaction = 0
+                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+            set transaction isolation level read committed;
+
+            delete from @asked;
+            delete from @taken;
+            exec rowq.InternalCheckIds @message_ids;
+            if @claim_id is null
+                exec rowq.InternalRefuse N'claim_id is missing';
+            if @message_ids is not null
+                insert into @asked (place, message_id)
+                select cast(j.[key] as int), cast(j.value as bigint)
+                from openjson(@message_ids) j;
+
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
+            exec rowq.InternalLockClaim @part_id, @claim_id, @message_ids;
+
+            if @owns_transaction = 0
+            begin
+                save transaction rowq_call;
+                set @is_saved = 1;
+            end;
+            delete l
+            output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
+            into @taken (message_id, lane, place, attempt)
+            from rowq.leased l with (rowlock, forceseek)
+            where l.part_id = @part_id
+              and l.claim_id = @claim_id
+              and (
+                  @message_ids is null
+                  or exists (select 1 from @asked a where a.message_id = l.message_id)
+              )
+            option (loop join, maxdop 1, keepfixed plan);
+            exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+            if @outcome = N'dead'
+                exec rowq.InternalPushDead @part_id, @taken, @error;
+            else
+                exec rowq.InternalPushReady @part_id, @taken, @is_front = 1, @spent = 1;
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+            else if @is_saved = 1 and xact_state() = 1
+                rollback transaction rowq_call;
+
+            -- The victim of a deadlock, with nothing else to lose, begins again.
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
+            if @tries_left = 0
+                throw;
+        end catch;
+    end;
+
+    -- All that the claim held, in the order of delivery; or what was asked for, in that order.
+    if @message_ids is null
+        select j.message_id, @outcome as outcome
+        from @taken j
+        order by j.lane, j.place, j.message_id;
+    else
+        select a.message_id, iif(j.message_id is null, N'stale', @outcome) as outcome
+        from @asked a
+        left join @taken j on j.message_id = a.message_id
+        order by a.place;
+end
+go
