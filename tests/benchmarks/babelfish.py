@@ -21,7 +21,7 @@ from benchmarks.rowq_bench.seeds.session import RetryError, Row, Session, Value
 from benchmarks.rowq_bench.sqlserver.lab import Lab
 from benchmarks.rowq_bench.sqlserver.observe import COUNTERS
 from benchmarks.rowq_bench.sqlserver.session import SqlserverSession
-from rowq.engines.sqlserver_driver import load_driver
+from rowq.sqlserver.driver import load_driver
 from tests.engines.base import wait_until
 from tests.engines.sqlserver import SqlserverServer
 

@@ -17,8 +17,8 @@ from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
 from benchmarks.rowq_bench.statements import BODY_BYTES, body
 from benchmarks.rowq_bench.systems import System, pgmq
 from benchmarks.rowq_bench.targets import check_targets
-from rowq.demo.local_postgres import LocalPostgresError
-from rowq.demo.postgres_binaries import choose_binaries
+from rowq.local_postgres.binaries import choose_binaries
+from rowq.local_postgres.server import LocalPostgresError
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "postgres.json"

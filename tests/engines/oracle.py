@@ -10,7 +10,7 @@ from typing import Any
 
 import oracledb
 
-from rowq.migrate.oracle.look import ROLES
+from rowq.oracle.status import ROLES
 from tests.engines.base import Unavailable, wait_until
 from tests.engines.oracle_session import (
     Session,

@@ -12,7 +12,7 @@ import pytest
 from rowq import migrate
 from rowq.migrate import steps
 from rowq.migrate.engines import release_for
-from rowq.migrate.postgres.backend import Backend
+from rowq.postgres.install import Backend
 from tests.engines.base import Connection, Server, wait_until
 from tests.migrations.catalog import snapshot
 

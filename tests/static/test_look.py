@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rowq.engines import engines
-from rowq.migrate.modules import module_for
+from rowq.engines import engines, part_of
 
 
 def asked() -> set[str]:
@@ -28,6 +27,6 @@ def asked() -> set[str]:
 
 @pytest.mark.parametrize("engine", [one.name for one in engines()])
 def test_what_status_asks_can_be_answered(engine: str) -> None:
-    look = module_for(engine, "look").Look
+    look = part_of(engine, "status").Look
     assert asked()
     assert [name for name in asked() if not hasattr(look, name)] == []

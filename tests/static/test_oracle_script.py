@@ -10,10 +10,10 @@ from generate_release import release
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import created, drops
-from rowq.migrate.oracle.look import shipped_routines
-from rowq.migrate.oracle.sql import forgiven, units
 from rowq.migrate.release import read_release
 from rowq.migrate.sources import read, sources_of
+from rowq.oracle.statements import forgiven, units
+from rowq.oracle.status import shipped_routines
 from rowq.resources import sql_directory
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.plsql import gate, tools

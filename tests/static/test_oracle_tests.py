@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rowq.doctor.oracle import ENGINE
-from rowq.engines.work import oracle as work
+from rowq.oracle import work
+from rowq.oracle.doctor import CHECKS
 from tests.engine_only.oracle.test_settings import STRANGE
 from tests.engines.oracle_session import spelled
 from tests.helpers import oracle_tables
@@ -74,7 +74,7 @@ def statements() -> list[Script]:
         oracle_tables._MOVE.format(table=table, part="part_id = 1", which=which, how=how)
         for table, which, how in oracle_tables._SHIFTS
     ]
-    looks = [ENGINE.now, ENGINE.version, *(setting.query for setting in ENGINE.settings)]
+    looks = [CHECKS.now, CHECKS.version, *(setting.query for setting in CHECKS.settings)]
     sets = [f"alter session set {one}" for some in STRANGE.values() for one in some]
     works = [work._BEGIN, work._KEEP, work._UNDO]
     return [*found, *(script(text[:40], text) for text in (*moves, *looks, *sets, *works))]

@@ -10,10 +10,10 @@ from benchmarks.rowq_bench.seeds.seed_003 import scene
 from benchmarks.rowq_bench.sqlserver import lab, observe
 from generate_release import release
 from rowq import migrate
-from rowq.doctor.sqlserver import ENGINE
 from rowq.migrate.frozen import files_after
 from rowq.migrate.release import read_release
-from rowq.migrate.sqlserver.sql import batches
+from rowq.sqlserver.doctor import CHECKS
+from rowq.sqlserver.statements import batches
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.required import need
 from tests.static.sources import migration_scripts
@@ -116,14 +116,14 @@ def test_what_migrations_run_besides_passes() -> None:
 
 
 def test_what_the_doctor_asks_passes() -> None:
-    asked = [ENGINE.now, ENGINE.version, *(setting.query for setting in ENGINE.settings)]
-    asked += [one for one in (ENGINE.before, ENGINE.after) if one is not None]
+    asked = [CHECKS.now, CHECKS.version, *(setting.query for setting in CHECKS.settings)]
+    asked += [one for one in (CHECKS.before, CHECKS.after) if one is not None]
     problems = gate.check([gate.Script(text[:40], text) for text in asked])
     assert not problems, "\n".join(map(str, problems))
 
 
 def test_what_a_workers_transaction_runs_passes() -> None:
-    name = "rowq.engines.work.sqlserver"
+    name = "rowq.sqlserver.work"
     work = pytest.importorskip(name, reason="apt-get install unixodbc", exc_type=ImportError)
     texts = [work._BEGIN, work._KEEP, work._UNDO, work._CLOSE, work._REOPEN]
     problems = gate.check([gate.Script(text[:40], text.format(opened=1)) for text in texts])

@@ -14,7 +14,7 @@ from benchmarks.rowq_bench.mariadb.client import QUEUE
 from benchmarks.rowq_bench.mariadb.systems import System
 from benchmarks.rowq_bench.measure import Figures
 from benchmarks.rowq_bench.scenarios import Scenario
-from rowq.engines.mysql_url import connection_parameters
+from rowq.mysql.url import connection_parameters
 
 Cursor = pymysql.cursors.Cursor
 

@@ -18,7 +18,7 @@ from benchmarks.rowq_bench.mariadb.lab import Counters, read_counters
 from benchmarks.rowq_bench.mariadb.systems import System
 from benchmarks.rowq_bench.measure import Figures, Mark, work_figures
 from benchmarks.rowq_bench.scenarios import Scenario
-from rowq.engines.mysql_url import connection_parameters
+from rowq.mysql.url import connection_parameters
 
 _NO_END = 3600.0
 _NO_LIMIT = 10**12

@@ -9,8 +9,8 @@ from importlib.metadata import version
 import pymysql
 
 from benchmarks.rowq_bench.mariadb.client import BARE, Client, Rowq, SelectUpdate, UpdateLimit
-from rowq.engines.mysql_url import connection_parameters
 from rowq.migrate import migrate
+from rowq.mysql.url import connection_parameters
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from benchmarks.rowq_bench.closing import Closing
-from rowq.engines.mysql_url import connection_parameters
+from rowq.mysql.url import connection_parameters
 
 _LIBRARY = "libmariadb.so.3"
 _SET_CHARSET_NAME = 7

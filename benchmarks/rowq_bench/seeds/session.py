@@ -16,7 +16,7 @@ from pymysql.constants import CLIENT
 from benchmarks.rowq_bench.closing import Closing
 from benchmarks.rowq_bench.host import cpu_seconds
 from benchmarks.rowq_bench.mariadb.wire import Connection, WireError
-from rowq.engines.mysql_url import connection_parameters
+from rowq.mysql.url import connection_parameters
 
 Row = tuple[bytes | None, ...]
 Value = int | str | bytes | Sequence[int]

@@ -7,6 +7,7 @@ from typing import Any
 
 from yoyo.migrations import Migration
 
+from rowq.engines import part_of
 from rowq.migrate.errors import MigrationError, SchemaNewer, UnknownMigration
 from rowq.migrate.frozen import (
     files_after,
@@ -15,7 +16,6 @@ from rowq.migrate.frozen import (
     number_of,
     script_of,
 )
-from rowq.migrate.modules import module_for
 from rowq.migrate.sources import read
 
 # yoyo keeps all migrations of the process in one dictionary by id and resolves __depends__ in it.
@@ -112,7 +112,7 @@ class Release:
         numbered = self.get(number)
         if is_released(numbered.file):
             return read(script_of(numbered.file))
-        return str(module_for(self.folder.name, "script").script(self, numbered))
+        return str(part_of(self.folder.name, "script").script(self, numbered))
 
     def text(self, name: str) -> str:
         """Return one of the engine's own scripts beside the migrations, such as preflight.sql."""

@@ -5,11 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from rowq.engines import engine_for_url
+from rowq.engines import engine_for_url, part_of
 from rowq.migrate.engines import named, release_for
 from rowq.migrate.errors import UnknownMigration
 from rowq.migrate.losses import Losses
-from rowq.migrate.modules import module_for
 from rowq.migrate.release import Release
 
 
@@ -119,7 +118,7 @@ def plan_rollback(url: str, to: int | None = None) -> Plan:
         release.get(to)
     connection = engine.connect(url)
     try:
-        look = module_for(engine.name, "look").Look(connection)
+        look = part_of(engine.name, "status").Look(connection)
         installed = release.installed(look.installed_ids() if look.owner() else [])
         target = max(installed - 1, 0) if to is None else min(to, installed)
         removed = tuple(range(installed, target, -1))
@@ -152,7 +151,7 @@ def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str
         )
     scripts = [release.script(number) for number in range(from_number + 1, release.newest + 1)]
     if not with_owner:
-        without_owner = module_for(named(engine), "script").without_owner
+        without_owner = part_of(named(engine), "script").without_owner
         scripts = [without_owner(release, text) for text in scripts]
     return "".join(scripts)
 
@@ -160,5 +159,5 @@ def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str
 @contextmanager
 def _backend(url: str, release: Release) -> Iterator[Any]:
     """Open the engine's backend, and close it again."""
-    with module_for(engine_for_url(url).name, "backend").Backend(url, release) as backend:
+    with part_of(engine_for_url(url).name, "install").Backend(url, release) as backend:
         yield backend

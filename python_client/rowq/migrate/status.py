@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rowq.engines import engine_for_url
+from rowq.engines import engine_for_url, part_of
 from rowq.migrate.engines import release_for
-from rowq.migrate.modules import module_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def status(url: str) -> Status:
 
 def _status(engine: str, connection: Any) -> Status:
     release = release_for(engine)
-    module = module_for(engine, "look")
+    module = part_of(engine, "status")
     look = module.Look(connection)
     owner = look.owner()
     ids = look.installed_ids() if owner else []

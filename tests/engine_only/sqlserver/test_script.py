@@ -9,8 +9,8 @@ import pytest
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import GRANTS, created
-from rowq.migrate.sqlserver.look import shipped_routines
-from rowq.migrate.sqlserver.sql import batches
+from rowq.sqlserver.statements import batches
+from rowq.sqlserver.status import shipped_routines
 
 MADE = re.compile(r"^create or alter (?:procedure|function) rowq\.(\w+)", re.MULTILINE)
 
