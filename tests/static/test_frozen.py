@@ -115,7 +115,7 @@ def test_a_script_gives_every_source_back_byte_by_byte(migrations: Path) -> None
     release(migrations)
     newest = migration_files(migrations)[-1]
     assert is_released(newest)
-    engine = part_of(migrations.name, "script")
+    engine = part_of(migrations.name, "script").SCRIPT
     held = {
         part.name: engine.source_form(part.text)
         for part in split(read(script_of(newest)))[1]
@@ -147,7 +147,7 @@ def test_a_migration_executes_the_texts_of_its_script(migrations: Path) -> None:
     release(migrations)
     change_everything(migrations)
     release(migrations)
-    engine = part_of(migrations.name, "script")
+    engine = part_of(migrations.name, "script").SCRIPT
     for numbered in read_release(migrations).migrations:
         steps = recorded(numbered.migration)
         assert steps

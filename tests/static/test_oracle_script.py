@@ -79,7 +79,7 @@ def test_a_rollback_drops_what_was_made_and_minds_nothing_that_is_gone() -> None
 
 
 def test_packages_are_compared_with_what_the_catalog_shows() -> None:
-    shipped = shipped_routines(release_for("oracle"), 1)
+    shipped = shipped_routines(release_for("oracle").files(1))
     assert shipped.keys() == {
         f"{package} {kind}"
         for package in ("rowq", "rowq_produce", "rowq_consume", "rowq_look")

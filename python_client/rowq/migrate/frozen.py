@@ -113,7 +113,7 @@ def brought_by(migration: Path, earlier: dict[str, str]) -> list[Part]:
     """
     if not is_released(migration):
         return _changed(sources(sources_of(migration.parent)), earlier)
-    source_form = part_of(migration.parent.name, "script").source_form
+    source_form = part_of(migration.parent.name, "script").SCRIPT.source_form
     return [
         Part(part.kind, part.name, source_form(part.text))
         for part in split(read(script_of(migration)))[1]

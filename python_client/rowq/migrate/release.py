@@ -1,7 +1,7 @@
 """The migrations that this installation of rowq carries for one engine."""
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,7 @@ class Release:
 
     folder: Path
     migrations: tuple[Numbered, ...]
+    _files: dict[int, dict[str, str]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def newest(self) -> int:
@@ -102,7 +103,9 @@ class Release:
 
     def files(self, number: int) -> dict[str, str]:
         """Return path and text of every SQL file as it is after the migration of this number."""
-        return files_after(self.folder, number)
+        if number not in self._files:
+            self._files[number] = files_after(self.folder, number)
+        return self._files[number]
 
     def script(self, number: int) -> str:
         """Return a migration as a script for the engine's own client.
@@ -112,7 +115,7 @@ class Release:
         numbered = self.get(number)
         if is_released(numbered.file):
             return read(script_of(numbered.file))
-        return str(part_of(self.folder.name, "script").script(self, numbered))
+        return str(part_of(self.folder.name, "script").SCRIPT.script(self, numbered))
 
     def text(self, name: str) -> str:
         """Return one of the engine's own scripts beside the migrations, such as preflight.sql."""

@@ -5,7 +5,7 @@ import re
 import pymysql
 
 from rowq.migrate.errors import BY_NUMBER, MigrationError, MissingPrivilege
-from rowq.migrate.shared import tables_in_use
+from rowq.migrate.refusals import tables_in_use
 from rowq.mysql.owner import LACKS_PRIVILEGE
 
 _FAULT = re.compile(r"RQ8\d\d \w+(?:: [\w ]+)?")

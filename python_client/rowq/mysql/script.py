@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from rowq.migrate.frozen import GRANTS, Part, joined, split
-from rowq.migrate.release import Numbered, Release
-from rowq.migrate.steps import recorded
-from rowq.mysql.statements import OWNER, not_owned, owned, version_text
+from rowq.migrate.client_script import BaseScript
+from rowq.migrate.frozen import Part, joined, split
+from rowq.migrate.release import Release
+from rowq.mysql.statements import BOOKKEEPING, OWNER, not_owned, owned
 
 _HEAD = """-- {heading}.
 -- Run it with: mariadb --comments < script.sql, or mysql --comments < script.sql (without that word
@@ -39,56 +39,51 @@ values ('{hash}', '{id}', utc_timestamp(6));
 """
 
 
-def script(release: Release, numbered: Numbered) -> str:
-    """Return the script that installs a migration where the ones before it are.
+class Script(BaseScript):
+    """How mysql and mariadb are told what migrate does.
 
-    It makes an account of rowq's own, which the procedures run as.
+    The script makes an account of rowq's own, which the procedures run as.
     """
-    return joined(_HEAD.format(heading=numbered.heading), _parts(release, numbered))
 
-
-def without_owner(release: Release, script: str) -> str:
-    """Return a script with procedures that run as the account that runs it."""
-    caller = Part("before", "caller.sql", f"{_CALLER}{release.text('caller.sql')}")
-    head, parts = split(script)
-    return joined(
-        head,
-        (
-            caller
-            if (part.kind, part.name) == ("before", "owner.sql")
-            else Part(part.kind, part.name, source_form(part.text))
-            for part in parts
-        ),
+    BOOKKEEPING = BOOKKEEPING
+    HEAD = _HEAD
+    REQUIRE = _CHECK.format(compare="= 0", fault="RQ807 unknown_migration", those="= '{needed}'")
+    REFUSE_NEWER = _CHECK.format(
+        compare="> 0", fault="RQ804 schema_newer", those="not in ({known})"
     )
+    REMEMBER = _REMEMBER
+    END = Part("after", "done", "do release_lock(@rowq_lock);\n")
+
+    def before(self, release: Release) -> Iterator[Part]:
+        """Return what comes before the migration's own parts."""
+        for name in ("preflight.sql", "bookkeeping.sql", "lock.sql"):
+            yield Part("before", name, release.text(name))
+
+    def prepared(self, release: Release) -> Iterator[Part]:
+        """Return what makes the account that the procedures run as."""
+        yield Part("before", "owner.sql", f"{_OWNER}{release.text('owner.sql')}")
+
+    def client_form(self, text: str) -> str:
+        """Return a file or statement as it stands in the script: its procedures have an owner."""
+        return owned(text if text.endswith("\n") else f"{text}\n")
+
+    def source_form(self, text: str) -> str:
+        """Return a file as it was before it came into the script."""
+        return not_owned(text)
+
+    def without_owner(self, release: Release, script: str) -> str:
+        """Return a script with procedures that run as the account that runs it."""
+        caller = Part("before", "caller.sql", f"{_CALLER}{release.text('caller.sql')}")
+        head, parts = split(script)
+        return joined(
+            head,
+            (
+                caller
+                if (part.kind, part.name) == ("before", "owner.sql")
+                else Part(part.kind, part.name, self.source_form(part.text))
+                for part in parts
+            ),
+        )
 
 
-def _parts(release: Release, numbered: Numbered) -> Iterator[Part]:
-    for name in ("preflight.sql", "bookkeeping.sql", "lock.sql"):
-        yield Part("before", name, release.text(name))
-    yield Part("before", "installed", "\n".join(_checks(release.ids(numbered.number))))
-    yield Part("before", "owner.sql", f"{_OWNER}{release.text('owner.sql')}")
-    for part in recorded(numbered.migration):
-        yield Part(part.kind, part.name, client_form(part.text))
-    remember = _REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
-    yield Part("after", "noted", f"{remember}{version_text(numbered)}".lstrip())
-    yield Part("file", GRANTS, release.files(numbered.number)[GRANTS])
-    yield Part("after", "done", "do release_lock(@rowq_lock);\n")
-
-
-def _checks(ids: list[str]) -> Iterator[str]:
-    if before := ids[:-1]:
-        needed = f"= '{before[-1]}'"
-        yield _CHECK.format(compare="= 0", fault="RQ807 unknown_migration", those=needed).lstrip()
-    known = ", ".join(f"'{known}'" for known in ids)
-    newer = f"not in ({known})"
-    yield _CHECK.format(compare="> 0", fault="RQ804 schema_newer", those=newer).lstrip()
-
-
-def client_form(text: str) -> str:
-    """Return a file or statement as it stands in the script: its procedures have an owner."""
-    return owned(text if text.endswith("\n") else f"{text}\n")
-
-
-def source_form(text: str) -> str:
-    """Return a file as it was before it came into the script."""
-    return not_owned(text)
+SCRIPT = Script()

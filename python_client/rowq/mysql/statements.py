@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from rowq.migrate.release import Numbered
+from rowq.migrate.installer import Bookkeeping
 
 OWNER = "rowq_owner@localhost"
 """The account that the routines run as where the one that installs them may make it."""
@@ -15,18 +15,20 @@ _CREATE_OWNED = re.compile(
 )
 _CREATED = re.compile(r"create (?:definer = \S+ )?procedure (rowq\.\w+)\(")
 
-_REMEMBER_VERSION = """
+BOOKKEEPING = Bookkeeping(
+    migration="rowq.migration",
+    log="rowq.migration_log",
+    mark="%s",
+    user="user()",
+    now="utc_timestamp(6)",
+    version="""
 insert into rowq.meta (name, value, changed_at)
 values
     ('schema_version', '{number}', utc_timestamp(6)),
     ('rowq_version', '{version}', utc_timestamp(6))
 on duplicate key update value = values(value), changed_at = values(changed_at);
-"""
-
-
-def version_text(numbered: Numbered) -> str:
-    """Return the statement that notes in rowq.meta what is installed."""
-    return _REMEMBER_VERSION.format(number=numbered.number, version=numbered.rowq_version)
+""",
+)
 
 
 def statements(text: str) -> Iterator[str]:

@@ -1,21 +1,19 @@
 """Look at a MariaDB or MySQL server and change nothing."""
 
 import re
-from contextlib import closing
-from typing import Any
+from collections.abc import Mapping
 
 import pymysql
 
 from rowq.migrate.engines import release_for
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.look import BaseLook
 from rowq.migrate.losses import Losses
-from rowq.migrate.release import Release
-from rowq.migrate.shared import refusals
+from rowq.migrate.refusals import refusals
 from rowq.mysql.refusals import refusal
 from rowq.mysql.statements import statements
 
-ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
-BOOKKEEPING = ("migration", "migration_log", "migration_lock")
+BOOKKEEPING_TABLES = ("migration", "migration_log", "migration_lock")
 _FIRST = ("meta", "queue", "part")
 _ENOUGH = 2
 
@@ -82,11 +80,11 @@ _ALL = 1_000_000
 _BODY = re.compile(r"^create procedure rowq\.(\w+)\(.*?^end//$", re.MULTILINE | re.DOTALL)
 
 
-class Look:
+class Look(BaseLook):
     """What there is to see through one connection."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
+    CREATE_ROLE = "create role {role};"
 
     def server(self) -> str:
         """Return the server's name and version."""
@@ -158,16 +156,12 @@ class Look:
 
     def roles(self) -> dict[str, bool]:
         """Return for each of rowq's roles whether the server has it; False where that is hidden."""
-        names = ", ".join(f"'{role}'" for role in ROLES)
+        names = ", ".join(f"'{role}'" for role in self.ROLES)
         try:
             present = {role for (role,) in self._rows(_ROLES.format(names=names))}
         except pymysql.Error:
             present = set()
-        return {role: role in present for role in ROLES}
-
-    def rights_of_others(self) -> tuple[str, ...]:
-        """Return nothing: it is not looked for here."""
-        return ()
+        return {role: role in present for role in self.ROLES}
 
     def routines(self) -> dict[str, str]:
         """Return name and body of every routine in the database; empty for a body that is hidden.
@@ -180,6 +174,10 @@ class Look:
             (shown,) = self._rows(f"show create {kind} rowq.`{quoted}`")
             found[name] = _code(shown[2] or "")
         return found
+
+    def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Return name and body of every routine in these files, as this server keeps it."""
+        return shipped_routines(files, self.server())
 
     def tables(self) -> set[str]:
         """Return the names of the tables and views in the database."""
@@ -208,36 +206,36 @@ class Look:
             return Losses()
         return Losses(*map(int, self._rows(_LOSSES)[0]))
 
-    def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        with closing(self._connection.cursor(pymysql.cursors.Cursor)) as cursor:
-            cursor.execute(query)
-            return list(cursor.fetchall())
 
-
-def shipped_routines(release: Release, number: int, server: str = "") -> dict[str, str]:
-    """Return name and body of every routine as it is after the migration of this number.
+def shipped_routines(files: Mapping[str, str], server: str) -> dict[str, str]:
+    """Return name and body of every routine in these files.
 
     Args:
-        release: the migrations.
-        number: of the newest one to look at.
+        files: path and text of each.
         server: its name and version, such as "MariaDB 10.11.19": it keeps what the comments for
             its version hold, and nothing of those for newer ones.
     """
     found: dict[str, str] = {}
-    for relative, text in release.files(number).items():
-        if relative.startswith(("internal/", "routines/")):
-            text = _for_server(text, server)
-            found.update((match.group(1), _code(match.group())) for match in _BODY.finditer(text))
+    for path, text in files.items():
+        if path.startswith(("internal/", "routines/")):
+            kept = _for_server(text, server)
+            found.update((match.group(1), _code(match.group())) for match in _BODY.finditer(kept))
     return found
 
 
-def made_for_others(release: Release, number: int, server: str, there: dict[str, str]) -> set[str]:
-    """Return the routines that are as they were shipped, but for another version of the server."""
-    texts = release.files(number).values()
-    versions = {int(found[1]) for text in texts for found in _FOR_MARIADB.finditer(text)}
+def made_for_others(
+    files: Mapping[str, str], here: Mapping[str, str], there: Mapping[str, str]
+) -> set[str]:
+    """Return the routines that are as they were shipped, but for another version of the server.
+
+    Args:
+        files: path and text of each file that was shipped.
+        here: name and body of the routines as this server would keep them.
+        there: as they are installed.
+    """
+    versions = {int(found[1]) for text in files.values() for found in _FOR_MARIADB.finditer(text)}
     servers = [f"MariaDB {n // 10_000}.{n // 100 % 100}.{n % 100}" for n in {0, *versions}]
-    here = shipped_routines(release, number, server)
-    others = [shipped_routines(release, number, other) for other in servers]
+    others = [shipped_routines(files, server) for server in servers]
     return {
         name
         for name, text in there.items()
@@ -260,12 +258,3 @@ def _code(text: str) -> str:
     body = text[text.find("\nbegin") :].removesuffix("//")
     lines = (line.strip() for line in body.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("--"))
-
-
-def missing_roles(roles: dict[str, bool]) -> tuple[str, ...]:
-    """Say what to do about missing roles."""
-    return tuple(
-        f'role {role} is missing: a DBA can run "create role {role};", then migrate again'
-        for role, present in roles.items()
-        if not present
-    )

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from rowq.migrate.frozen import GRANTS, Part, joined
-from rowq.migrate.release import Numbered, Release
-from rowq.migrate.steps import recorded
+from rowq.migrate.client_script import BaseScript
+from rowq.migrate.frozen import Part
+from rowq.migrate.release import Release
 from rowq.oracle.packages import packages
-from rowq.oracle.statements import forgiven, version_text, with_units
+from rowq.oracle.statements import BOOKKEEPING, forgiven, with_units
 
 _HEAD = """-- {heading}.
 -- Run it in SQL*Plus or SQLcl, as the account that owns rowq, or shall: @script.sql. After an error
@@ -63,49 +63,41 @@ _FORGIVEN = re.compile(
 )
 
 
-def script(release: Release, numbered: Numbered) -> str:
-    """Return the script that installs a migration where the ones before it are."""
-    return joined(_HEAD.format(heading=numbered.heading), _parts(release, numbered))
+class Script(BaseScript):
+    """How SQL*Plus and SQLcl are told what migrate does."""
 
+    BOOKKEEPING = BOOKKEEPING
+    HEAD = _HEAD
+    REQUIRE = _CHECK.format(
+        compare="= 0", number=807, fault="RQ807 unknown_migration", those="= '{needed}'"
+    )
+    REFUSE_NEWER = _CHECK.format(
+        compare="> 0", number=804, fault="RQ804 schema_newer", those="not in ({known})"
+    )
+    REMEMBER = _REMEMBER
+    END = Part("after", "committed", "commit\n/\n")
 
-def assembled(sources: Path) -> Iterator[tuple[str, str]]:
-    """Yield path and text of what install.sql names and is no file, from the folder sql/oracle."""
-    return ((f"packages/{name}", text) for name, text in packages(sources))
+    def before(self, release: Release) -> Iterator[Part]:
+        """Return what comes before the migration's own parts."""
+        yield Part("before", "preflight.sql", release.text("preflight.sql"))
+        yield Part("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
 
+    def client_form(self, text: str) -> str:
+        """Return a file or statement as it stands in the script: units may have been run before."""
+        return with_units(text, _forgiving)
 
-def _parts(release: Release, numbered: Numbered) -> Iterator[Part]:
-    yield Part("before", "preflight.sql", release.text("preflight.sql"))
-    yield Part("before", "bookkeeping.sql", client_form(release.text("bookkeeping.sql")))
-    yield Part("before", "installed", "".join(_checks(release.ids(numbered.number))))
-    for part in recorded(numbered.migration):
-        yield Part(part.kind, part.name, client_form(part.text))
-    remember = _REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
-    yield Part("after", "noted", f"{remember}{version_text(numbered).lstrip()}")
-    yield Part("file", GRANTS, release.files(numbered.number)[GRANTS])
-    yield Part("after", "committed", "commit\n/\n")
+    def source_form(self, text: str) -> str:
+        """Return a file as it was before it came into the script."""
+        return _FORGIVEN.sub(lambda found: found[1], text)
 
-
-def _checks(ids: list[str]) -> Iterator[str]:
-    if before := ids[:-1]:
-        needed = f"= '{before[-1]}'"
-        yield _CHECK.format(
-            compare="= 0", number=807, fault="RQ807 unknown_migration", those=needed
-        )
-    known = ", ".join(f"'{known}'" for known in ids)
-    newer = f"not in ({known})"
-    yield _CHECK.format(compare="> 0", number=804, fault="RQ804 schema_newer", those=newer)
-
-
-def client_form(text: str) -> str:
-    """Return a file or statement as it stands in the script: its units may have been run before."""
-    return with_units(text, _forgiving)
-
-
-def source_form(text: str) -> str:
-    """Return a file as it was before it came into the script."""
-    return _FORGIVEN.sub(lambda found: found[1], text)
+    def assembled(self, sources: Path) -> dict[str, str]:
+        """Return path and text of the packages, which install.sql names and are no files."""
+        return {f"packages/{name}": text for name, text in packages(sources)}
 
 
 def _forgiving(unit: str) -> str:
     numbers = ", ".join(str(-number) for number in forgiven(unit))
     return _FORGIVING.format(unit=unit, numbers=numbers) if numbers else unit
+
+
+SCRIPT = Script()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
-from rowq.migrate.release import Numbered
+from rowq.migrate.installer import Bookkeeping
 
 ALREADY_THERE = (955, 1408)
 """A name, or a list of columns, that an object has already."""
@@ -11,7 +11,13 @@ ALREADY_THERE = (955, 1408)
 ALREADY_GONE = (942, 2289, 4043, 1418)
 """A table, a sequence, a type or package, an index that does not exist."""
 
-_REMEMBER_VERSION = """
+BOOKKEEPING = Bookkeeping(
+    migration="rowq_migration",
+    log="rowq_migration_log",
+    mark=":{}",
+    user="user",
+    now="sys_extract_utc(systimestamp)",
+    version="""
 merge into rowq_meta m
 using (
     select 'schema_version' as name, '{number}' as value from dual
@@ -24,13 +30,9 @@ when matched then update
 when not matched then insert (name, value, changed_at)
     values (n.name, n.value, sys_extract_utc(systimestamp))
 /
-"""
+""",
+)
 _CREATES = re.compile(r"create (?:unique )?(?:table|sequence|index)\b")
-
-
-def version_text(numbered: Numbered) -> str:
-    """Return the unit that notes in rowq_meta what is installed."""
-    return _REMEMBER_VERSION.format(number=numbered.number, version=numbered.rowq_version)
 
 
 def with_units(text: str, change: Callable[[str], str]) -> str:

@@ -1,15 +1,13 @@
 """Look at an Oracle schema and change nothing."""
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.look import BaseLook
 from rowq.migrate.losses import Losses
-from rowq.migrate.release import Release
 from rowq.oracle.statements import units
 
-ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
 _FIRST = {"ROWQ_META", "ROWQ_QUEUE", "ROWQ_READY"}
 _BOOKKEEPING = "ROWQ_MIGRATION"
 
@@ -57,11 +55,11 @@ _ROLES = "select distinct p.grantee from user_tab_privs_made p where p.grantee i
 _CREATED = re.compile(r"create or replace (package(?: body)?) (\w+)")
 
 
-class Look:
+class Look(BaseLook):
     """What there is to see through one connection."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
+    CREATE_ROLE = "create role {role}"
 
     def server(self) -> str:
         """Return the server's name and version."""
@@ -101,25 +99,17 @@ class Look:
             " of rowq runs and of which it needs none: give rowq an account of its own",
         )
 
-    def orphans(self) -> dict[str, str]:
-        """Return no routine: none can lose the account that it runs as."""
-        return {}
-
     def installed_ids(self) -> list[str]:
         """Return the ids of the installed migrations."""
         if _BOOKKEEPING not in self.tables():
             return []
-        return [one for (one,) in self._rows("select m.migration_id from rowq_migration m")]
+        return [name for (name,) in self._rows("select m.migration_id from rowq_migration m")]
 
     def roles(self) -> dict[str, bool]:
         """Return for each of rowq's roles whether it is there and has a right of rowq's."""
-        names = ", ".join(f"'{role.upper()}'" for role in ROLES)
+        names = ", ".join(f"'{role.upper()}'" for role in self.ROLES)
         present = {role.lower() for (role,) in self._rows(_ROLES.format(names=names))}
-        return {role: role in present for role in ROLES}
-
-    def rights_of_others(self) -> tuple[str, ...]:
-        """Return nothing: it is not looked for here."""
-        return ()
+        return {role: role in present for role in self.ROLES}
 
     def routines(self) -> dict[str, str]:
         """Return name and code of every specification and body of rowq's packages.
@@ -132,6 +122,10 @@ class Look:
             found[key] = found.get(key, "") + text
         return {name: _code(text) for name, text in found.items()}
 
+    def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Return name and code of every package in these files, as `routines` shows them."""
+        return shipped_routines(files)
+
     def tables(self) -> set[str]:
         """Return the names of the schema's tables that begin with ROWQ_."""
         return {name for (name,) in self._rows(_TABLES)}
@@ -142,19 +136,13 @@ class Look:
             return Losses()
         return Losses(*map(int, self._rows(_LOSSES)[0]))
 
-    def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            cursor.execute(query)
-            return list(cursor.fetchall())
 
-
-def shipped_routines(release: Release, number: int, server: str = "") -> dict[str, str]:
-    """Return name and code of every package as it is after the migration of this number."""
-    del server  # the texts are the same for every version
+def shipped_routines(files: Mapping[str, str]) -> dict[str, str]:
+    """Return name and code of every package in these files."""
     return {
         name: code
-        for relative, text in release.files(number).items()
-        if relative.startswith("packages/")
+        for path, text in files.items()
+        if path.startswith("packages/")
         for name, code in _created(text)
     }
 
@@ -177,12 +165,3 @@ def _code(text: str) -> str:
     """
     lines = (line.strip() for line in text.splitlines()[1:])
     return "\n".join(line for line in lines if line and not line.startswith("--"))
-
-
-def missing_roles(roles: dict[str, bool]) -> tuple[str, ...]:
-    """Say what to do about missing roles."""
-    return tuple(
-        f'role {role} is missing: a DBA can run "create role {role}", then migrate again'
-        for role, present in roles.items()
-        if not present
-    )

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from rowq.migrate.frozen import GRANTS, Part, joined
-from rowq.migrate.release import Numbered, Release
-from rowq.migrate.steps import recorded
-from rowq.postgres.statements import BEFORE, version_text
+from rowq.migrate.client_script import BaseScript
+from rowq.migrate.frozen import Part
+from rowq.migrate.release import Release
+from rowq.postgres.statements import BEFORE, BOOKKEEPING
 
 _HEAD = """\\set ON_ERROR_STOP on
 \\encoding UTF8
@@ -13,7 +13,6 @@ _HEAD = """\\set ON_ERROR_STOP on
 -- Run it with psql, in a file or through a pipe. It is one transaction: all of it or nothing.
 begin;
 """
-
 _REQUIRE = """
 do $$
 begin
@@ -25,7 +24,6 @@ begin
 end;
 $$;
 """
-
 _REFUSE_NEWER = """
 do $$
 begin
@@ -40,7 +38,6 @@ begin
 end;
 $$;
 """
-
 _REMEMBER = """
 with installed as (
     insert into rowq.migration (migration_hash, migration_id, applied_at_utc)
@@ -56,33 +53,26 @@ from installed;
 """
 
 
-def script(release: Release, numbered: Numbered) -> str:
-    """Return the script that installs a migration where the ones before it are."""
-    return joined(_HEAD.format(heading=numbered.heading), _parts(release, numbered))
+class Script(BaseScript):
+    """How psql is told what migrate does."""
+
+    BOOKKEEPING = BOOKKEEPING
+    HEAD = _HEAD
+    REQUIRE = _REQUIRE
+    REFUSE_NEWER = _REFUSE_NEWER
+    REMEMBER = _REMEMBER
+    END = Part("after", "committed", "commit;\n")
+
+    def before(self, release: Release) -> Iterator[Part]:
+        """Return what comes before the migration's own parts."""
+        for name in (*BEFORE, "bookkeeping.sql"):
+            yield Part("before", name, release.text(name))
+
+    def client_form(self, text: str) -> str:
+        """Return a file or statement as it stands in the script: another may follow it."""
+        last = text.rstrip().rpartition("\n")[2]
+        is_ended = last.endswith(";") or last.startswith("--")
+        return text if is_ended and text.endswith("\n") else f"{text.rstrip().rstrip(';')};\n"
 
 
-def _parts(release: Release, numbered: Numbered) -> Iterator[Part]:
-    for name in (*BEFORE, "bookkeeping.sql"):
-        yield Part("before", name, release.text(name))
-    *before, own = release.ids(numbered.number)
-    known = ", ".join(f"'{known}'" for known in (*before, own))
-    require = _REQUIRE.format(needed=before[-1]) if before else ""
-    yield Part("before", "installed", f"{require}{_REFUSE_NEWER.format(known=known)}".lstrip())
-    for part in recorded(numbered.migration):
-        yield Part(part.kind, part.name, client_form(part.text))
-    remember = _REMEMBER.format(hash=numbered.migration.hash, id=own)
-    yield Part("after", "noted", f"{remember}{version_text(numbered)}".lstrip())
-    yield Part("file", GRANTS, release.files(numbered.number)[GRANTS])
-    yield Part("after", "committed", "commit;\n")
-
-
-def client_form(text: str) -> str:
-    """Return a file or statement as it stands in the script: another may follow it."""
-    last = text.rstrip().rpartition("\n")[2]
-    is_ended = last.endswith(";") or last.startswith("--")
-    return text if is_ended and text.endswith("\n") else f"{text.rstrip().rstrip(';')};\n"
-
-
-def source_form(text: str) -> str:
-    """Return a file as it was before it came into the script."""
-    return text
+SCRIPT = Script()

@@ -1,18 +1,19 @@
 """Look at a PostgreSQL database and change nothing."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
 
 from rowq.migrate.engines import release_for
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.frozen import GRANTS
+from rowq.migrate.look import BaseLook
 from rowq.migrate.losses import Losses
-from rowq.migrate.release import Release
-from rowq.migrate.shared import refusals
-from rowq.postgres.statements import TRUST, numbered_refusal
-
-ROLES = ("rowq_owner", "rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
+from rowq.migrate.refusals import refusals
+from rowq.postgres.refusals import numbered_refusal
+from rowq.postgres.statements import TRUST
 
 _SCHEMA = """
     select
@@ -85,60 +86,9 @@ _ROUTINES = r"""
     group by p.proname
 """
 
-# What grants.sql warns of, in its words.
-_ROLES_OF_OTHERS = """
-    select format('role %%I ', r.rolname) || case
-        when r.rolsuper then 'is a superuser'
-        when r.rolcreaterole then 'may create roles'
-        when r.rolcanlogin then 'may log in'
-        else format('can be granted by %%I', a.rolname)
-    end || ': if that is not meant, a DBA can run "' || case
-        when r.rolsuper or r.rolcreaterole or r.rolcanlogin
-            then format('alter role %%I nologin nosuperuser nocreaterole;', r.rolname)
-        else format('revoke admin option for %%I from %%I cascade;', r.rolname, a.rolname)
-    end || '"'
-    from pg_roles r
-    left join lateral (
-        select m.rolname
-        from pg_auth_members g
-        join pg_roles m on m.oid = g.member
-        where g.roleid = r.oid
-          and g.admin_option
-          and not m.rolsuper
-          and m.rolname <> session_user
-          and m.oid not in (select n.nspowner from pg_namespace n where n.nspname = 'rowq')
-        order by m.rolname
-        limit 1
-    ) a on true
-    where r.rolname = any(%(callers)s)
-      and (r.rolsuper or r.rolcreaterole or r.rolcanlogin or a.rolname is not null)
-    order by r.rolname
-"""
-_RIGHTS_OF_OTHERS = """
-    with object as (
-        select 'schema rowq' as name, n.nspowner as owner, n.nspacl as acl
-        from pg_namespace n
-        where n.nspname = 'rowq'
-        union all
-        select p.proname, p.proowner, p.proacl
-        from pg_proc p
-        where p.pronamespace = to_regnamespace('rowq')
-          and not exists (
-              select 1 from pg_depend d
-              where d.classid = p.tableoid and d.objid = p.oid and d.deptype = 'e'
-          )
-    )
-    select format(
-        'role %%I has rights of its own, on %%s: revoke them if they are not meant',
-        r.rolname, string_agg(distinct o.name, ', '))
-    from object o
-    cross join aclexplode(o.acl) given
-    join pg_roles r on r.oid = given.grantee
-    where r.oid <> o.owner
-      and r.rolname <> all(%(callers)s)
-    group by r.rolname
-    order by r.rolname
-"""
+# grants.sql warns of what it finds in loops over these variables.
+_ROLES_OF_OTHERS = "v_why, v_remedy"
+_RIGHTS_OF_OTHERS = "v_grantee, v_names"
 
 _LOSSES = """
     select
@@ -163,12 +113,15 @@ _BODY = re.compile(
 )
 
 
-class Look:
+class Look(BaseLook):
     """What there is to see through one connection."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-        connection.execute(_BEGIN)
+    ROLES = ("rowq_owner", "rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
+    CREATE_ROLE = "create role {role} nologin;"
+
+    def begin(self) -> None:
+        """Begin a transaction that changes nothing and ends with the connection."""
+        self._connection.execute(_BEGIN)
 
     def server(self) -> str:
         """Return the server's name and version."""
@@ -202,66 +155,65 @@ class Look:
             self._connection.execute(release_for("postgres").text(TRUST))
         return str(owner)
 
-    def orphans(self) -> dict[str, str]:
-        """Return routines whose owner is gone: there is no such thing here."""
-        return {}
-
     def installed_ids(self) -> list[str]:
-        """Return the ids of the installed migrations, for who has asked for the owner before."""
+        """Return the ids of the installed migrations; none where there is no bookkeeping."""
         if self._value("select to_regclass('rowq.migration')") is None:
             return []
-        rows = self._connection.execute("select migration_id from rowq.migration").fetchall()
-        return [row[0] for row in rows]
+        return [name for (name,) in self._rows("select migration_id from rowq.migration")]
 
     def roles(self) -> dict[str, bool]:
         """Return for each of rowq's roles whether the server has it."""
-        rows = self._connection.execute(
-            "select rolname from pg_roles where rolname = any(%s)", (list(ROLES),)
-        ).fetchall()
-        present = {row[0] for row in rows}
-        return {role: role in present for role in ROLES}
+        present = {name for (name,) in self._rows("select rolname from pg_catalog.pg_roles")}
+        return {role: role in present for role in self.ROLES}
+
+    def missing_roles(self, roles: Mapping[str, bool]) -> tuple[str, ...]:
+        """Say what to do about missing roles; only a superuser's installation has rowq_owner."""
+        return super().missing_roles(
+            {role: there for role, there in roles.items() if role != "rowq_owner"}
+        )
 
     def rights_of_others(self) -> tuple[str, ...]:
         """Say who could give himself a role of rowq's, and who has rights without one."""
-        callers = {"callers": [role for role in ROLES if role != "rowq_owner"]}
-        return tuple(
-            row[0]
-            for query in (_ROLES_OF_OTHERS, _RIGHTS_OF_OTHERS)
-            for row in self._connection.execute(query, callers)
+        release = release_for("postgres")
+        grants = release.files(release.newest)[GRANTS]
+        roles = self._rows(_query_of_loop(grants, _ROLES_OF_OTHERS))
+        rights = self._rows(_query_of_loop(grants, _RIGHTS_OF_OTHERS))
+        return (
+            *(f'{why}: if that is not meant, a DBA can run "{remedy}"' for why, remedy in roles),
+            *(
+                f"role {grantee} has rights of its own, on {names}: revoke them if they are not"
+                " meant"
+                for grantee, names in rights
+            ),
         )
 
     def routines(self) -> dict[str, str]:
         """Return name and text of every routine in the schema, as shipped_routines has it."""
         return dict(self._connection.execute(_ROUTINES, {"pinned": _PINNED}).fetchall())
 
+    def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Return name and text of every routine in these files, as `routines` shows them."""
+        return shipped_routines(files)
+
     def losses(self) -> Losses:
         """Return what is lost when the tables are, for who has asked for the owner before."""
-        return losses(self._connection)
+        return Losses(*self._rows(_LOSSES)[0])
 
     def _value(self, query: str) -> Any:
-        return self._connection.execute(query).fetchone()[0]
+        return self._rows(query)[0][0]
 
 
-def losses(connection: Any) -> Losses:
-    """Return what is lost when the tables are, for who knows them to be rowq's own."""
-    return Losses(*connection.execute(_LOSSES).fetchone())
-
-
-def shipped_routines(release: Release, number: int, server: str = "") -> dict[str, str]:
-    """Return name and text of every routine as it is after the migration of this number."""
-    del server  # the texts are the same for every version
+def shipped_routines(files: Mapping[str, str]) -> dict[str, str]:
+    """Return name and text of every routine in these files."""
     found: dict[str, str] = {}
-    for text in release.files(number).values():
+    for text in files.values():
         for name, head, body in _BODY.findall(text):
             is_pinned = _PINNED in " ".join((*head.split(), ""))
             found[name] = _PINNED + body if is_pinned else body
     return found
 
 
-def missing_roles(roles: dict[str, bool]) -> tuple[str, ...]:
-    """Say what to do about missing roles; only a superuser's installation needs rowq_owner."""
-    return tuple(
-        f'role {role} is missing: a DBA can run "create role {role} nologin;", then migrate again'
-        for role, present in roles.items()
-        if not present and role != "rowq_owner"
-    )
+def _query_of_loop(script: str, variables: str) -> str:
+    """Return the query of the one loop in a script that is over these variables."""
+    (query,) = re.findall(rf"for {variables} in\n(.*?)\n    loop\n", script, re.DOTALL)
+    return str(query)

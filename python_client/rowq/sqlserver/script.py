@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from rowq.migrate.frozen import GRANTS, Part, joined
-from rowq.migrate.release import Numbered, Release
-from rowq.migrate.steps import recorded
-from rowq.sqlserver.statements import version_text
+from rowq.migrate.client_script import BaseScript
+from rowq.migrate.frozen import Part
+from rowq.migrate.release import Release
+from rowq.sqlserver.statements import BOOKKEEPING
 
 # Without SQLCMD mode an editor takes the first line for an error and goes on; then the variable is
 # no variable, and nothing that follows is executed.
@@ -61,39 +61,30 @@ exec sys.sp_releaseapplock
 revert;
 go
 set noexec off;
+go
 """
 
 
-def script(release: Release, numbered: Numbered) -> str:
-    """Return the script that installs a migration where the ones before it are."""
-    return joined(_HEAD.format(heading=numbered.heading), _parts(release, numbered))
+class Script(BaseScript):
+    """How sqlcmd is told what migrate does."""
+
+    BOOKKEEPING = BOOKKEEPING
+    HEAD = _HEAD
+    REQUIRE = _REQUIRE
+    REFUSE_NEWER = _REFUSE_NEWER
+    REMEMBER = _REMEMBER
+    END = Part("after", "committed", _TAIL)
+    LITERAL = "N'{}'"
+
+    def before(self, release: Release) -> Iterator[Part]:
+        """Return what comes before the migration's own parts."""
+        yield Part("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
+        yield Part("before", "begin", "begin transaction;\ngo\n")
+        yield Part("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+
+    def client_form(self, text: str) -> str:
+        """Return a file or statement as it stands in the script: its last batch ends, too."""
+        return text if text.endswith("\ngo\n") else f"{text.strip()}\ngo\n"
 
 
-def _parts(release: Release, numbered: Numbered) -> Iterator[Part]:
-    yield _part("before", "preflight.sql", release.text("preflight.sql"))
-    yield _part("before", "begin", "begin transaction;")
-    yield _part("before", "bookkeeping.sql", release.text("bookkeeping.sql"))
-    *before, own = release.ids(numbered.number)
-    known = ", ".join(f"N'{known}'" for known in (*before, own))
-    require = _REQUIRE.format(needed=before[-1]) if before else ""
-    yield _part("before", "installed", f"{require}{_REFUSE_NEWER.format(known=known)}")
-    for part in recorded(numbered.migration):
-        yield _part(part.kind, part.name, part.text)
-    remember = _REMEMBER.format(hash=numbered.migration.hash, id=own)
-    yield _part("after", "noted", f"{remember}{version_text(numbered)}")
-    yield _part("file", GRANTS, release.files(numbered.number)[GRANTS])
-    yield _part("after", "committed", _TAIL)
-
-
-def _part(kind: str, name: str, text: str) -> Part:
-    return Part(kind, name, client_form(text))
-
-
-def client_form(text: str) -> str:
-    """Return a file or statement as it stands in the script: its last batch ends, too."""
-    return text if text.endswith("\ngo\n") else f"{text.strip()}\ngo\n"
-
-
-def source_form(text: str) -> str:
-    """Return a file as it was before it came into the script: every file ends its last batch."""
-    return text
+SCRIPT = Script()

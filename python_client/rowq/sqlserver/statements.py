@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from rowq.migrate.release import Numbered
+from rowq.migrate.installer import Bookkeeping
 
 # Keeps enqueue out until the transaction ends, so that what was counted stays true.
 HOLD_MESSAGES = """
@@ -12,7 +12,13 @@ HOLD_MESSAGES = """
     from rowq.message m with (tablockx, holdlock);
 """
 
-_REMEMBER_VERSION = """
+BOOKKEEPING = Bookkeeping(
+    migration="rowq.migration",
+    log="rowq.migration_log",
+    mark="?",
+    user="original_login()",
+    now="sysutcdatetime()",
+    version="""
 update m
 set value = v.value,
     changed_at = sysutcdatetime()
@@ -28,7 +34,8 @@ from (
     values (N'schema_version', N'{number}'), (N'rowq_version', N'{version}')
 ) v (name, value)
 where not exists (select 1 from rowq.meta m where m.name = v.name);
-"""
+""",
+)
 
 # What can hide the word go from sqlcmd, the word itself, and everything else but blanks.
 _TOKEN = re.compile(
@@ -42,11 +49,6 @@ _TOKEN = re.compile(
 )
 _BLOCK = re.compile(r"/\*|\*/")
 _GO_ALONE = re.compile(r"\s*go\s*(?:--.*)?", re.IGNORECASE)
-
-
-def version_text(numbered: Numbered) -> str:
-    """Return the statements that note in rowq.meta what is installed."""
-    return _REMEMBER_VERSION.format(number=numbered.number, version=numbered.rowq_version)
 
 
 def batches(text: str) -> Iterator[str]:

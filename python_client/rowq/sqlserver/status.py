@@ -1,18 +1,18 @@
 """Look at a SQL Server database and change nothing."""
 
 import re
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
 from rowq.engines import is_driver_error
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
+from rowq.migrate.look import BaseLook
 from rowq.migrate.losses import Losses
-from rowq.migrate.release import Release
 from rowq.sqlserver.errors import numbers_of
 from rowq.sqlserver.statements import batches
 
 OWNER = "rowq_owner"
-ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
 BOOKKEEPING = {"migration", "migration_log"}
 _FIRST = {"meta", "queue", "part"}
 
@@ -84,11 +84,11 @@ _CREATE = re.compile(
 )
 
 
-class Look:
+class Look(BaseLook):
     """What there is to see through one connection."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
+    CREATE_ROLE = "create role {role} authorization dbo;"
 
     def server(self) -> str:
         """Return the server's name and version."""
@@ -120,10 +120,6 @@ class Look:
             raise _foreign(f"schema rowq belongs to {owner}")
         return owner
 
-    def orphans(self) -> dict[str, str]:
-        """Return no routine: none can lose the account that it runs as."""
-        return {}
-
     def installed_ids(self) -> list[str]:
         """Return the ids of the installed migrations.
 
@@ -135,20 +131,20 @@ class Look:
             return []
         for (name,) in self._rows(_COMPUTED):
             raise _foreign(f"rowq.migration has computed column {name}")
-        return [one for (one,) in self._rows_as_dbo(_IDS)]
+        return [name for (name,) in self._rows_as_dbo(_IDS)]
 
     def roles(self) -> dict[str, bool]:
         """Return for each of rowq's roles whether the database has it."""
         present = {role for (role,) in self._rows(_ROLES)}
-        return {role: role in present for role in ROLES}
-
-    def rights_of_others(self) -> tuple[str, ...]:
-        """Return nothing: it is not looked for here."""
-        return ()
+        return {role: role in present for role in self.ROLES}
 
     def routines(self) -> dict[str, str]:
         """Return name and text of every routine in the schema; empty for a text that is hidden."""
         return {name: _code(text or "") for name, text in self._rows(_ROUTINES)}
+
+    def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Return name and text of every routine in these files, as `routines` shows them."""
+        return shipped_routines(files)
 
     def tables(self) -> set[str]:
         """Return the names of the tables in the schema."""
@@ -182,11 +178,10 @@ def _foreign(why: str) -> ForeignSchema:
     return ForeignSchema(f"{ForeignSchema.number} foreign_schema: {why}")
 
 
-def shipped_routines(release: Release, number: int, server: str = "") -> dict[str, str]:
-    """Return name and text of every routine as it is after the migration of this number."""
-    del server  # the texts are the same for every version
+def shipped_routines(files: Mapping[str, str]) -> dict[str, str]:
+    """Return name and text of every routine in these files."""
     found: dict[str, str] = {}
-    for text in release.files(number).values():
+    for text in files.values():
         for batch in batches(text):
             if created := _CREATE.search(batch):
                 found[created.group(1)] = _code(batch)
@@ -198,13 +193,3 @@ def _code(text: str) -> str:
     created = _CREATE.search(text)
     lines = text[created.end() :].splitlines() if created else []
     return "\n".join(line.rstrip() for line in lines if line.strip())
-
-
-def missing_roles(roles: dict[str, bool]) -> tuple[str, ...]:
-    """Say what to do about missing roles."""
-    return tuple(
-        f'role {role} is missing: a DBA can run "create role {role} authorization dbo;",'
-        " then migrate again"
-        for role, present in roles.items()
-        if not present
-    )

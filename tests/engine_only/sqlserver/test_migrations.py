@@ -16,6 +16,7 @@ import rowq
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.resources import sql_directory
+from rowq.sqlserver.driver import value_of
 from rowq.sqlserver.engine import ENGINE
 from rowq.sqlserver.statements import batches
 from rowq.sqlserver.url import parse_url
@@ -304,7 +305,7 @@ def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
 def test_a_session_that_is_killed_in_a_migration_leaves_nothing(
     server: Server, empty_database: str, session: Connection
 ) -> None:
-    with install.Backend(empty_database, release_for("sqlserver")) as one:
+    with install.Installer(empty_database, release_for("sqlserver")) as one:
         with pytest.raises(pyodbc.Error):
             killed_inside(server, one)
         with pytest.raises(pyodbc.Error):
@@ -316,9 +317,8 @@ def test_a_session_that_is_killed_in_a_migration_leaves_nothing(
 def killed_inside(server: Server, one: Any) -> None:
     """Begin a migration, and have its session killed."""
     own = one.connection.driver_connection
-    with one.lock(), ENGINE.transaction(own):
-        one.connection.execute(one.release.text("bookkeeping.sql"))
-        server.kill_session(one.connection.value("select @@spid"))
+    with one.alone(installing=True):
+        server.kill_session(value_of(own, "select @@spid"))
         one.connection.execute("select 1;")
 
 

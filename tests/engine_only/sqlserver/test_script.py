@@ -65,7 +65,7 @@ def test_every_routine_is_in_it_once_and_alone_in_its_batch(script: str) -> None
             assert not [line for line in before if line and not line.startswith("--")]
             found.append(made[0][1])
     release = release_for("sqlserver")
-    assert sorted(found) == sorted(shipped_routines(release, release.newest))
+    assert sorted(found) == sorted(shipped_routines(release.files(release.newest)))
     assert found
 
 
