@@ -100,7 +100,7 @@ class _Run:
         bodies = orders.bodies()
         while batch := [NewMessage(text=body) for body in itertools.islice(bodies, _SEND)]:
             sent = self.queue.enqueue_batch(self.name, batch)
-            message_ids += [one.message_id for one in sent]
+            message_ids += [added.message_id for added in sent]
             self.show.update(len(message_ids))
         return message_ids
 
@@ -109,7 +109,7 @@ class _Run:
         killer = Killer(self.queue, self.name, self.ledger, self.connection, message_ids)
 
         def on_progress(_: WorkerStats) -> None:
-            # Asked of the queue: what a killed worker has done, it cannot tell any more.
+            # The queue is asked, because a killed worker cannot tell any more what it has done.
             done = len(message_ids) - self._left()
             self.show.update(done)
             if killed := killer.tick(done):

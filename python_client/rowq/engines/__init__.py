@@ -45,7 +45,7 @@ def engine_for_url(url: str) -> Engine:
 
 def engine_for_connection(connection: Any) -> Engine:
     """Return the engine whose driver made the connection; raises EngineUnknown."""
-    # A handler's connection may be a cover of the driver's.
+    # A handler's connection may be a cover around the driver's.
     covered = getattr(connection, "rowq_lent", connection)
     packages = {kind.__module__.partition(".")[0] for kind in type(covered).__mro__}
     for engine in engines():

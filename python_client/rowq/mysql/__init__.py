@@ -1,1 +1,1 @@
-"""Migrations on MariaDB and MySQL."""
+"""All that rowq knows of MariaDB and MySQL; see sql/README.md, "Adding an engine"."""

@@ -29,7 +29,7 @@ class Call:
 
     def text(self, values: list[Any]) -> str:
         """Return the statement, with a mark for every value."""
-        # Bytes that are no text must not be taken for some.
+        # The word keeps the server from taking bytes for a text.
         marks = ("_binary %s" if isinstance(value, bytes) else "%s" for value in values)
         return f"call rowq.{self.routine}({', '.join(marks)})"
 

@@ -7,7 +7,7 @@ from rowq.engines.base import Row
 from rowq.errors import DriverMissing, InvalidArgument
 
 CHARACTER_SET = "utf8mb4"
-# Characters of a statement that every server takes, whatever its max_allowed_packet.
+# Every server takes a statement of so many characters, whatever its max_allowed_packet.
 SURELY_FITS = 200_000
 
 

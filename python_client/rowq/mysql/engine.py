@@ -39,7 +39,7 @@ from rowq.mysql.errors import (
 from rowq.mysql.transactions import nested, outermost
 from rowq.mysql.url import connection_parameters
 
-# Our own connections only; a caller's keeps the isolation that its owner chose.
+# This is for our own connections only; a caller's keeps the isolation that its owner chose.
 _READ_COMMITTED = "set session transaction isolation level read committed"
 
 
@@ -118,7 +118,7 @@ class MysqlEngine(SynchronousEngine):
     def is_usable(self, connection: Any) -> bool:
         if not connection.open:
             return False
-        # An idle server says nothing but farewell, or with TLS something about the session: ask.
+        # An idle server sends a farewell, or with TLS something about the session: ask which.
         if has_input(connection._sock.fileno()):
             with suppress(load_driver().Error, OSError):
                 connection.ping(reconnect=False)

@@ -5,21 +5,21 @@ import re
 from rowq.engines.sockets import is_of_the_network
 from rowq.mysql.driver import load_driver
 
-# The server's numbers: shutdown, killed sessions, network errors, an idle session thrown out; and
-# the client's: cannot connect, has gone away, lost during query, lost.
+# The server's numbers of a shutdown, killed sessions, network errors and an idle session thrown
+# out; and the client's: cannot connect, has gone away, lost during query, lost.
 CONNECTION_GONE = {
     *(1053, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031),
     *(2002, 2003, 2006, 2013, 2055),
 }
-# A read-only transaction or server, InnoDB read-only; a node that is out of its cluster; what a
-# proxy says that found no server.
+# The transaction, the server or InnoDB is read-only; a node is out of its cluster; a proxy found no
+# server.
 WRONG_SERVER = {1792, 1836, 1874, 1047, 9001}
-# An option keeps the server from it: the text names the option.
+# An option keeps the server from it; the error's text names the option.
 PREVENTED_BY_OPTION, READ_ONLY = 1290, re.compile("read.only", re.IGNORECASE)
-# Deadlock; snapshot isolation; a cluster that refused the commit.
+# These are a deadlock, a conflict of snapshots, and a commit that a cluster refused.
 UNDONE = {1213, 1020, 3101}
-# Lock wait timeout, nowait; too many connections or transactions, out of memory, locks or disk;
-# interrupted; a table that is being altered.
+# A lock was not granted in time; connections, transactions, memory, locks or disk are used up; the
+# call was interrupted; a table is being altered.
 SHORTAGES = {
     *(1205, 3572),
     *(1040, 1203, 1226, 1637, 1021, 1037, 1038, 1041, 1114, 1135, 1206),

@@ -25,8 +25,8 @@ _BOOKKEEPING = """
       and table_name in ('migration', 'migration_log', 'migration_lock')
       and column_name in ('migration_hash', 'lock_name')
 """
-# What rowq never makes, and what would run with the rights of whoever reads a table or calls a
-# routine. The one procedure of that kind is there while rights are given, and after a crash then.
+# rowq never makes these, and they would run with the rights of whoever reads a table or calls a
+# routine. Its one procedure of that kind is there while rights are given, and after a crash then.
 _STRANGE = """
     select table_name from information_schema.tables
     where table_schema = 'rowq' and table_type <> 'BASE TABLE'

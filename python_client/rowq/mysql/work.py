@@ -49,10 +49,10 @@ _NOT_ENDING = frozenset(
 _AUTOCOMMIT = re.compile(r"(?:[,\s.`]|@@)autocommit`?\s*:?=", re.IGNORECASE)
 _STRING = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"", re.DOTALL)
 _BLANK = re.compile(r"\s+|--[^\n]*|#[^\n]*|/\*M?!\d*|\*/")
-# What may do more than it says.
+# These may do more than they say.
 _HIDING = frozenset({("call",), ("execute",), ("begin",)})
 _ROWQS_OWN = ["call", "rowq"]
-# What a session has done so often, procedures included: statements that end a transaction for
+# The session counts what it has done, procedures included: statements that end a transaction for
 # sure, statements that commit one as they make or alter something, and all that was rolled back.
 _ENDS = ("com_begin", "com_commit", "com_rollback")
 _VERBS = ("create", "alter", "drop")

@@ -1,1 +1,1 @@
-"""Migrations on Oracle."""
+"""All that rowq knows of Oracle; see sql/README.md, "Adding an engine"."""

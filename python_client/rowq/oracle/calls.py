@@ -27,9 +27,9 @@ ROWS = "p_rows"
 
 _LONG_TEXTS = {"body", "error"}
 _LONG_TYPES = {"json", "int64s"}
-# What a text or bytes bind takes without a LOB of its own, in bytes.
+# A bind of text or bytes takes so many bytes without a LOB of its own.
 _FITS_A_BIND = 32_767
-# Rows of a result that are asked for at a time: more than a usual batch has.
+# So many rows of a result are asked for at a time: more than a usual batch has.
 _ROWS_AT_A_TIME = 1000
 
 

@@ -2,7 +2,7 @@
 
 from rowq.doctor.check import EngineChecks, Setting, Status, is_one_of
 
-# Of the owner's objects; an account that only calls the routines sees none, and no fault either.
+# These are the owner's objects; an account that only calls the routines sees none, and no fault.
 _INVALID = """
     select listagg(o.object_type || ' ' || o.object_name, ', ')
         within group (order by o.object_name)
@@ -27,8 +27,8 @@ _BEYOND = """
             and o.object_type = 'PACKAGE BODY'
       )
 """
-# A package of the owner's may run with the rights of whoever calls it. Only names of SYS: others
-# are looked up in the owner's schema.
+# A package of the owner's may run with the rights of whoever calls it. The block uses only
+# names of SYS: others are looked up in the owner's schema.
 _BEFORE = """
     declare
         v_rights pls_integer;

@@ -31,9 +31,9 @@ from rowq.oracle.errors import (
 from rowq.oracle.transactions import nested, outermost
 from rowq.oracle.url import connection_parameters, owner_of
 
-# How long the server may take to answer before a connection in the middle of a call is closed.
+# The server may take so long to answer before a connection in the middle of a call is closed.
 _BREAK_MILLISECONDS = 1000
-# After so long without a question the driver is made to ask the server, a round trip.
+# The driver is made to ask the server, a round trip, after so long without a question.
 _IDLE_SECONDS = 1.0
 _BRIEFLY_MILLISECONDS = 1000
 

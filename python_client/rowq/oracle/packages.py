@@ -68,7 +68,7 @@ def indented(text: str) -> str:
 
 def specification(package: str, sources: str, public: list[Subprogram]) -> str:
     """Return the text that creates a package's specification."""
-    declared = "\n".join(indented(f"{one.signature};") for one in public)
+    declared = "\n".join(indented(f"{subprogram.signature};") for subprogram in public)
     head = _NOTE.format(sources=sources)
     create = f"create or replace package {package} authid definer as"
     return f"{head}{create}\n\n{declared}\nend {package};\n/\n"
@@ -81,12 +81,12 @@ def body(package: str, sources: str, parts: list[str]) -> str:
     return f"{head}create or replace package body {package} as\n\n{inner}\nend {package};\n/\n"
 
 
-def passing_on(one: Subprogram) -> str:
+def passing_on(subprogram: Subprogram) -> str:
     """Return a subprogram that calls the one of package rowq with its own arguments."""
-    given = ",\n".join(f"        {name} => {name}" for name in one.parameters)
-    call = f"rowq.{one.name}(\n{given}\n    );"
-    line = f"    return {call}\n" if one.is_function else f"    {call}\n"
-    return f"{one.signature}\nis\nbegin\n{line}end {one.name};\n"
+    given = ",\n".join(f"        {name} => {name}" for name in subprogram.parameters)
+    call = f"rowq.{subprogram.name}(\n{given}\n    );"
+    line = f"    return {call}\n" if subprogram.is_function else f"    {call}\n"
+    return f"{subprogram.signature}\nis\nbegin\n{line}end {subprogram.name};\n"
 
 
 def packages(sources: Path) -> Iterator[tuple[str, str]]:
@@ -100,14 +100,16 @@ def packages(sources: Path) -> Iterator[tuple[str, str]]:
     private = subprograms(sources / "internal")
     helpers, routines = subprograms(sources / "helpers"), subprograms(sources / "routines")
     types = (sources / "internal" / "types.sql").read_text(encoding="utf-8")
-    forward = "".join(f"{one.signature};\n" for one in private)
-    everything = [types, forward, *(one.text for one in [*private, *helpers, *routines])]
+    forward = "".join(f"{subprogram.signature};\n" for subprogram in private)
+    everything = [types, forward, *(each.text for each in [*private, *helpers, *routines])]
     yield "rowq.sql", specification("rowq", "routines and helpers", [*helpers, *routines])
     yield "rowq_body.sql", body("rowq", "internal, helpers and routines", everything)
     for role, package in ROLES.items():
-        theirs = [one for one in routines if role in contract["routine"][one.name]["roles"]]
-        lists = any("p_message_ids" in one.parameters for one in theirs)
+        theirs = [
+            routine for routine in routines if role in contract["routine"][routine.name]["roles"]
+        ]
+        lists = any("p_message_ids" in routine.parameters for routine in theirs)
         public = [*helpers, *theirs] if lists else theirs
         where = f"the signatures of what role rowq_{role} may call"
         yield f"{package}.sql", specification(package, where, public)
-        yield f"{package}_body.sql", body(package, where, [passing_on(one) for one in public])
+        yield f"{package}_body.sql", body(package, where, [passing_on(each) for each in public])

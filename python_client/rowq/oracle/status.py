@@ -11,7 +11,7 @@ from rowq.oracle.statements import units
 _FIRST = {"ROWQ_META", "ROWQ_QUEUE", "ROWQ_READY"}
 _BOOKKEEPING = "ROWQ_MIGRATION"
 
-# In somebody else's schema, names without one are looked up there.
+# In somebody else's schema, names without a schema are looked up there.
 _HOME = """
     select sys_context('userenv', 'session_user'), sys_context('userenv', 'current_schema')
     from sys.dual

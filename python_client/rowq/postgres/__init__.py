@@ -1,1 +1,1 @@
-"""Migrations on PostgreSQL."""
+"""All that rowq knows of PostgreSQL; see sql/README.md, "Adding an engine"."""

@@ -19,7 +19,7 @@ from rowq.engines.json_columns import read_json
 from rowq.errors import InvalidArgument
 from rowq.postgres.driver import load_driver
 
-# Names that a session's search path decides about; the other types are words of the grammar.
+# A session's search path decides about these names; the other types are words of the grammar.
 _NAMED_TYPES = {"text", "bytea", "jsonb"}
 _JSONB = 3802
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
@@ -79,7 +79,7 @@ def _jsonb_loader() -> type[Any]:
         format = load_driver().pq.Format.BINARY
 
         def load(self, data: Any) -> Any:
-            # Behind one byte, the version of the format.
+            # The first byte is the version of the format.
             return read_json(bytes(data)[1:])
 
     return JsonbLoader

@@ -25,7 +25,7 @@ from rowq.postgres.notifications import PostgresEar
 from rowq.postgres.url import connection_parameters
 
 _BRIEF_WAITS = "set local lock_timeout = '50ms'"
-# How long telling the server that nobody waits for a call any more may take.
+# Telling the server that nobody waits for a call any more may take so long.
 _CANCEL_SECONDS = 1.0
 
 
@@ -45,7 +45,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
             if isinstance(error, OSError) and not is_of_the_network(error):
                 raise
             raise CannotConnect(f"PostgreSQL: {error}") from error
-        # Said with every `begin` of the driver's, so that no pooler has to keep it.
+        # The driver says it with every `begin`, so that no pooler has to keep it.
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 
@@ -197,7 +197,7 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
 def _is_up(connection: Any) -> bool:
     """Whether a connection in no call has not ended, as far as this side can see."""
     if has_input(connection.fileno()):
-        # An idle server speaks for a notice or a farewell; which one, an empty query tells.
+        # An idle server sends a notice or a farewell, and an empty query tells which.
         with suppress(load_driver().OperationalError):
             connection.pgconn.exec_(b"")
     return bool(connection.pgconn.status == load_driver().pq.ConnStatus.OK)

@@ -9,7 +9,7 @@ CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"
 READ_ONLY = "25006"
 UNDONE = {"40001", "40P01"}
 SHORTAGE_CLASSES = {"08", "40", "53", "55", "57", "58", "72"}
-# What libpq says of a call that it has not begun to send.
+# libpq says this of a call that it has not begun to send.
 NOT_SENT = "another command is already in progress"
 
 

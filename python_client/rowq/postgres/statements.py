@@ -3,7 +3,7 @@
 from rowq.migrate.installer import Bookkeeping
 
 TRUST = "trust.sql"
-# What runs first in the transaction of a migration, in this order.
+# These run first in the transaction of a migration, in this order.
 BEFORE = ("preflight.sql", TRUST, "lock.sql")
 
 BOOKKEEPING = Bookkeeping(

@@ -35,10 +35,10 @@ _SCHEMA = """
 # that run as whoever looks. Nothing is committed: the transaction ends with the connection.
 _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_temp"
 
-# How a routine runs, before its text, so that a caller never runs with his own rights what is not
-# shipped. No text, and so a changed one, where a parameter could run what is not: a default by a
-# function that does more than compute, or a type of somebody's, whose check runs as the caller.
-# Two routines of one name are never rowq's, and together as good as changed.
+# A text begins with how the routine runs, so that a caller never runs with his own rights what is
+# not shipped. A routine has no text, and so a changed one, where a parameter could run something
+# else: a default by a function that does more than compute, or a type of somebody's, whose check
+# runs as the caller. Two routines of one name are never rowq's, and count as changed.
 _PINNED = "security definer set search_path = pg_catalog, pg_temp "
 _ROUTINES = r"""
     select

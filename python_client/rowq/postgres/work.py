@@ -31,7 +31,7 @@ _ENDING = frozenset(
 _NOT_ENDING = frozenset(
     (*words, "to") for words in (("rollback",), ("rollback", "work"), ("rollback", "transaction"))
 )
-# What holds semicolons that end nothing, and semicolons that end a statement.
+# Texts, names and comments may hold semicolons that end nothing; any other one ends a statement.
 _PIECES = re.compile(
     r"""
     (?<!\w)[eE]'(?:[^'\\]|\\.|'')*'
@@ -44,8 +44,8 @@ _PIECES = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-# The number of the transaction says afterwards what became of it. It has none before it has
-# written something, and is given none: an old number would keep vacuum from its work.
+# The number of the transaction says afterwards what became of it. A transaction has none before it
+# has written something, and none is asked for: an old number would keep vacuum from its work.
 _MARK = (
     "savepoint rowq_handler; select pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text"
 )
@@ -127,8 +127,8 @@ class PostgresWork(WorkTransaction):
         text = "a handler ended the worker's transaction"
         self.abandon()
         if self._number is None:
-            # Earlier handlers have written nothing that could be lost. What became of the last
-            # one's work nobody knows, except itself.
+            # Earlier handlers have written nothing that could be lost. Only the last handler knows
+            # what became of its own work.
             return TransactionEnded(text, committed=True, kept=kept)
         with psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row) as cursor:
             cursor.execute("select pg_catalog.pg_xact_status(%s::pg_catalog.xid8)", [self._number])

@@ -39,7 +39,7 @@ from rowq.sqlserver.url import connection_string, default_driver, parse_url
 
 # Microsoft's driver tried to mend an idle connection, before it sent the call, and could not.
 _STATES_NOT_MENDED = {"IMC01", "IMC02", "IMC03", "IMC04"}
-# IMC05 and IMC06: it did not try, and does not say when the connection broke.
+# IMC05 and IMC06 say that it did not try, and not when the connection broke.
 _STATES_GONE = _STATES_NOT_MENDED | {
     *("08S01", "08001", "08003", "08007", "HYT01", "IMC05", "IMC06"),
 }
@@ -72,7 +72,7 @@ class SqlserverEngine(SynchronousEngine):
     def call(self, connection: Any, routine: str, arguments: Mapping[str, Any]) -> list[Row]:
         pyodbc = load_driver()
         call = call_of(routine)
-        # pyodbc asks the server what type a None has, whatever it was told; but not for this null.
+        # pyodbc asks the server for the type of a None, whatever it was told, but not of this null.
         values = [pyodbc.BinaryNull if value is None else value for value in call.values(arguments)]
         try:
             bindings = call.freetds_bindings if is_by_freetds(connection) else call.bindings

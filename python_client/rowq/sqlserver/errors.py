@@ -9,20 +9,20 @@ import re
 
 from rowq.errors import Refused, refusal_from_text
 
-# The session or the server ended: killed, shut down, failed over, thrown out of an idle pool; and
-# FreeTDS's own numbers: cannot connect, read, write, end of file, out of step, dead.
+# The session or the server ended: killed, shut down, failed over, thrown out of an idle pool.
+# FreeTDS's own numbers are cannot connect, read, write, end of file, out of step, dead.
 CONNECTION_GONE = frozenset(
     {
         *(596, 6002, 6005, 17142, 17147, 17148, 17188, 17197, 40197, 40613, 40642),
         *(20002, 20004, 20006, 20009, 20017, 20020, 20047),
     }
 )
-# Read-only, or not here: as a database is while its role changes.
+# The database is read-only, or not here, as while its role changes.
 WRONG_SERVER = frozenset({976, 978, 979, 982, 983, 3906})
-# Lock timeout, a scan that lost its place; locks, memory, disk or log used up; busy, as Azure says
-# it; a database that comes up or changes its state.
-# Not 650, 3951 and 3952 (READPAST under serializable, snapshot where it cannot be): the isolation
-# level of the caller's transaction is wrong, and stays so however often it is tried.
+# A lock was not granted in time, or a scan lost its place; locks, memory, disk or log are used up;
+# Azure is busy; a database comes up or changes its state. 650, 3951 and 3952 are not among them
+# (READPAST under serializable, snapshot where it cannot be): the isolation level of the caller's
+# transaction is wrong, and stays so however often it is tried.
 SHORTAGES = frozenset(
     {
         *(1222, 601),
@@ -34,10 +34,10 @@ SHORTAGES = frozenset(
     }
 )
 
-# Deadlock, update conflict of a snapshot; conflicts of tables in memory.
+# These are a deadlock, an update conflict of a snapshot, and conflicts of tables in memory.
 UNDONE = frozenset({1205, 3960, 3961, 41301, 41302, 41305, 41325})
 
-# What comes before the server's words: SQLSTATE and the names of those who passed them on.
+# SQLSTATE and the names of those who passed them on come before the server's words.
 _ORIGIN = r"(?:^|; )(?:\[[^\]]*\] ?)+"
 _END = r"(?= \(SQL\w+\)|; \[\w{5}\] |$)"
 _FAULT = re.compile(rf"{_ORIGIN}(RQ(\d{{3}}) \w+: .*?) \(52\2\){_END}", re.DOTALL)

@@ -18,7 +18,7 @@ from rowq.sqlserver.refusals import refusal
 from rowq.sqlserver.statements import BOOKKEEPING, HOLD_MESSAGES, batches
 from rowq.sqlserver.status import Look
 
-# Where preflight.sql has refused, there is neither a lock nor another account any more.
+# After a refusal by preflight.sql there is neither a lock nor another account any more.
 _LEAVE = """
 if applock_mode(N'dbo', N'rowq.migrate', N'Session') <> N'NoLock'
     exec sys.sp_releaseapplock

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from rowq.migrate.installer import Bookkeeping
 
-# Keeps enqueue out until the transaction ends, so that what was counted stays true.
+# This keeps enqueue out until the transaction ends, so that what was counted stays true.
 HOLD_MESSAGES = """
     declare @held bigint;
     select @held = max(m.message_id)
@@ -37,7 +37,7 @@ where not exists (select 1 from rowq.meta m where m.name = v.name);
 """,
 )
 
-# What can hide the word go from sqlcmd, the word itself, and everything else but blanks.
+# The groups are the word go, what can hide it from sqlcmd, and everything else but blanks.
 _TOKEN = re.compile(
     r"""
     (?P<go>^[ \t]*go\b[^\n]*$)

@@ -43,8 +43,8 @@ _COMPUTED = """
     from sys.computed_columns c
     where c.object_id = object_id(N'rowq.migration')
 """
-# What the database's owner has put into a table runs as whoever reads it: as dbo, who has no right
-# on the server, and never as a DBA who looks. Who does not control the database cannot act as dbo.
+# A DBA looks as dbo, who has no right on the server: what the database's owner has put into a table
+# runs as whoever reads it. An account that does not control the database cannot act as dbo.
 AS_DBO = """
     declare @was_more bit = iif(
         has_perms_by_name(quotename(db_name()), N'DATABASE', N'CONTROL') = 1, 1, 0
@@ -56,7 +56,7 @@ AND_BACK = """
     if @was_more = 1
         revert;
 """
-# Restored from another server, say; or a Windows login out of reach.
+# The database was restored from another server, say, or its owner is a Windows login out of reach.
 _CANNOT_BE_DBO = {15404, 15517}
 _IDS = "select m.migration_id from rowq.migration m;"
 _ROUTINES = """

@@ -8,14 +8,15 @@ from typing import Any
 from rowq.errors import RowqError
 from rowq.sqlserver.driver import execute, load_driver, value_of
 
-# One transaction, whether the driver has opened it already or leaves that to the first statement:
-# there, an explicit one counts twice.
+# This leaves one transaction open, whether the driver has opened it already or leaves that to the
+# first statement, where an explicit one counts twice.
 _OPEN = """
     set nocount on;
     if @@trancount = 0 begin transaction;
     while @@trancount > 1 commit transaction;
 """
-# So that there is something to roll back where the server, or somebody's statement, has done it.
+# Open a transaction where the server, or somebody's statement, has ended it: the driver's rollback
+# needs one.
 _REOPEN = "if @@trancount = 0 begin transaction;"
 _IDENTITY = "select current_transaction_id()"
 _BACK_TO = """
@@ -29,7 +30,7 @@ class Transactions:
     """The transactions that were opened here, by the connection that each is on."""
 
     def __init__(self) -> None:
-        # The server's number of each transaction.
+        # Each value is the server's number of the transaction.
         self._opened: dict[int, int] = {}
 
     def is_open(self, connection: Any) -> bool:

@@ -159,7 +159,7 @@ def _freetds(target: Target) -> dict[str, str]:
     return {
         "SERVER": target.host,
         "PORT": "" if target.port is None else str(target.port),
-        # Unicode both ways, 64 bit row counts, dates with microseconds.
+        # This version has Unicode both ways, 64 bit row counts, and dates with microseconds.
         "TDS_Version": "7.4",
         "ClientCharset": "UTF-8",
         "Encryption": _FREETDS_ENCRYPTION.get(encrypt, ""),

@@ -31,7 +31,8 @@ _BEGIN = """
     begin transaction;
     select current_transaction_id();
 """
-# 1: kept, 0: the transaction is another one or none, -1: it can only be rolled back.
+# The answer is 1 where it is kept, 0 where the transaction is another one or none, and -1 where it
+# can only be rolled back.
 _KEEP = """
     set nocount on;
     declare @state int = iif(current_transaction_id() = {opened}, xact_state(), 0);
@@ -89,7 +90,7 @@ class SqlserverWork(WorkTransaction):
 
     def abandon(self) -> None:
         try:
-            # So that there is something to roll back: the driver would commit what is open.
+            # Without a transaction to roll back the driver would commit what is open.
             execute(self._connection, _REOPEN)
             self._connection.rollback()
             self._connection.autocommit = True
