@@ -14,7 +14,7 @@ CONNECTION_GONE = {
 }
 # The database is open for reading only, not open, or between the roles of a standby.
 WRONG_SERVER = {16000, 1109, 1219, 16456}
-# These are a deadlock and a conflict of snapshots: a call that is a transaction of its own is undone.
+# After a deadlock or a conflict of snapshots a call that is its own transaction is undone whole.
 UNDONE = {60, 8177}
 # A lock was not granted in time, a snapshot is too old, a file cannot be read; sessions, processes,
 # space, memory or room for the archive are used up; a package is being replaced.
