@@ -15,8 +15,9 @@ import pytest
 from rowq.doctor.check import EngineChecks
 from rowq.engines import engines, part_of
 from rowq.engines.base import Engine
+from rowq.migrate.bookkeeping import Bookkeeping
 from rowq.migrate.client_script import BaseScript
-from rowq.migrate.installer import BaseInstaller, Bookkeeping
+from rowq.migrate.installer import BaseInstaller
 from rowq.migrate.look import BaseLook
 from tests.static.sources import ROOT, SQL
 

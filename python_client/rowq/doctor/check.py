@@ -1,4 +1,4 @@
-"""What an examination finds, and how it asks a database."""
+"""The checks of an examination, what an engine gives for them, and the sessions that they use."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager

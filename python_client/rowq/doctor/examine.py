@@ -1,4 +1,4 @@
-"""The examination: what it looks at, in which order."""
+"""What an examination looks at, and in which order."""
 
 import time
 from collections.abc import Iterator

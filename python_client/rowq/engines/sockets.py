@@ -1,4 +1,4 @@
-"""What several engines' drivers leave to their users about sockets."""
+"""Sockets of drivers: whether they have input, and how the system ends a silent connection."""
 
 import os
 import select

@@ -1,4 +1,4 @@
-"""A migration as a script for an engine's own client: the parts of it are the same for all."""
+"""A migration as a script for an engine's own client: its parts, which are the same for all."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from rowq.migrate.bookkeeping import Bookkeeping
 from rowq.migrate.frozen import GRANTS, Part, joined
-from rowq.migrate.installer import Bookkeeping
 from rowq.migrate.release import Numbered, Release
 from rowq.migrate.steps import recorded
 

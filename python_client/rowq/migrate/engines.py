@@ -1,4 +1,4 @@
-"""Where the migrations of each engine are."""
+"""The migrations of each engine, and what an engine is called."""
 
 from rowq.engines import engines
 from rowq.errors import EngineUnknown

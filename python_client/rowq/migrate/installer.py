@@ -1,63 +1,18 @@
-"""Installs and removes migrations: what comes after what is the same for every engine."""
+"""Installs and removes migrations: the order of the steps, which is the same for every engine."""
 
-import socket
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from rowq.engines import engine_for_url
+from rowq.migrate.bookkeeping import Bookkeeping
 from rowq.migrate.errors import MessagesLeft, MigrationError
 from rowq.migrate.frozen import GRANTS
 from rowq.migrate.look import BaseLook
 from rowq.migrate.losses import Losses
 from rowq.migrate.refusals import refusals
 from rowq.migrate.release import Numbered, Release
-
-_LOG = """
-insert into {log} (
-    id, migration_hash, migration_id, operation, username, hostname, created_at_utc
-)
-values ({}, {}, {}, {}, {user}, {}, {now})
-"""
-_MARK = """
-insert into {migration} (migration_hash, migration_id, applied_at_utc)
-values ({}, {}, {now})
-"""
-_UNMARK = "delete from {migration} where migration_hash = {}"
-
-
-@dataclass(frozen=True, slots=True)
-class Bookkeeping:
-    """The words in which an engine notes what is installed.
-
-    Attributes:
-        migration: the table of installed migrations.
-        log: the table of what was done.
-        mark: a parameter in the driver's style; {} stands for its number.
-        user: an expression for who is connected.
-        now: an expression for the time in UTC.
-        version: the statement that notes {number} and {version} in the table meta.
-    """
-
-    migration: str
-    log: str
-    mark: str
-    user: str
-    now: str
-    version: str
-
-    def version_text(self, numbered: Numbered) -> str:
-        """Return the statement that notes which migration is installed, of which rowq."""
-        return self.version.format(number=numbered.number, version=numbered.rowq_version)
-
-    def statement(self, template: str, parameters: int) -> str:
-        """Return a statement about the two tables, with so many parameters."""
-        marks = [self.mark.format(number) for number in range(1, parameters + 1)]
-        names = {"migration": self.migration, "log": self.log, "user": self.user, "now": self.now}
-        return template.format(*marks, **names)
 
 
 class BaseInstaller(ABC):
@@ -206,17 +161,9 @@ class BaseInstaller(ABC):
 
     def remember(self, numbered: Numbered, operation: str) -> None:
         """Log what was done with a migration, and note that it is installed, or is no more."""
-        digest = numbered.migration.hash
-        self._note(_LOG, str(uuid.uuid4()), digest, numbered.id, operation, socket.gethostname())
-        if operation == "apply":
-            self._note(_MARK, digest, numbered.id)
-        else:
-            self._note(_UNMARK, digest)
-
-    def _note(self, template: str, *values: str) -> None:
-        statement = self.BOOKKEEPING.statement(template, len(values))
         with closing(self._driver_connection.cursor()) as cursor:
-            cursor.execute(statement, values)
+            for statement, values in self.BOOKKEEPING.notes(numbered, operation):
+                cursor.execute(statement, values)
 
     def _settle(self, numbered: Numbered) -> None:
         """Note what is installed now, and see to the rights of everything that is new."""

@@ -1,4 +1,4 @@
-"""What status, rollback and migrate ask of a database: nothing of it changes anything."""
+"""What status, rollback and migrate ask of a database; it changes nothing."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

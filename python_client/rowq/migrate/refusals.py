@@ -1,4 +1,4 @@
-"""What the engines share that tell refusals from other errors."""
+"""Turns errors of a driver into refusals of a migration."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -26,7 +26,7 @@ _GONE = {1049, 1146}
 
 
 class Connection:
-    """A connection that runs whole scripts; yoyo sees the rest of the driver's.
+    """A connection that runs whole scripts; all else is the driver's.
 
     Attributes:
         is_owned: whether the procedures that it makes run as rowq's own account.

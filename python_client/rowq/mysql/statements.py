@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from rowq.migrate.installer import Bookkeeping
+from rowq.migrate.bookkeeping import Bookkeeping
 
 OWNER = "rowq_owner@localhost"
 """The account that the routines run as where the one that installs them may make it."""

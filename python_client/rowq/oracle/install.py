@@ -21,7 +21,7 @@ _LOCK = "lock table rowq_migration_lock in exclusive mode wait 60"
 
 
 class Connection:
-    """A connection that runs whole scripts; yoyo sees the rest of the driver's."""
+    """A connection that runs whole scripts; all else is the driver's."""
 
     def __init__(self, driver_connection: Any) -> None:
         self._connection = driver_connection

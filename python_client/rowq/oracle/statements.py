@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
-from rowq.migrate.installer import Bookkeeping
+from rowq.migrate.bookkeeping import Bookkeeping
 
 ALREADY_THERE = (955, 1408)
 """A name, or a list of columns, that an object has already."""

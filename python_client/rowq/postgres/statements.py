@@ -1,6 +1,6 @@
 """The words in which migrations on PostgreSQL note what is installed, and what runs first."""
 
-from rowq.migrate.installer import Bookkeeping
+from rowq.migrate.bookkeeping import Bookkeeping
 
 TRUST = "trust.sql"
 # These run first in the transaction of a migration, in this order.

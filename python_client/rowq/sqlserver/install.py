@@ -12,7 +12,6 @@ import pyodbc
 from rowq.migrate.errors import MigrationError
 from rowq.migrate.installer import BaseInstaller
 from rowq.migrate.losses import Losses
-from rowq.sqlserver.engine import ENGINE
 from rowq.sqlserver.errors import words_of
 from rowq.sqlserver.refusals import refusal
 from rowq.sqlserver.statements import BOOKKEEPING, HOLD_MESSAGES, batches
@@ -28,17 +27,13 @@ revert;
 
 
 class Connection:
-    """A connection that runs whole scripts; yoyo sees the rest of the driver's."""
+    """A connection that runs whole scripts; all else is the driver's."""
 
     def __init__(self, driver_connection: Any) -> None:
         self.driver_connection = driver_connection
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.driver_connection, name)
-
-    def close(self) -> None:
-        """Close, harmlessly when that has happened before."""
-        ENGINE.close(self.driver_connection)
 
     def execute(self, text: str) -> list[str]:
         """Run a script, one batch after the other; return what the server said beside."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from rowq.migrate.installer import Bookkeeping
+from rowq.migrate.bookkeeping import Bookkeeping
 
 # This keeps enqueue out until the transaction ends, so that what was counted stays true.
 HOLD_MESSAGES = """
