@@ -4,9 +4,10 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from rowq.contract import Routine, load_contract
 from rowq.engines.sqlserver_calls import procedure_name
 from rowq.migrate.oracle.packages import ROLES
+
+from rowq.contract import Routine, load_contract
 from rowq.resources import sql_directory
 
 _CALLED = re.compile(r"\browq\.(internal_\w+)\(")

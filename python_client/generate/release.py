@@ -8,6 +8,7 @@ the migration nor its script may change: their sums stand in migrations/<engine>
 import hashlib
 from pathlib import Path
 
+from rowq.engines import part_of
 from rowq.migrate.frozen import (
     brought_by,
     files_after,
@@ -17,7 +18,6 @@ from rowq.migrate.frozen import (
     script_of,
     split,
 )
-from rowq.migrate.modules import module_for
 from rowq.migrate.release import read_release
 from rowq.migrate.sources import sources, sources_of
 
@@ -68,7 +68,7 @@ def script_to_release(migrations: Path) -> str | None:
     if left := [migration.name for migration in before if not is_released(migration)]:
         raise ValueError(f"{', '.join(left)} must be released before {newest.name}")
     script = read_release(migrations).script(number_of(newest))
-    source_form = module_for(migrations.name, "script").source_form
+    source_form = part_of(migrations.name, "script").SCRIPT.source_form
     held = {part.name: source_form(part.text) for part in split(script)[1] if part.kind == "file"}
     for part in brought_by(newest, files_after(migrations, number_of(newest) - 1)):
         if part.kind == "file" and held.get(part.name) != part.text:

@@ -23,7 +23,7 @@ from rowq.backoff import Backoff
 from rowq.contract import load_contract
 from rowq.engines import engine_for_connection, engine_for_url, is_driver_error, without_password
 from rowq.engines.base import Engine, Row
-from rowq.engines.work.guard import refuse_own_claim
+from rowq.engines.guard import refuse_own_claim
 from rowq.errors import (
     ConnectionLost,
     EngineUnknown,

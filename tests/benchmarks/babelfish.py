@@ -21,7 +21,7 @@ from benchmarks.harness.closing import Closing
 from benchmarks.harness.observe import Counts
 from benchmarks.harness.session import RetryError, Row, Session, Value
 from benchmarks.studies.seeds.dialects import DIALECTS
-from rowq.engines.sqlserver_driver import load_driver
+from rowq.sqlserver.driver import load_driver
 from tests.engines.base import wait_until
 from tests.engines.sqlserver import SqlserverServer
 

@@ -19,8 +19,8 @@ from benchmarks.studies.queues.plots import plots
 from benchmarks.studies.queues.report import render
 from benchmarks.studies.queues.systems import System, pgmq, rowq
 from benchmarks.studies.queues.targets import check_targets
-from rowq.demo.local_postgres import LocalPostgresError
-from rowq.demo.postgres_binaries import choose_binaries
+from rowq.local_postgres.binaries import choose_binaries
+from rowq.local_postgres.server import LocalPostgresError
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "postgres.json"

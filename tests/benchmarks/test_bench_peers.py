@@ -25,8 +25,8 @@ from benchmarks.studies.peers.report import render_peers
 from benchmarks.studies.peers.results import PeerResults
 from benchmarks.studies.peers.run import PeerPlan, run_peers, turned
 from benchmarks.studies.peers.scenarios import SIZES, PeerScenario, load_peer_scenarios
-from rowq.demo.local_postgres import LocalPostgresError
-from rowq.demo.postgres_binaries import choose_binaries
+from rowq.local_postgres.binaries import choose_binaries
+from rowq.local_postgres.server import LocalPostgresError
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "peers.json"

@@ -17,8 +17,8 @@ from benchmarks.studies.peers import node
 from benchmarks.studies.peers.node import NODE_PEERS
 from benchmarks.studies.peers.peer import AbsentError, Peer
 from benchmarks.studies.peers.process import Program, run_program
-from rowq.demo.local_postgres import LocalPostgresError
-from rowq.demo.postgres_binaries import choose_binaries
+from rowq.local_postgres.binaries import choose_binaries
+from rowq.local_postgres.server import LocalPostgresError
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 PATIENCE = 30

@@ -12,8 +12,8 @@ from benchmarks.studies.profile.actions import courses
 from benchmarks.studies.profile.report import render
 from benchmarks.studies.profile.run import ProfilePlan, run_profile
 from benchmarks.studies.profile.wal import Written, add_up
-from rowq.demo.local_postgres import LocalPostgresError
-from rowq.demo.postgres_binaries import choose_binaries
+from rowq.local_postgres.binaries import choose_binaries
+from rowq.local_postgres.server import LocalPostgresError
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "profile.json"

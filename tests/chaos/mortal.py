@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
+from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.engines.base import Server, Unavailable
 from tests.engines.local_mariadb import LocalMariaDB, find_programs
 from tests.engines.mysql import MysqlServer

@@ -12,8 +12,9 @@ import pytest
 import rowq
 from rowq.cli.errors import ExitCode
 from rowq.contract import Routine
-from rowq.doctor import Check, Status, acceptance, examine, life
-from rowq.doctor.bench import Bench, Disagrees
+from rowq.doctor import Check, Status, acceptance, examine
+from rowq.doctor.acceptance import sequential
+from rowq.doctor.acceptance.two_sessions import Disagrees, TwoSessions
 from rowq.doctor.check import Setting
 from rowq.engines import engine_for_url
 from tests.cli.conftest import Run, run_app
@@ -71,7 +72,7 @@ def test_every_setting_can_be_looked_at_by_who_installs(database_url: str) -> No
 def test_a_setting_that_is_wrong_is_told_with_what_to_do(
     run: Run, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = f"rowq.doctor.{engine_for_url(database_url).name}.ENGINE"
+    module = f"rowq.{engine_for_url(database_url).name}.doctor.CHECKS"
     query = "select 'wrong' from (select 1 as one) t"
     if engine_for_url(database_url).name == "oracle":
         query = "select 'wrong' from dual"
@@ -92,7 +93,7 @@ def test_a_setting_that_is_wrong_is_told_with_what_to_do(
 def with_settings(module: str, *settings: Setting) -> Any:
     """Return what is known of an engine, with other settings."""
     return replace(
-        importlib.import_module(module.removesuffix(".ENGINE")).ENGINE, settings=settings
+        importlib.import_module(module.removesuffix(".CHECKS")).CHECKS, settings=settings
     )
 
 
@@ -114,9 +115,9 @@ def test_no_connection_is_no_examination(run_without_database: Run) -> None:
 def test_a_step_that_disagrees_fails_and_spoils_no_other(
     database_url: str, queue: rowq.Queue, monkeypatch: pytest.MonkeyPatch, step: Any
 ) -> None:
-    def broken(bench: Bench) -> str:
-        bench.send("left behind")
-        bench.take(bench.first)
+    def broken(sessions: TwoSessions) -> str:
+        sessions.enqueue("left behind")
+        sessions.dequeue(sessions.first)
         raise Disagrees("planted")
 
     monkeypatch.setattr(acceptance, "STEPS", (broken, step))
@@ -143,7 +144,7 @@ def test_a_routine_that_answers_wrongly_is_found(
     def wrong(self: rowq.Queue, *arguments: Any, **named: Any) -> Any:
         return WRONGS[method](right(self, *arguments, **named))
 
-    steps = (life.attempts,) if method == "release" else (life.the_order,)
+    steps = (sequential.attempts,) if method == "release" else (sequential.the_order,)
     monkeypatch.setattr(acceptance, "STEPS", steps)
     monkeypatch.setattr(rowq.Queue, method, wrong)
     check, dropped = acceptance.accept(database_url)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from rowq.engines.sqlserver_url import is_freetds
+from rowq.sqlserver.url import is_freetds
 
 _LOGIN, _GREETING = 0x10, 0x12
 _FIELDS = {"user": 40, "password": 44, "application": 48, "database": 68}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rowq
 from rowq.arguments import check_argument, json_text
-from rowq.engines import postgres
+from rowq.postgres import calls
 
 # Strings of what looks like an escaped NUL, and of what is one.
 TRICKY = st.text(alphabet='\\u0\0a"é\n', max_size=12)
@@ -100,7 +100,7 @@ def test_json_is_compact_and_refused_for_postgres_only_where_it_holds_a_nul(valu
         return
     sent: Any = None
     with suppress(rowq.InvalidArgument):
-        sent = postgres._spell("headers", "json", [value])
+        sent = calls._spell("headers", "json", [value])
     assert sent == (None if _holds_nul(value) else f"[{text}]")
 
 

@@ -16,8 +16,8 @@ import pytest
 import rowq
 from rowq.engines import engine_for_connection
 from rowq.engines.base import TransactionEnded
-from rowq.engines.sqlserver import ENGINE as SQLSERVER
-from rowq.engines.work.guard import first_words
+from rowq.engines.guard import first_words
+from rowq.sqlserver.engine import ENGINE as SQLSERVER
 from tests.client import tds_listener as tds
 from tests.client.tds_listener import DRIVERS, TdsListener
 
@@ -238,7 +238,7 @@ def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
 
 
 def oracles(own: Oracle) -> Any:
-    from rowq.engines.work.oracle import OracleWork
+    from rowq.oracle.work import OracleWork
 
     work = OracleWork(own)
     work.begin()

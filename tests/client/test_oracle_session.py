@@ -9,7 +9,7 @@ import pytest
 from oracledb.errors import _Error
 
 import rowq
-from rowq.engines.oracle import ENGINE
+from rowq.oracle.engine import ENGINE
 from rowq.session import OwnedSession
 from tests.client.signals import SoftLimit
 

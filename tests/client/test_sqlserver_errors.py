@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.engines import sqlserver
-from rowq.engines.sqlserver import ENGINE
-from rowq.engines.sqlserver_calls import call_of
-from rowq.engines.sqlserver_driver import value_of
-from rowq.engines.sqlserver_errors import fault_of, numbers_of, states_of, words_of
 from rowq.session import OwnedSession
+from rowq.sqlserver import engine
+from rowq.sqlserver.calls import call_of
+from rowq.sqlserver.driver import value_of
+from rowq.sqlserver.engine import ENGINE
+from rowq.sqlserver.errors import fault_of, numbers_of, states_of, words_of
 from tests.client import tds_listener as tds
 from tests.client.signals import SoftLimit
 from tests.client.tds_listener import DRIVERS, TdsListener
@@ -370,7 +370,7 @@ def test_a_connection_on_which_somebodys_exception_ended_a_call_is_not_used_agai
 
     logins = len(listener.logins)
     with monkeypatch.context() as patch:
-        patch.setattr(sqlserver, "drain", interrupted)
+        patch.setattr(engine, "drain", interrupted)
         with pytest.raises(SoftLimit):
             _purge(session)
     assert session._connection is None
@@ -380,7 +380,7 @@ def test_a_connection_on_which_somebodys_exception_ended_a_call_is_not_used_agai
 
 FORKS = """
 import gc, os, sys
-from rowq.engines.sqlserver import ENGINE
+from rowq.sqlserver.engine import ENGINE
 from rowq.session import OwnedSession
 from tests.client.test_sqlserver_errors import _purge
 

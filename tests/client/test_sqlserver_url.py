@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rowq
-from rowq.engines.sqlserver import ENGINE
-from rowq.engines.sqlserver_calls import call_of
-from rowq.engines.sqlserver_url import (
+from rowq.sqlserver.calls import call_of
+from rowq.sqlserver.engine import ENGINE
+from rowq.sqlserver.url import (
     connection_string,
     default_driver,
     is_freetds,

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import psycopg
 
-from rowq.demo import postgres_binaries
+from rowq.local_postgres import binaries
 
-PACKAGES = Path(postgres_binaries.__file__).parents[2]
+PACKAGES = Path(binaries.__file__).parents[2]
 
 # Uses the server in argv[1], says its pid, and holds it until its standard input ends.
 CLIENT = """
 import sys
 from pathlib import Path
-from rowq.demo.local_postgres import LocalPostgres
+from rowq.local_postgres.server import LocalPostgres
 with LocalPostgres(Path(sys.argv[1])) as server:
     print(server.pid, server.url, flush=True)
     sys.stdin.read()

@@ -16,8 +16,8 @@ import rowq
 from rowq.cli.demo import tell
 from rowq.cli.errors import CommandFailed, ExitCode
 from rowq.demo import orders
+from rowq.demo.killer import Killed
 from rowq.demo.report import Report, dollars
-from rowq.demo.saboteur import Killed
 from rowq.migrate import migrate
 from tests.engines.base import Server
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
+from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.demo.clients import after_name, answer, client, eventually, pid_from, runs
 
 
@@ -127,11 +127,11 @@ def test_a_client_killed_while_the_cluster_is_made_leaves_no_half_of_it(home: Pa
         assert answer(server.url, "select 7") == 7
 
 
-def test_a_server_without_its_keeper_still_stops_with_its_last_user(home: Path) -> None:
+def test_a_server_without_its_watchdog_still_stops_with_its_last_user(home: Path) -> None:
     with LocalPostgres(home) as server:
-        keeper = int(after_name(server.pid)[1])
-        os.kill(keeper, signal.SIGKILL)
-        assert eventually(lambda: not runs(keeper))
+        watchdog = int(after_name(server.pid)[1])
+        os.kill(watchdog, signal.SIGKILL)
+        assert eventually(lambda: not runs(watchdog))
         with LocalPostgres(home) as same:
             assert same.pid == server.pid
     assert not runs(server.pid)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rowq.demo.local_postgres import LocalPostgres
-from rowq.demo.postgres_binaries import VARIABLE, choose_binaries
-from rowq.demo.postgres_room import _copy_programs
+from rowq.local_postgres.binaries import VARIABLE, choose_binaries
+from rowq.local_postgres.directory import _copy_programs
+from rowq.local_postgres.server import LocalPostgres
 from tests.demo.clients import CLIENT, PACKAGES, answer, runs
 
 ROOT = os.geteuid() == 0
@@ -35,10 +35,10 @@ def test_root_can_run_it_below_a_directory_closed_to_others(
         answer(server.url, "select 1", after="create table kept as select 42 as value")
     with LocalPostgres(home) as server:
         assert answer(server.url, "select value from kept") == 42
-        room = Path(str(answer(server.url, "show data_directory"))).parent
-    assert (room == home) is namespaces
+        directory = Path(str(answer(server.url, "show data_directory"))).parent
+    assert (directory == home) is namespaces
     assert home.parent.stat().st_mode & 0o777 == 0o700
-    shutil.rmtree(room)
+    shutil.rmtree(directory)
 
 
 @as_root

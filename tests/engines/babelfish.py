@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rowq.doctor import sqlserver as doctor
-from rowq.migrate.sqlserver import backend, look
-from rowq.migrate.sqlserver.sql import batches
+from rowq.sqlserver import doctor, install, status
+from rowq.sqlserver.statements import batches
 from tests.engines.babelfish_rules import rewrite
 
 IS_BABELFISH = "select cast(serverproperty('babelfish') as int)"
@@ -41,16 +40,16 @@ def teach_migrations() -> None:
 
     It has no EXECUTE AS and no user without a login: everything belongs to dbo there.
     """
-    look.OWNER, look.AS_DBO, look.AND_BACK = "dbo", "", ""
-    doctor.ENGINE = replace(doctor.ENGINE, before=None, after=None)
-    if backend.Connection.execute is not _execute:
-        backend.Connection.execute = _execute  # type: ignore[method-assign]
+    status.OWNER, status.AS_DBO, status.AND_BACK = "dbo", "", ""
+    doctor.CHECKS = replace(doctor.CHECKS, before=None, after=None)
+    if install.Connection.execute is not _execute:
+        install.Connection.execute = _execute  # type: ignore[method-assign]
 
 
-_original = backend.Connection.execute
+_original = install.Connection.execute
 
 
-def _execute(self: backend.Connection, text: str) -> list[str]:
+def _execute(self: install.Connection, text: str) -> list[str]:
     if is_babelfish(self.driver_connection):
         text = "\ngo\n".join(rewrite(batch) for batch in batches(text))
     return _original(self, text)

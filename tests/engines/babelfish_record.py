@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from rowq.engines.sqlserver import ENGINE
+from rowq.sqlserver.engine import ENGINE
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "sql" / "sqlserver"

@@ -8,7 +8,7 @@ import pymysql
 from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
-from rowq.engines.mysql_url import connection_parameters
+from rowq.mysql.url import connection_parameters
 from tests.engines import debian_mariadb
 from tests.engines.base import Unavailable, free_port, url_variable, wait_until
 from tests.engines.docker import docker_answers, first_line

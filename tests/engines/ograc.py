@@ -9,7 +9,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from rowq.migrate.oracle.packages import packages
+from rowq.oracle.packages import packages
 from tests.engines.ograc_inline import Inliner
 from tests.engines.ograc_rules import OBJECTS, rewrite
 from tests.engines.ograc_source import Routine, parse

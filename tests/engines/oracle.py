@@ -10,7 +10,7 @@ from typing import Any
 
 import oracledb
 
-from rowq.migrate.oracle.look import ROLES
+from rowq.oracle.status import Look
 from tests.engines.base import Unavailable, wait_until
 from tests.engines.oracle_session import (
     Session,
@@ -224,7 +224,7 @@ class OracleServer:
 
     def _make_roles(self) -> None:
         """Make rowq's roles, which an owner may not; keep those that are there."""
-        for role in ROLES:
+        for role in Look.ROLES:
             try:
                 self.tell(f"create role {role}")
             except oracledb.DatabaseError as error:

@@ -16,8 +16,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from testcontainers.community.postgres import PostgresContainer
 
-from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
-from rowq.demo.postgres_binaries import choose_binaries
+from rowq.local_postgres.binaries import choose_binaries
+from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.engines.base import Unavailable, free_port, wait_until
 from tests.engines.docker import docker_answers, first_line
 

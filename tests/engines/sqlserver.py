@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from rowq.engines.sqlserver import ENGINE
 from rowq.errors import RowqError
+from rowq.sqlserver.engine import ENGINE
 from tests.engines.base import Unavailable, wait_until
 from tests.engines.sqlserver_deadlocks import graphs_since
 

@@ -7,8 +7,8 @@ import secrets
 from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
-from rowq.engines.sqlserver_driver import load_driver
 from rowq.errors import DriverMissing, RowqError
+from rowq.sqlserver.driver import load_driver
 from tests.engines.base import Unavailable, free_port, url_variable, wait_until
 from tests.engines.docker import docker_answers, first_line
 from tests.engines.sqlserver import SqlserverServer, accepts

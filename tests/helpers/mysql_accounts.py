@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 
 from rowq.contract import load_contract
-from rowq.engines.mysql_url import connection_parameters
+from rowq.mysql.url import connection_parameters
 from tests.engines.base import Connection
 from tests.engines.mysql import Session, set_default_role
 

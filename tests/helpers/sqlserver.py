@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rowq.contract import Parameter, Routine
-from rowq.engines.sqlserver_driver import load_driver
-from rowq.engines.sqlserver_errors import fault_of, numbers_of, text_of
+from rowq.sqlserver.driver import load_driver
+from rowq.sqlserver.errors import fault_of, numbers_of, text_of
 from tests.helpers.json_text import json_text
 from tests.helpers.rows import Rows
 from tests.helpers.sqlserver_catalog import SqlserverCatalog, execute_named

@@ -10,8 +10,8 @@ from typing import Any
 
 from rowq import Queue
 from rowq.contract import Routine, load_contract
-from rowq.engines.sqlserver_calls import call_of, procedure_name
-from rowq.engines.sqlserver_driver import is_by_freetds, load_driver
+from rowq.sqlserver.calls import call_of, procedure_name
+from rowq.sqlserver.driver import is_by_freetds, load_driver
 
 Connection = Any
 

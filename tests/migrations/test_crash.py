@@ -12,7 +12,8 @@ import pytest
 from rowq import migrate
 from rowq.migrate import steps
 from rowq.migrate.engines import release_for
-from rowq.migrate.postgres.backend import Backend
+from rowq.migrate.release import Numbered
+from rowq.postgres.install import Installer
 from tests.engines.base import Connection, Server, wait_until
 from tests.migrations.catalog import snapshot
 
@@ -72,14 +73,14 @@ def test_a_session_that_is_killed_after_all_steps_and_before_it_is_noted(
     whole: dict[str, list[tuple[Any, ...]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    original = Backend.mark_one
+    original = Installer.remember
 
-    def killed(backend: Backend, migration: Any, *, log: bool) -> None:
-        server.kill_session(backend.connection.info.backend_pid)
-        original(backend, migration, log=log)
+    def killed(installer: Installer, numbered: Numbered, operation: str) -> None:
+        server.kill_session(installer.connection.info.backend_pid)
+        original(installer, numbered, operation)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Backend, "mark_one", killed)
+        patched.setattr(Installer, "remember", killed)
         with pytest.raises(psycopg.OperationalError):
             migrate.migrate(empty_database)
     assert_repaired(empty_database, session, whole)

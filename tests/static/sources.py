@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rowq.engines.sqlserver_calls import procedure_name
+from rowq.sqlserver.calls import procedure_name
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SQL = ROOT / "sql"

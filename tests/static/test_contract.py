@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rowq.migrate.oracle.packages import ROLES, packages
+from rowq.oracle.packages import ROLES, packages
 from tests.static.sources import (
     CONTRACT,
     ENGINES,

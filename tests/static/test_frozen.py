@@ -13,6 +13,7 @@ from generate.release import (
     released,
     require_migration,
 )
+from rowq.engines import part_of
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import (
     GRANTS,
@@ -25,7 +26,6 @@ from rowq.migrate.frozen import (
     script_of,
     split,
 )
-from rowq.migrate.modules import module_for
 from rowq.migrate.release import read_release
 from rowq.migrate.sources import read, sources, sources_of
 from rowq.migrate.steps import recorded
@@ -115,7 +115,7 @@ def test_a_script_gives_every_source_back_byte_by_byte(migrations: Path) -> None
     release(migrations)
     newest = migration_files(migrations)[-1]
     assert is_released(newest)
-    engine = module_for(migrations.name, "script")
+    engine = part_of(migrations.name, "script").SCRIPT
     held = {
         part.name: engine.source_form(part.text)
         for part in split(read(script_of(newest)))[1]
@@ -147,7 +147,7 @@ def test_a_migration_executes_the_texts_of_its_script(migrations: Path) -> None:
     release(migrations)
     change_everything(migrations)
     release(migrations)
-    engine = module_for(migrations.name, "script")
+    engine = part_of(migrations.name, "script").SCRIPT
     for numbered in read_release(migrations).migrations:
         steps = recorded(numbered.migration)
         assert steps

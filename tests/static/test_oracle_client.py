@@ -9,9 +9,9 @@ import pytest
 from oracledb.errors import _Error
 
 import rowq
-from rowq.engines.oracle import ENGINE, _kinds
-from rowq.engines.oracle_calls import Lob, call_of
-from rowq.migrate.oracle.packages import Subprogram, subprograms
+from rowq.oracle.calls import Lob, call_of, kinds_of
+from rowq.oracle.engine import ENGINE
+from rowq.oracle.packages import Subprogram, subprograms
 from tests.static.sources import CONTRACT, SQL, routines_of
 
 ROUTINES: dict[str, Subprogram] = {
@@ -71,7 +71,7 @@ def test_binds_have_names_and_types_that_the_specification_takes(routine: str) -
     values = call.values({name: EXAMPLES[kind_of(name)] for name, _ in call.parameters})
     assert (*values, "p_rows") == ROUTINES[routine].parameters
     wanted = {f"p_{name}": TYPES.get(kind_of(name)) for name, _ in call.parameters}
-    assert _kinds(call, values) == {name: kind for name, kind in wanted.items() if kind}
+    assert kinds_of(call, values) == {name: kind for name, kind in wanted.items() if kind}
 
 
 def test_a_bind_has_the_form_that_the_server_takes() -> None:

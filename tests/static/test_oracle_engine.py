@@ -11,7 +11,7 @@ import pytest
 
 from rowq.contract import Parameter, Routine, load_contract
 from rowq.errors import CannotConnect
-from rowq.migrate.oracle.packages import subprograms
+from rowq.oracle.packages import subprograms
 from tests.engines.base import Unavailable, free_port
 from tests.engines.oracle_session import as_account, open_session, owner_in, spelled
 from tests.engines.oracle_ways import OracleProvider

@@ -10,10 +10,10 @@ from generate.release import release
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import created, drops
-from rowq.migrate.oracle.look import shipped_routines
-from rowq.migrate.oracle.sql import forgiven, units
 from rowq.migrate.release import read_release
 from rowq.migrate.sources import read, sources_of
+from rowq.oracle.statements import forgiven, units
+from rowq.oracle.status import shipped_routines
 from rowq.resources import sql_directory
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.plsql import gate, tools
@@ -79,7 +79,7 @@ def test_a_rollback_drops_what_was_made_and_minds_nothing_that_is_gone() -> None
 
 
 def test_packages_are_compared_with_what_the_catalog_shows() -> None:
-    shipped = shipped_routines(release_for("oracle"), 1)
+    shipped = shipped_routines(release_for("oracle").files(1))
     assert shipped.keys() == {
         f"{package} {kind}"
         for package in ("rowq", "rowq_produce", "rowq_consume", "rowq_look")

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rowq.doctor.oracle import ENGINE
-from rowq.engines.work import oracle as work
+from rowq.migrate.engines import release_for
+from rowq.oracle import work
+from rowq.oracle.doctor import CHECKS
+from rowq.oracle.statements import BOOKKEEPING
 from tests.engine_only.oracle.test_settings import STRANGE
 from tests.engines.oracle_session import spelled
 from tests.helpers import oracle_tables
@@ -64,7 +66,7 @@ def script(name: str, text: str) -> Script:
 
 
 def statements() -> list[Script]:
-    """Return all statements of the tests, of the doctor, and of a worker's transaction."""
+    """Return all statements of the tests, the doctor, a worker's transaction and migrations."""
     found = [
         script(f"{module.name} {number}", text)
         for module in MODULES
@@ -74,10 +76,13 @@ def statements() -> list[Script]:
         oracle_tables._MOVE.format(table=table, part="part_id = 1", which=which, how=how)
         for table, which, how in oracle_tables._SHIFTS
     ]
-    looks = [ENGINE.now, ENGINE.version, *(setting.query for setting in ENGINE.settings)]
+    looks = [CHECKS.now, CHECKS.version, *(setting.query for setting in CHECKS.settings)]
     sets = [f"alter session set {one}" for some in STRANGE.values() for one in some]
     works = [work._BEGIN, work._KEEP, work._UNDO]
-    return [*found, *(script(text[:40], text) for text in (*moves, *looks, *sets, *works))]
+    first = release_for("oracle").get(1)
+    notes = [text for what in ("apply", "rollback") for text, _ in BOOKKEEPING.notes(first, what)]
+    asked = (*moves, *looks, *sets, *works, *notes)
+    return [*found, *(script(text[:40], text) for text in asked)]
 
 
 def test_there_is_something_to_read() -> None:

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from rowq.migrate.oracle.packages import packages
+from rowq.oracle.packages import packages
 from tests.static.plsql import gate, lint, names, tools
 from tests.static.plsql.gate import Script
 from tests.static.plsql.source import Source, source

@@ -10,13 +10,14 @@ from benchmarks.studies.seeds.sections import read_sections
 from benchmarks.studies.seeds.seed_003 import scene
 from generate.release import release
 from rowq import migrate
-from rowq.doctor.sqlserver import ENGINE
+from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import files_after
 from rowq.migrate.release import read_release
-from rowq.migrate.sqlserver.sql import batches
+from rowq.sqlserver.doctor import CHECKS
+from rowq.sqlserver.statements import BOOKKEEPING, batches
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.required import need
-from tests.static.sources import migration_scripts
+from tests.static.sources import MIGRATIONS, migration_scripts
 from tests.static.tsql import faults, gate, tools
 
 SAMPLE = gate.script(Path(gate.__file__).with_name("sample.sql"))
@@ -115,15 +116,25 @@ def test_what_migrations_run_besides_passes() -> None:
     assert not problems, "\n".join(map(str, problems))
 
 
+def test_what_notes_a_migration_passes() -> None:
+    first = release_for("sqlserver").get(1)
+    noted = [text for what in ("apply", "rollback") for text, _ in BOOKKEEPING.notes(first, what)]
+    asked = [gate.Script(text[:40], text.replace("?", "N'x'")) for text in noted]
+    tables = gate.script(MIGRATIONS / "sqlserver" / "bookkeeping.sql")
+    assert len(noted) == 4
+    problems = gate.check([tables, *asked], gate.product())
+    assert not problems, "\n".join(map(str, problems))
+
+
 def test_what_the_doctor_asks_passes() -> None:
-    asked = [ENGINE.now, ENGINE.version, *(setting.query for setting in ENGINE.settings)]
-    asked += [one for one in (ENGINE.before, ENGINE.after) if one is not None]
+    asked = [CHECKS.now, CHECKS.version, *(setting.query for setting in CHECKS.settings)]
+    asked += [text for text in (CHECKS.before, CHECKS.after) if text is not None]
     problems = gate.check([gate.Script(text[:40], text) for text in asked])
     assert not problems, "\n".join(map(str, problems))
 
 
 def test_what_a_workers_transaction_runs_passes() -> None:
-    name = "rowq.engines.work.sqlserver"
+    name = "rowq.sqlserver.work"
     work = pytest.importorskip(name, reason="apt-get install unixodbc", exc_type=ImportError)
     texts = [work._BEGIN, work._KEEP, work._UNDO, work._CLOSE, work._REOPEN]
     problems = gate.check([gate.Script(text[:40], text.format(opened=1)) for text in texts])

@@ -13,7 +13,7 @@ import pymysql
 from benchmarks.engines.mysql.wire import BARE
 from benchmarks.harness.given import Installed
 from benchmarks.harness.host import cpu_seconds
-from rowq.engines.mysql_url import connection_parameters
+from rowq.mysql.url import connection_parameters
 from tests.engines.local_mariadb import LocalMariaDB, find_programs
 
 # Durable, and large enough that pages need not be written to make room in the log.

@@ -8,7 +8,7 @@ from pymysql.constants import CLIENT
 from benchmarks.engines.mysql.wire import Connection, WireError
 from benchmarks.harness.closing import Closing
 from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Value
-from rowq.engines.mysql_url import connection_parameters
+from rowq.mysql.url import connection_parameters
 
 _RETRY_NUMBERS = {1213, 1205, 1020}
 

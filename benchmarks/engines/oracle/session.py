@@ -9,8 +9,8 @@ from typing import Any, TypeGuard
 
 from benchmarks.harness.closing import Closing
 from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Value
-from rowq.engines.oracle import ENGINE
-from rowq.migrate.oracle.sql import units
+from rowq.oracle.engine import ENGINE
+from rowq.oracle.statements import units
 
 IMPATIENT = "wait for a second at most"
 """Not SQL: Oracle has no limit to a session's waits for rows, so the driver breaks off calls."""

@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from benchmarks.harness.given import Installed
-from rowq.demo.local_postgres import LocalPostgres
+from rowq.local_postgres.server import LocalPostgres
 
 # Durable, and large enough that no checkpoint falls into a measurement.
 SETTINGS = {

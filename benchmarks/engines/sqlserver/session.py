@@ -9,10 +9,10 @@ from typing import Any
 from benchmarks.engines.sqlserver.statistics_io import START, Reads, parse
 from benchmarks.harness.closing import Closing
 from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Value
-from rowq.engines.sqlserver import ENGINE
-from rowq.engines.sqlserver_driver import execute, is_by_freetds, load_driver, value_of
-from rowq.engines.sqlserver_errors import numbers_of, text_of
-from rowq.migrate.sqlserver.sql import batches
+from rowq.sqlserver.driver import execute, is_by_freetds, load_driver, value_of
+from rowq.sqlserver.engine import ENGINE
+from rowq.sqlserver.errors import numbers_of, text_of
+from rowq.sqlserver.statements import batches
 
 LOST_RACE = 50001
 """The number that a form throws where another session has taken what it had found."""

@@ -18,7 +18,7 @@ from benchmarks.harness.scenarios import Scenario
 from benchmarks.studies.queues_mariadb.client import Client
 from benchmarks.studies.queues_mariadb.dead import dead
 from benchmarks.studies.queues_mariadb.systems import System
-from rowq.engines.mysql_url import connection_parameters
+from rowq.mysql.url import connection_parameters
 
 _NO_END = 3600.0
 _NO_LIMIT = 10**12

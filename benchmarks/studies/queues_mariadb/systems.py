@@ -10,8 +10,8 @@ import pymysql
 
 from benchmarks.engines.mysql.wire import BARE
 from benchmarks.studies.queues_mariadb.client import Client, Rowq, SelectUpdate, UpdateLimit
-from rowq.engines.mysql_url import connection_parameters
 from rowq.migrate import migrate
+from rowq.mysql.url import connection_parameters
 
 
 @dataclass(frozen=True, slots=True)

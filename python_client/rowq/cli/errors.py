@@ -10,7 +10,6 @@ from typer.core import TyperGroup
 
 from rowq.cli.database import NotInstalled, hide_secrets
 from rowq.cli.streams import ReaderGone, printable
-from rowq.demo.postgres_binaries import LocalPostgresError
 from rowq.engines import is_driver_error
 from rowq.errors import CannotConnect, ConnectionLost, EngineUnknown, Refused, RowqError, StaleClaim
 from rowq.migrate.errors import MigrationError
@@ -78,7 +77,6 @@ class Guarded(TyperGroup):
         (EngineUnknown, ExitCode.USAGE),
         (NotInstalled, ExitCode.FAILED),
         (RowqError, ExitCode.FAILED),
-        (LocalPostgresError, ExitCode.FAILED),
         (OSError, ExitCode.FAILED),
     )
 

@@ -1,1 +1,1 @@
-"""A private PostgreSQL to try rowq on, and the demo that runs on it."""
+"""The demo: real orders through a queue, a worker killed, and the sums compared."""

@@ -14,12 +14,12 @@ from typing import Any
 
 import rowq
 from rowq.demo import orders
+from rowq.demo.killer import Killed, Killer
 from rowq.demo.ledger import Ledger
-from rowq.demo.local_postgres import LocalPostgres
 from rowq.demo.report import Report
-from rowq.demo.saboteur import Killed, Saboteur
 from rowq.demo.show import Show
 from rowq.engines import engine_for_url
+from rowq.local_postgres.server import LocalPostgres
 from rowq.messages import NewMessage
 from rowq.migrate import migrate
 from rowq.queue import Queue
@@ -62,7 +62,7 @@ def run(url: str, show: Show) -> Report:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run; `connection` is for the ledger, and for the saboteur."""
+    """One run; `connection` is for the ledger, and for the killer."""
 
     url: str
     name: str
@@ -100,19 +100,19 @@ class _Run:
         bodies = orders.bodies()
         while batch := [NewMessage(text=body) for body in itertools.islice(bodies, _SEND)]:
             sent = self.queue.enqueue_batch(self.name, batch)
-            message_ids += [one.message_id for one in sent]
+            message_ids += [added.message_id for added in sent]
             self.show.update(len(message_ids))
         return message_ids
 
     def _drain(self, message_ids: list[int]) -> Killed | None:
         """Let workers book every order, and kill one of them in the middle."""
-        saboteur = Saboteur(self.queue, self.name, self.ledger, self.connection, message_ids)
+        killer = Killer(self.queue, self.name, self.ledger, self.connection, message_ids)
 
         def on_progress(_: WorkerStats) -> None:
-            # Asked of the queue: what a killed worker has done, it cannot tell any more.
+            # The queue is asked, because a killed worker cannot tell any more what it has done.
             done = len(message_ids) - self._left()
             self.show.update(done)
-            if killed := saboteur.tick(done):
+            if killed := killer.tick(done):
                 self.show.say(
                     f"killed worker {killed.pid} (SIGKILL) while it held claim {killed.claim_id};"
                     f" its lease runs out in {_LEASE_SECONDS} s and its orders come again"
@@ -135,8 +135,8 @@ class _Run:
             try:
                 worker.run()
             finally:
-                saboteur.give_up()
-        return saboteur.killed
+                killer.give_up()
+        return killer.killed
 
     def _left(self) -> int:
         """Return how many orders are not done yet, or dead."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rowq.demo.saboteur import Killed
+from rowq.demo.killer import Killed
 
 
 @dataclass(frozen=True, slots=True)

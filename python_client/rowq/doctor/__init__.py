@@ -1,7 +1,9 @@
 """Examine an installation: can rowq do its work in this database, and does it keep its word there.
 
-for check in examine("postgresql://...", deep=True):
-print(check.check_name, check.status, check.detail)
+    for check in examine("postgresql://...", deep=True):
+        print(check.check_name, check.status, check.detail)
+
+A check is yielded as soon as it is made.
 """
 
 from rowq.doctor.check import Check, Status

@@ -1,13 +1,12 @@
-"""What an examination finds, and how it asks a database."""
+"""The checks of an examination, what an engine gives for them, and the sessions that they use."""
 
-import importlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rowq.engines import engine_for_url, is_driver_error
+from rowq.engines import engine_for_url, is_driver_error, part_of
 from rowq.migrate.errors import MissingPrivilege
 
 
@@ -55,7 +54,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class EngineChecks:
     """What an examination has to know of an engine.
 
     Attributes:
@@ -82,11 +81,10 @@ class Engine:
     runs_as_caller: bool = False
 
 
-def known_of(url: str) -> Engine:
+def checks_of(url: str) -> EngineChecks:
     """Return what there is to know of the engine of a URL."""
-    module = importlib.import_module(f"rowq.doctor.{engine_for_url(url).name}")
-    known: Engine = module.ENGINE
-    return known
+    checks: EngineChecks = part_of(engine_for_url(url).name, "doctor").CHECKS
+    return checks
 
 
 @contextmanager
@@ -97,7 +95,7 @@ def session(url: str) -> Iterator[Any]:
         CannotConnect: the database could not be reached.
         MissingPrivilege: a DBA cannot act as the database's owner.
     """
-    engine, known = engine_for_url(url), known_of(url)
+    engine, known = engine_for_url(url), checks_of(url)
     connection = engine.connect(url)
     try:
         be_no_more_than_the_owner(connection, known)
@@ -107,7 +105,7 @@ def session(url: str) -> Iterator[Any]:
         engine.close(connection)
 
 
-def be_no_more_than_the_owner(connection: Any, known: Engine) -> None:
+def be_no_more_than_the_owner(connection: Any, known: EngineChecks) -> None:
     """Let a DBA's session run nothing with more rights than whoever made it has.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The examination: what it looks at, in which order."""
+"""What an examination looks at, and in which order."""
 
 import time
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from rowq import migrate
 from rowq.doctor.acceptance import accept
 from rowq.doctor.check import (
     Check,
-    Engine,
+    EngineChecks,
     Setting,
     Status,
     be_no_more_than_the_owner,
-    known_of,
+    checks_of,
     session,
     value_of,
 )
@@ -38,12 +38,12 @@ def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
         CannotConnect: the database could not be reached.
         MissingPrivilege: a DBA cannot act as the database's owner.
     """
-    known = known_of(url)
+    known = checks_of(url)
     with session(url) as connection:
         yield _connection(connection, known)
         supported = _version(connection, known)
         yield supported
-        yield from (_setting(connection, one) for one in known.settings)
+        yield from (_setting(connection, setting) for setting in known.settings)
         yield _clock(connection, known)
         installed = list(_installed(url, connection, known))
         yield from installed
@@ -55,7 +55,7 @@ def examine(url: str, *, deep: bool = False) -> Iterator[Check]:
         yield from accept(url)
 
 
-def _connection(connection: Any, known: Engine) -> Check:
+def _connection(connection: Any, known: EngineChecks) -> Check:
     started = time.monotonic()
     for _ in range(3):
         value_of(connection, known.now)
@@ -63,7 +63,7 @@ def _connection(connection: Any, known: Engine) -> Check:
     return Check("connection", Status.OK, f"a round trip takes {milliseconds:.1f} ms")
 
 
-def _version(connection: Any, known: Engine) -> Check:
+def _version(connection: Any, known: EngineChecks) -> Check:
     version = value_of(connection, known.version)
     is_supported = known.is_supported(version)
     found = Status.OK if is_supported else Status.FAILED
@@ -82,7 +82,7 @@ def _setting(connection: Any, setting: Setting) -> Check:
     return Check(setting.name, setting.otherwise, f"{_words(value)}: {setting.advice}")
 
 
-def _clock(connection: Any, known: Engine) -> Check:
+def _clock(connection: Any, known: EngineChecks) -> Check:
     """Compare the clocks: the server's counts, but run_at is a moment of the caller's."""
     before = time.time()
     server = float(value_of(connection, known.now))
@@ -106,7 +106,7 @@ def _look(url: str) -> migrate.Status | str:
         return _line(error)
 
 
-def _installed(url: str, connection: Any, known: Engine) -> Iterator[Check]:
+def _installed(url: str, connection: Any, known: EngineChecks) -> Iterator[Check]:
     """Yield whether rowq is there, up to date and as shipped; the first check is whether at all.
 
     Where it is not there nothing is called: anybody could make a routine meanwhile.
@@ -144,7 +144,7 @@ def _installed(url: str, connection: Any, known: Engine) -> Iterator[Check]:
 
 def _is_known(found: migrate.Status) -> bool:
     """Return whether no routine can be another than the one that was shipped."""
-    strange = any(one.problem in {"changed", "unknown"} for one in found.drift)
+    strange = any(drift.problem in {"changed", "unknown"} for drift in found.drift)
     return bool(found.installed) and not found.newer and not strange
 
 
@@ -157,7 +157,7 @@ def _as_shipped(found: migrate.Status | str) -> Iterator[Check]:
         yield Check("as shipped", Status.UNKNOWN, word)
         return
     pending = ", ".join(map(str, found.pending))
-    drift = ", ".join(f"{one.routine} is {one.problem}" for one in found.drift)
+    drift = ", ".join(f"{each.routine} is {each.problem}" for each in found.drift)
     unknown = ", ".join(found.newer)
     yield _unless(pending, "up to date", f"run rowq migrate; pending: {pending}")
     yield _unless(unknown, "known migrations", f"a newer rowq installed {unknown}: use that")
@@ -178,11 +178,11 @@ def _health(connection: Any) -> Iterator[Check]:
             raise
         yield Check("health", Status.UNKNOWN, f"this account may not ask: {_line(error)}")
         return
-    wrong = [one for one in checks if one.status != "ok"]
-    for one in wrong:
-        queue = f" of {one.queue_name}" if one.queue_name else ""
-        detail = f"{one.value:g}: {one.detail}"
-        yield Check(f"health: {one.check_name}{queue}", _OF_HEALTH[one.status], detail)
+    wrong = [check for check in checks if check.status != "ok"]
+    for check in wrong:
+        queue = f" of {check.queue_name}" if check.queue_name else ""
+        detail = f"{check.value:g}: {check.detail}"
+        yield Check(f"health: {check.check_name}{queue}", _OF_HEALTH[check.status], detail)
     if not wrong:
         yield Check("health", Status.OK, f"{len(checks)} checks are well")
 

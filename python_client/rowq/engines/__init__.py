@@ -1,26 +1,36 @@
-"""The engines rowq can talk to: every module of this package that has a class ENGINE.
+"""What all engines share, and the one place that finds them.
 
-A new engine is one new module here; nothing else changes.
+An engine is a package beside this one that has a module `engine`. Nothing outside of it imports it
+by its name: `engines()` finds them all, and `part_of` returns what one of them has for a task.
 """
 
 import importlib
-import pkgutil
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from rowq.engines.base import Engine
 from rowq.errors import EngineUnknown
 
+_PACKAGE = Path(__file__).resolve().parent.parent
+
 
 @cache
 def engines() -> tuple[Engine, ...]:
     """Return one engine of each kind, without importing any driver."""
-    modules = (
-        importlib.import_module(f"{__name__}.{info.name}")
-        for info in pkgutil.iter_modules(__path__)
-    )
-    return tuple(module.ENGINE for module in modules if hasattr(module, "ENGINE"))
+    names = sorted(module.parent.name for module in _PACKAGE.glob("*/engine.py"))
+    return tuple(part_of(name, "engine").ENGINE for name in names)
+
+
+def part_of(engine: str, part: str) -> Any:
+    """Return a module of an engine's package.
+
+    Args:
+        engine: the engine's name, such as postgres.
+        part: the module's name; sql/README.md lists those that every engine has.
+    """
+    return importlib.import_module(f"rowq.{engine}.{part}")
 
 
 def engine_for_url(url: str) -> Engine:
@@ -35,7 +45,7 @@ def engine_for_url(url: str) -> Engine:
 
 def engine_for_connection(connection: Any) -> Engine:
     """Return the engine whose driver made the connection; raises EngineUnknown."""
-    # A handler's connection may be a cover of the driver's.
+    # A handler's connection may be a cover around the driver's.
     covered = getattr(connection, "rowq_lent", connection)
     packages = {kind.__module__.partition(".")[0] for kind in type(covered).__mro__}
     for engine in engines():

@@ -1,4 +1,4 @@
-"""What a database engine has to provide; one module in this package per engine."""
+"""What a database engine has to provide; one package of rowq per engine."""
 
 # ruff: noqa: N818 - TransactionEnded says what happened, as the contract's errors do
 

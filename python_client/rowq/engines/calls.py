@@ -1,4 +1,4 @@
-"""What engines share that call procedures: what a routine takes and returns, and how it is read."""
+"""What a routine takes and returns, and how values of a driver are read: all engines share it."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -20,14 +20,20 @@ Readers = tuple[tuple[int, Reader], ...]
 def inputs_of(routine: str) -> tuple[tuple[str, str], ...]:
     """Return name and contract type of each parameter of a routine, in order."""
     entry = load_contract().routine(routine)
-    return tuple((one.name, one.type) for one in entry.parameters if one.direction == "in")
+    return tuple(
+        (parameter.name, parameter.type)
+        for parameter in entry.parameters
+        if parameter.direction == "in"
+    )
 
 
 def readers_of(routine: str, by_type: Mapping[str, Reader]) -> Readers:
     """Return the readers of a routine's columns; a type that has none comes as it should."""
     columns = load_contract().routine(routine).columns
     return tuple(
-        (place, by_type[one.type]) for place, one in enumerate(columns) if one.type in by_type
+        (place, by_type[column.type])
+        for place, column in enumerate(columns)
+        if column.type in by_type
     )
 
 

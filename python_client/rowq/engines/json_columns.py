@@ -11,7 +11,7 @@ from typing import Any
 
 from rowq.headers import UnreadableHeaders
 
-# A text, or a bracket outside of texts.
+# This matches a text, or a bracket outside of texts.
 _MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"|[][{}]')
 # In dequeue_wait's answer, headers are inside an object in the array.
 _HEADERS_DEPTH = 3

@@ -1,4 +1,4 @@
-"""What several engines' drivers leave to their users about sockets."""
+"""Sockets of drivers: whether they have input, and how the system ends a silent connection."""
 
 import os
 import select
@@ -39,9 +39,9 @@ def end_when_silent(descriptor: int) -> None:
     Otherwise a call waits for as long as the system likes: a quarter of an hour on Linux for what
     was sent, two hours for what is awaited. What a system cannot do is left as it is.
     """
-    with _borrowed(descriptor) as one:
-        if _is_tcp(one):
-            _set_options(one)
+    with _borrowed(descriptor) as connected:
+        if _is_tcp(connected):
+            _set_options(connected)
 
 
 @contextmanager
@@ -55,20 +55,20 @@ def ending_when_silent(host: str, port: int | None) -> Iterator[None]:
     yield
     new = _sockets() - before
     with suppress(OSError):
-        addresses = {one[4][0] for one in socket.getaddrinfo(host, None)}
+        addresses = {found[4][0] for found in socket.getaddrinfo(host, None)}
         for descriptor, _ in new:
-            with suppress(OSError), _borrowed(descriptor) as one:
-                if _is_tcp(one):
-                    address, its_port, *_ = one.getpeername()
+            with suppress(OSError), _borrowed(descriptor) as connected:
+                if _is_tcp(connected):
+                    address, its_port, *_ = connected.getpeername()
                     if address in addresses and port in {None, its_port}:
-                        _set_options(one)
+                        _set_options(connected)
 
 
 def _sockets() -> set[tuple[int, int]]:
     """Return descriptor and number of this program's sockets, where the system lists them."""
     found = set()
     with suppress(OSError):
-        for descriptor in [int(one.name) for one in Path("/dev/fd").iterdir()]:
+        for descriptor in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
             with suppress(OSError):
                 status = os.fstat(descriptor)
                 if stat.S_ISSOCK(status.st_mode):
@@ -79,19 +79,19 @@ def _sockets() -> set[tuple[int, int]]:
 @contextmanager
 def _borrowed(descriptor: int) -> Iterator[socket.socket]:
     """Lend a driver's socket, which stays open."""
-    one = socket.socket(fileno=descriptor)
+    borrowed = socket.socket(fileno=descriptor)
     try:
-        yield one
+        yield borrowed
     finally:
-        one.detach()
+        borrowed.detach()
 
 
-def _is_tcp(one: socket.socket) -> bool:
-    return one.family in {socket.AF_INET, socket.AF_INET6}
+def _is_tcp(connected: socket.socket) -> bool:
+    return connected.family in {socket.AF_INET, socket.AF_INET6}
 
 
-def _set_options(one: socket.socket) -> None:
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+def _set_options(connected: socket.socket) -> None:
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {
         "TCP_KEEPIDLE": IDLE_SECONDS,
         "TCP_KEEPINTVL": INTERVAL_SECONDS,
@@ -100,4 +100,4 @@ def _set_options(one: socket.socket) -> None:
     }
     for name, value in options.items():
         if option := getattr(socket, name, None):
-            one.setsockopt(socket.IPPROTO_TCP, option, value)
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)

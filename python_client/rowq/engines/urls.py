@@ -1,4 +1,4 @@
-"""What the URLs of several engines share."""
+"""The parameters in the query of a URL."""
 
 from collections.abc import Set as AbstractSet
 from urllib.parse import parse_qsl

@@ -1,4 +1,4 @@
-"""Where the migrations of each engine are."""
+"""The migrations of each engine, and what an engine is called."""
 
 from rowq.engines import engines
 from rowq.errors import EngineUnknown
@@ -21,8 +21,8 @@ def named(word: str) -> str:
     Raises:
         EngineUnknown: rowq has no engine of this name.
     """
-    for one in engines():
-        if word == one.name or word in one.schemes:
-            return one.name
-    known = ", ".join(one.name for one in engines())
+    for engine in engines():
+        if word == engine.name or word in engine.schemes:
+            return engine.name
+    known = ", ".join(engine.name for engine in engines())
     raise EngineUnknown(f"rowq has no engine {word!r}; it has {known}")

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowq.migrate.modules import module_for
+from rowq.engines import part_of
 from rowq.migrate.sources import read, sources, sources_of
 
 GRANTS = "grants.sql"
@@ -113,7 +113,7 @@ def brought_by(migration: Path, earlier: dict[str, str]) -> list[Part]:
     """
     if not is_released(migration):
         return _changed(sources(sources_of(migration.parent)), earlier)
-    source_form = module_for(migration.parent.name, "script").source_form
+    source_form = part_of(migration.parent.name, "script").SCRIPT.source_form
     return [
         Part(part.kind, part.name, source_form(part.text))
         for part in split(read(script_of(migration)))[1]

@@ -1,12 +1,13 @@
 """The migrations that this installation of rowq carries for one engine."""
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from yoyo.migrations import Migration
 
+from rowq.engines import part_of
 from rowq.migrate.errors import MigrationError, SchemaNewer, UnknownMigration
 from rowq.migrate.frozen import (
     files_after,
@@ -15,7 +16,6 @@ from rowq.migrate.frozen import (
     number_of,
     script_of,
 )
-from rowq.migrate.modules import module_for
 from rowq.migrate.sources import read
 
 # yoyo keeps all migrations of the process in one dictionary by id and resolves __depends__ in it.
@@ -63,6 +63,7 @@ class Release:
 
     folder: Path
     migrations: tuple[Numbered, ...]
+    _files: dict[int, dict[str, str]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def newest(self) -> int:
@@ -102,7 +103,9 @@ class Release:
 
     def files(self, number: int) -> dict[str, str]:
         """Return path and text of every SQL file as it is after the migration of this number."""
-        return files_after(self.folder, number)
+        if number not in self._files:
+            self._files[number] = files_after(self.folder, number)
+        return self._files[number]
 
     def script(self, number: int) -> str:
         """Return a migration as a script for the engine's own client.
@@ -112,7 +115,7 @@ class Release:
         numbered = self.get(number)
         if is_released(numbered.file):
             return read(script_of(numbered.file))
-        return str(module_for(self.folder.name, "script").script(self, numbered))
+        return str(part_of(self.folder.name, "script").SCRIPT.script(self, numbered))
 
     def text(self, name: str) -> str:
         """Return one of the engine's own scripts beside the migrations, such as preflight.sql."""

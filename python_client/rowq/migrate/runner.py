@@ -1,15 +1,14 @@
 """Install, upgrade and roll back: the same for every engine."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from rowq.engines import engine_for_url
+from rowq.engines import engine_for_url, part_of
+from rowq.migrate.client_script import BaseScript
 from rowq.migrate.engines import named, release_for
 from rowq.migrate.errors import UnknownMigration
+from rowq.migrate.installer import BaseInstaller
+from rowq.migrate.look import BaseLook
 from rowq.migrate.losses import Losses
-from rowq.migrate.modules import module_for
 from rowq.migrate.release import Release
 
 
@@ -48,16 +47,16 @@ def migrate(url: str, to: int | None = None) -> Migrated:
     release = release_for(engine_for_url(url).name)
     target = release.newest if to is None else release.get(to).number
     applied: list[int] = []
-    with _backend(url, release) as backend:
-        while (number := backend.step_up(target)) is not None:
+    with _installer(url, release) as installer:
+        while (number := installer.step_up(target)) is not None:
             applied.append(number)
-        if to is not None and backend.installed > to:
+        if to is not None and installer.installed > to:
             raise UnknownMigration(
-                f"{UnknownMigration.number} unknown_migration: the database has {backend.installed}"
-                f" already, which is beyond {to}",
+                f"{UnknownMigration.number} unknown_migration: the database has"
+                f" {installer.installed} already, which is beyond {to}",
                 f"To go back: rowq rollback --to {to}",
             )
-        return Migrated(tuple(applied), (), backend.installed, tuple(backend.notices))
+        return Migrated(tuple(applied), (), installer.installed, tuple(installer.notices))
 
 
 def rollback(url: str, to: int | None = None, *, force: bool = False) -> Migrated:
@@ -76,13 +75,13 @@ def rollback(url: str, to: int | None = None, *, force: bool = False) -> Migrate
     release = release_for(engine_for_url(url).name)
     target = to if to in (None, 0) else release.get(to or 0).number
     removed: list[int] = []
-    with _backend(url, release) as backend:
+    with _installer(url, release) as installer:
         while True:
-            number, target = backend.step_down(target, force=force)
+            number, target = installer.step_down(target, force=force)
             removed += [] if number is None else [number]
             if number is None or number - 1 == target:
                 break
-        return Migrated((), tuple(removed), backend.installed, tuple(backend.notices))
+        return Migrated((), tuple(removed), installer.installed, tuple(installer.notices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,8 @@ def plan_rollback(url: str, to: int | None = None) -> Plan:
         release.get(to)
     connection = engine.connect(url)
     try:
-        look = module_for(engine.name, "look").Look(connection)
+        look: BaseLook = part_of(engine.name, "status").Look(connection)
+        look.begin()
         installed = release.installed(look.installed_ids() if look.owner() else [])
         target = max(installed - 1, 0) if to is None else min(to, installed)
         removed = tuple(range(installed, target, -1))
@@ -152,13 +152,11 @@ def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str
         )
     scripts = [release.script(number) for number in range(from_number + 1, release.newest + 1)]
     if not with_owner:
-        without_owner = module_for(named(engine), "script").without_owner
-        scripts = [without_owner(release, text) for text in scripts]
+        client: BaseScript = part_of(named(engine), "script").SCRIPT
+        scripts = [client.without_owner(release, text) for text in scripts]
     return "".join(scripts)
 
 
-@contextmanager
-def _backend(url: str, release: Release) -> Iterator[Any]:
-    """Open the engine's backend, and close it again."""
-    with module_for(engine_for_url(url).name, "backend").Backend(url, release) as backend:
-        yield backend
+def _installer(url: str, release: Release) -> BaseInstaller:
+    installer: BaseInstaller = part_of(engine_for_url(url).name, "install").Installer(url, release)
+    return installer

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from rowq.migrate.modules import module_for
+from rowq.engines import part_of
 
 _INCLUDE = re.compile(r"^(?:(?:\\ir|source|:r) +|@@)(\S+)$", re.MULTILINE)
 
@@ -21,8 +21,7 @@ def sources(folder: Path) -> dict[str, str]:
     Args:
         folder: sql/<engine>, with contract.toml beside it.
     """
-    assembled = getattr(module_for(folder.name, "script"), "assembled", None)
-    texts: dict[str, str] = dict(assembled(folder)) if assembled else {}
+    texts: dict[str, str] = part_of(folder.name, "script").SCRIPT.assembled(folder)
     return {
         path: texts[path] if path in texts else read(folder / path)
         for path in _INCLUDE.findall(read(folder / "install.sql"))

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from rowq.engines import engine_for_url
+from rowq.engines import engine_for_url, part_of
 from rowq.migrate.engines import release_for
-from rowq.migrate.modules import module_for
+from rowq.migrate.look import BaseLook
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,16 @@ def status(url: str) -> Status:
 
 def _status(engine: str, connection: Any) -> Status:
     release = release_for(engine)
-    module = module_for(engine, "look")
-    look = module.Look(connection)
+    look: BaseLook = part_of(engine, "status").Look(connection)
+    look.begin()
     owner = look.owner()
     ids = look.installed_ids() if owner else []
     newer = tuple(sorted(set(ids) - {numbered.id for numbered in release.migrations}))
     installed = release.installed([known for known in ids if known not in newer])
     roles = look.roles()
-    server = look.server()
-    shipped = module.shipped_routines(release, installed, server)
+    shipped = look.shipped(release.files(installed))
     return Status(
-        server=server,
+        server=look.server(),
         installed=installed,
         available=tuple(numbered.number for numbered in release.migrations),
         pending=tuple(range(installed + 1, release.newest + 1)),
@@ -86,7 +85,7 @@ def _status(engine: str, connection: Any) -> Status:
         drift=_drift(shipped, look.routines(), look.orphans()) if installed and not newer else (),
         owner=owner,
         roles=roles,
-        notices=(*module.missing_roles(roles), *look.rights_of_others()) if owner else (),
+        notices=(*look.missing_roles(roles), *look.rights_of_others()) if owner else (),
     )
 
 

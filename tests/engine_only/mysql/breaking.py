@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rowq.migrate.mysql.sql import statements
+from rowq.mysql.statements import statements
 
 
 def breaking_off(after: int) -> Callable[[str], Iterator[str]]:

@@ -8,7 +8,7 @@ import pymysql
 import pytest
 
 import rowq
-from rowq.engines.mysql import ENGINE
+from rowq.mysql.engine import ENGINE
 from rowq.session import OwnedSession
 from tests.engines.base import Connection, Server
 

@@ -13,10 +13,10 @@ import pytest
 
 import rowq
 from rowq import migrate
-from rowq.engines.mysql_url import connection_parameters
 from rowq.migrate.engines import release_for
-from rowq.migrate.mysql import backend
-from rowq.migrate.mysql.sql import OWNER, statements
+from rowq.mysql import install
+from rowq.mysql.statements import OWNER, statements
+from rowq.mysql.url import connection_parameters
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
 from tests.engines.mysql import Session, set_default_role
@@ -128,7 +128,7 @@ def test_an_account_that_may_do_more_but_make_none_is_told(installer: Install) -
 def test_a_read_only_server_takes_messages_where_the_routines_run_as_who_may_write_there(
     admin: Connection, empty_database: str, owned: bool
 ) -> None:
-    backend.Connection(admin).execute(migrate.script("mysql", with_owner=owned))
+    install.Connection(admin).execute(migrate.script("mysql", with_owner=owned))
     call(admin, "create_queue", queue_name="orders")
     role = "rowq_producer"
     with (
@@ -183,7 +183,7 @@ def test_an_account_whose_rights_in_rowq_come_by_a_role_is_told_that_calls_would
         closing(Session(**parts, autocommit=True)) as session,
         pytest.raises(pymysql.Error, match=why),
     ):
-        backend.Connection(session).execute(migrate.script("mysql", with_owner=False))
+        install.Connection(session).execute(migrate.script("mysql", with_owner=False))
     made = "select 1 from information_schema.routines where routine_schema = 'rowq'"
     assert admin.execute(made).fetchone() is None
     admin.execute("grant all on rowq.* to rowq_test_leaver@'%'")
@@ -243,7 +243,7 @@ def test_mending_that_breaks_off_anywhere_is_mended_by_the_next_migrate(
     number = sum(len(list(statements(text))) for text in read_release_texts())
     for last in (BEFORE + 1, BEFORE + number // 2, BEFORE + number - 1):
         with monkeypatch.context() as patched:
-            patched.setattr(backend, "statements", breaking_off(last))
+            patched.setattr(install, "statements", breaking_off(last))
             with pytest.raises(ConnectionAbortedError):
                 migrate.migrate(empty_database)
         assert {one.problem for one in migrate.status(empty_database).drift} & PROBLEMS
@@ -271,7 +271,7 @@ def test_routines_made_for_an_older_server_are_made_anew(
     migrate.migrate(empty_database)
     # As an upgrade of the server leaves them: without what is for newer versions only.
     text = RELEASE.files(1)["internal/begin_work.sql"].replace("/*M!", "/*M!9")
-    backend.Connection(admin).execute(text)
+    install.Connection(admin).execute(text)
     if migrate.status(empty_database).drift == ():
         pytest.skip("this server keeps nothing apart: run with --engine mariadb")
     assert migrate.migrate(empty_database).notices

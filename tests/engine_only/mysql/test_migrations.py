@@ -17,13 +17,13 @@ import pytest
 import rowq
 from generate.release import release
 from rowq import migrate
-from rowq.engines.mysql_url import connection_parameters
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import migration_files, script_of
-from rowq.migrate.mysql import backend
-from rowq.migrate.mysql.sql import OWNER, statements
 from rowq.migrate.release import Release
 from rowq.migrate.sources import read
+from rowq.mysql import install
+from rowq.mysql.statements import OWNER, statements
+from rowq.mysql.url import connection_parameters
 from rowq.resources import sql_directory
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
@@ -166,13 +166,13 @@ def test_a_crash_at_any_statement_is_repaired_by_the_next_migrate(
     some = (*range(first, first + 6), *range(0, number, 10))
     for last in range(number) if os.environ.get(VARIABLE) else some:
         with monkeypatch.context() as patched:
-            patched.setattr(backend, "statements", breaking_off(last))
+            patched.setattr(install, "statements", breaking_off(last))
             with pytest.raises(ConnectionAbortedError):
                 migrate.migrate(empty_database)
         assert migrate.migrate(empty_database).installed == 1
         assert snapshot(session) == whole
         with monkeypatch.context() as patched:
-            patched.setattr(backend, "statements", breaking_off(20 + last // 4))
+            patched.setattr(install, "statements", breaking_off(20 + last // 4))
             with pytest.raises(ConnectionAbortedError):
                 migrate.rollback(empty_database)
         migrate.rollback(empty_database, to=0)
@@ -212,7 +212,7 @@ def test_a_routine_that_is_made_anew_is_never_missing_and_keeps_its_rights(
         try:
             assert begun.wait(30)
             for _ in range(200):
-                backend.Connection(installing).execute(text)
+                install.Connection(installing).execute(text)
         finally:
             ended.set()
         calls.result()
@@ -390,7 +390,7 @@ def test_a_server_that_is_too_old_is_refused(
         assert session.execute("show databases like 'rowq'").fetchone() is None
     else:
         with monkeypatch.context() as patched:
-            patched.setattr(backend, "statements", breaking_off(13))
+            patched.setattr(install, "statements", breaking_off(13))
             with pytest.raises(ConnectionAbortedError):
                 migrate.migrate(empty_database)
 

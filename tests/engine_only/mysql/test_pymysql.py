@@ -10,9 +10,9 @@ import pymysql
 import pytest
 
 import rowq
-from rowq.engines import mysql
-from rowq.engines.mysql import ENGINE
-from rowq.engines.mysql_url import connection_parameters
+from rowq.mysql import calls
+from rowq.mysql.engine import ENGINE
+from rowq.mysql.url import connection_parameters
 from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.engines.mysql import Session
 
@@ -268,8 +268,8 @@ def test_a_call_that_runs_out_of_memory_leaves_no_transaction_open(
     own.execute("set session sort_buffer_size = 1024")
     own.autocommit(True)
     try:
-        monkeypatch.setattr(mysql._Call, "text", lambda *_: "call runs_out()")
-        monkeypatch.setattr(mysql._Call, "values", lambda *_: [])
+        monkeypatch.setattr(calls.Call, "text", lambda *_: "call runs_out()")
+        monkeypatch.setattr(calls.Call, "values", lambda *_: [])
         with pytest.raises(pymysql.Error, match="sort memory"):
             rowq.Queue(own).peek(queue_name)
         assert not ENGINE.in_transaction(own)

@@ -16,7 +16,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from rowq.engines.mysql import ENGINE
+from rowq.mysql.engine import ENGINE
 from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, send, state_of, take
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowq.migrate.engines import release_for
-from rowq.migrate.mysql.sql import owned, replacing, statements
+from rowq.mysql.statements import owned, replacing, statements
 
 COMMENTS = ("-- a; b;", "-- end//", "-- delimiter //", "--", "", "   ")
 LINES = st.text(st.sampled_from("abc;/' \"`-\\\t(),="), min_size=1, max_size=12)

@@ -13,8 +13,8 @@ import oracledb
 import pytest
 
 import rowq
-from rowq.engines.oracle_url import connection_parameters
-from rowq.migrate.oracle.sql import units
+from rowq.oracle.statements import units
+from rowq.oracle.url import connection_parameters
 from rowq.resources import sql_directory
 from tests.engines.base import Connection
 from tests.engines.oracle import OracleServer

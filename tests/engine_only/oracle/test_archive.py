@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from rowq.migrate import migrate
-from rowq.migrate.oracle.sql import units
+from rowq.oracle.statements import units
 from rowq.resources import sql_directory
 from tests.contract.test_archive import DAY, finish
 from tests.engine_only.oracle.installed import rows

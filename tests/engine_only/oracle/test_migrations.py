@@ -13,9 +13,9 @@ import pytest
 import rowq
 from rowq import migrate
 from rowq.migrate.engines import release_for
-from rowq.migrate.oracle import backend
-from rowq.migrate.oracle.sql import units
 from rowq.migrate.release import Release
+from rowq.oracle import install
+from rowq.oracle.statements import units
 from tests.engine_only.oracle.installed import breaking_off, objects, rows, snapshot, works
 from tests.engines.base import Connection
 from tests.engines.oracle import RIGHTS, OracleServer
@@ -94,13 +94,13 @@ def test_a_crash_at_any_unit_is_repaired_by_the_next_migrate(
     number = sum(len(list(units(text))) for text in texts)
     for last in range(number) if os.environ.get(VARIABLE) else (*range(6), *range(6, number, 10)):
         with monkeypatch.context() as patched:
-            patched.setattr(backend, "units", breaking_off(last))
+            patched.setattr(install, "units", breaking_off(last))
             with pytest.raises(ConnectionAbortedError):
                 migrate.migrate(empty_database)
         assert migrate.migrate(empty_database).installed == 1
         assert snapshot(session) == whole
         with monkeypatch.context() as patched:
-            patched.setattr(backend, "units", breaking_off(4 + last // 2))
+            patched.setattr(install, "units", breaking_off(4 + last // 2))
             with pytest.raises(ConnectionAbortedError):
                 migrate.rollback(empty_database)
         migrate.rollback(empty_database, to=0)
@@ -127,7 +127,7 @@ def test_what_does_not_compile_is_an_error_of_the_migration_and_repaired_by_the_
             yield unit.replace(right, right + wrong)
 
     with monkeypatch.context() as patched:
-        patched.setattr(backend, "units", spoiled)
+        patched.setattr(install, "units", spoiled)
         with pytest.raises(oracledb.DatabaseError, match="ORA-20700: rowq did not compile"):
             migrate.migrate(empty_database)
     assert any(right in unit for unit in sent)

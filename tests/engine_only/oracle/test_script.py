@@ -9,8 +9,8 @@ import oracledb
 import pytest
 
 from rowq import migrate
-from rowq.migrate.oracle.sql import units
 from rowq.migrate.sources import sources as todays_sources
+from rowq.oracle.statements import units
 from rowq.resources import sql_directory
 from tests.engine_only.oracle.installed import rows, snapshot, sqlplus, works
 from tests.engines.base import Connection

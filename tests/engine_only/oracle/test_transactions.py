@@ -9,7 +9,7 @@ from contextlib import closing
 import oracledb
 import pytest
 
-from rowq.engines.oracle import ENGINE
+from rowq.oracle.engine import ENGINE
 from tests.engines.base import Connection, wait_until_blocked
 from tests.engines.oracle import OracleServer
 from tests.helpers.calls import (

@@ -9,7 +9,7 @@ import oracledb
 import pytest
 
 import rowq
-from rowq.engines.oracle import ENGINE
+from rowq.oracle.engine import ENGINE
 from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, one, send, take, take_one
 from tests.helpers.dialects import dialect_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
+from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
 from rowq.migrate import migrate
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import call

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 import rowq
-from rowq.engines.postgres import ENGINE
+from rowq.postgres.engine import ENGINE
 from rowq.session import OwnedSession
 from tests.client.test_half_open import with_options
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked

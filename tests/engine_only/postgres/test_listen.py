@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowq.engines.postgres import PostgresEar
+from rowq.postgres.notifications import PostgresEar
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import call, one, refused, rolled_back, send, transaction

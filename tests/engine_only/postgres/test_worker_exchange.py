@@ -11,8 +11,8 @@ import pytest
 
 import rowq
 from rowq.engines import engine_for_url
-from rowq.engines.postgres import PostgresEngine
 from rowq.errors import ConnectionLost, InvalidArgument
+from rowq.postgres.engine import PostgresEngine
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.workers import running
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import rowq
-from rowq.engines.postgres import PostgresEar
+from rowq.postgres.notifications import PostgresEar
 from rowq.worker import listener
 from rowq.worker.listener import Rate
 from tests.cli.conftest import run_app

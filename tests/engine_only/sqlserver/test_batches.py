@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowq.migrate.sqlserver.sql import batches
+from rowq.sqlserver.statements import batches
 
 # Pieces of T-SQL that hide the word, or look like it; each is whole in itself.
 PIECES = [

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rowq.engines.sqlserver_driver import load_driver
+from rowq.sqlserver.driver import load_driver
 from tests.engines.base import Connection
 from tests.helpers.calls import call, one
 from tests.helpers.dialects import dialect_of

@@ -14,11 +14,12 @@ import pytest
 
 import rowq
 from rowq import migrate
-from rowq.engines.sqlserver import ENGINE
-from rowq.engines.sqlserver_url import parse_url
 from rowq.migrate.engines import release_for
-from rowq.migrate.sqlserver.sql import batches
 from rowq.resources import sql_directory
+from rowq.sqlserver.driver import value_of
+from rowq.sqlserver.engine import ENGINE
+from rowq.sqlserver.statements import batches
+from rowq.sqlserver.url import parse_url
 from tests.engines.base import Connection, Server
 
 pyodbc = pytest.importorskip(
@@ -26,8 +27,8 @@ pyodbc = pytest.importorskip(
     reason="pyodbc does not load: apt-get install unixodbc, pip install 'rowq[sqlserver]'",
     exc_type=ImportError,
 )
-backend = pytest.importorskip("rowq.migrate.sqlserver.backend")
-look = pytest.importorskip("rowq.migrate.sqlserver.look")
+install = pytest.importorskip("rowq.sqlserver.install")
+look = pytest.importorskip("rowq.sqlserver.status")
 
 Snapshot = dict[str, Any]
 
@@ -121,7 +122,7 @@ def sqlcmd(empty_database: str) -> Callable[[str], tuple[bool, str]]:
 def run_as_sqlcmd_would(connection: Connection, text: str) -> None:
     """Run the script's batches, up to the first error, without what is for sqlcmd alone."""
     plain = "\n".join(line for line in text.splitlines() if not line.startswith(":"))
-    backend.Connection(connection).execute(plain.replace("$(rowq_runs_in)", "sqlcmd"))
+    install.Connection(connection).execute(plain.replace("$(rowq_runs_in)", "sqlcmd"))
 
 
 def snapshot(session: Connection) -> Snapshot:
@@ -272,13 +273,13 @@ def test_a_crash_at_any_batch_leaves_nothing_and_the_next_migrate_repairs_it(
     for last in range(2, number - 2, 20):
         with monkeypatch.context() as patched:
             # To remove takes fewer batches.
-            patched.setattr(backend, "batches", breaking_off(last // 3))
+            patched.setattr(install, "batches", breaking_off(last // 3))
             with pytest.raises(ConnectionAbortedError):
                 migrate.rollback(empty_database)
         assert snapshot(session) == whole
         migrate.rollback(empty_database, to=0)
         with monkeypatch.context() as patched:
-            patched.setattr(backend, "batches", breaking_off(last))
+            patched.setattr(install, "batches", breaking_off(last))
             with pytest.raises(ConnectionAbortedError):
                 migrate.migrate(empty_database)
         assert not is_there(session)
@@ -288,7 +289,7 @@ def test_a_crash_at_any_batch_leaves_nothing_and_the_next_migrate_repairs_it(
 
 def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
     """Return what cuts scripts into batches until so many were sent, and then breaks off."""
-    cut: Callable[[str], Iterator[str]] = vars(backend)["batches"]
+    cut: Callable[[str], Iterator[str]] = vars(install)["batches"]
     left = [after]
 
     def some(text: str) -> Iterator[str]:
@@ -304,7 +305,7 @@ def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
 def test_a_session_that_is_killed_in_a_migration_leaves_nothing(
     server: Server, empty_database: str, session: Connection
 ) -> None:
-    with backend.Backend(empty_database, release_for("sqlserver")) as one:
+    with install.Installer(empty_database, release_for("sqlserver")) as one:
         with pytest.raises(pyodbc.Error):
             killed_inside(server, one)
         with pytest.raises(pyodbc.Error):
@@ -316,9 +317,8 @@ def test_a_session_that_is_killed_in_a_migration_leaves_nothing(
 def killed_inside(server: Server, one: Any) -> None:
     """Begin a migration, and have its session killed."""
     own = one.connection.driver_connection
-    with one.lock(), ENGINE.transaction(own):
-        one.connection.execute(one.release.text("bookkeeping.sql"))
-        server.kill_session(one.connection.value("select @@spid"))
+    with one.alone(installing=True):
+        server.kill_session(value_of(own, "select @@spid"))
         one.connection.execute("select 1;")
 
 

@@ -16,10 +16,10 @@ import pytest
 
 from rowq.arguments import plain_arguments
 from rowq.contract import Routine, load_contract
-from rowq.engines.sqlserver_calls import procedure_name
 from rowq.migrate import migrate
-from rowq.migrate.sqlserver.sql import batches
 from rowq.resources import sql_directory
+from rowq.sqlserver.calls import procedure_name
+from rowq.sqlserver.statements import batches
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import call, one, send, take_one
 from tests.helpers.dialects import dialect_of

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.engines.sqlserver import ENGINE
-from rowq.engines.sqlserver_driver import drain
+from rowq.sqlserver.driver import drain
+from rowq.sqlserver.engine import ENGINE
 from tests.engines.base import Connection, Server, wait_until_blocked
 
 AWKWARD = "a ' \" \\ ; -- /* {call x} ? $(x) [b] %s \n go\r\n \u00e9 \U0001f4a5 "

@@ -9,8 +9,8 @@ import pytest
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import GRANTS, created
-from rowq.migrate.sqlserver.look import shipped_routines
-from rowq.migrate.sqlserver.sql import batches
+from rowq.sqlserver.statements import batches
+from rowq.sqlserver.status import shipped_routines
 
 MADE = re.compile(r"^create or alter (?:procedure|function) rowq\.(\w+)", re.MULTILINE)
 
@@ -65,7 +65,7 @@ def test_every_routine_is_in_it_once_and_alone_in_its_batch(script: str) -> None
             assert not [line for line in before if line and not line.startswith("--")]
             found.append(made[0][1])
     release = release_for("sqlserver")
-    assert sorted(found) == sorted(shipped_routines(release, release.newest))
+    assert sorted(found) == sorted(shipped_routines(release.files(release.newest)))
     assert found
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from rowq import migrate
 from rowq.migrate.engines import release_for
-from rowq.migrate.mysql import backend
+from rowq.mysql import install
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import bodies, one, send, take
 from tests.helpers.mysql_accounts import Accounts, open_account
@@ -72,11 +72,11 @@ def test_a_migration_does_not_begin_beside_another(server: Server, empty_databas
     migrate.migrate(empty_database)
     lock = release_for("mysql").text("lock.sql")
     with server.connect(empty_database) as first, server.connect(empty_database) as second:
-        backend.Connection(first).execute(lock)
+        install.Connection(first).execute(lock)
         with pytest.raises(pymysql.Error, match="RQ806"):
-            backend.Connection(second).execute(lock.replace(", 60)", ", 0)"))
+            install.Connection(second).execute(lock.replace(", 60)", ", 0)"))
         first.execute("do release_lock(@rowq_lock)")
-        backend.Connection(second).execute(lock)
+        install.Connection(second).execute(lock)
 
 
 @pytest.mark.promise("P09", "P19")

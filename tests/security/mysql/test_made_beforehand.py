@@ -8,8 +8,8 @@ import pytest
 
 from rowq import migrate
 from rowq.doctor import examine
-from rowq.engines.mysql_url import connection_parameters
-from rowq.migrate.mysql import backend
+from rowq.mysql import install
+from rowq.mysql.url import connection_parameters
 from tests.engines.base import Connection, Server
 from tests.engines.mysql import Session, set_default_role
 
@@ -72,7 +72,7 @@ def tenant(admin: Connection, empty_database: str) -> Iterator[tuple[str, Sessio
 
 def script_of(admin: Connection) -> Callable[[str], None]:
     """Return what runs the script as the stock client would."""
-    return lambda _: backend.Connection(admin).execute(migrate.script("mysql"))
+    return lambda _: install.Connection(admin).execute(migrate.script("mysql"))
 
 
 def sprung(admin: Connection) -> list[object]:

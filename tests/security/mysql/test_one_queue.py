@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pymysql
 import pytest
 
-from rowq.engines.mysql_url import connection_parameters
+from rowq.mysql.url import connection_parameters
 from tests.engines.base import Connection
 from tests.engines.mysql import Session
 from tests.helpers.calls import call, counts

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import pytest
 
-from rowq.engines.sqlserver import ENGINE
+from rowq.sqlserver.engine import ENGINE
 from tests.engines.base import Connection, Server
 from tests.engines.sqlserver import SqlserverServer
 

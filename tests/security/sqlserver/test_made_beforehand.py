@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rowq import migrate
-from rowq.migrate.sqlserver import backend
+from rowq.sqlserver import install
 from tests.engines.base import Connection
 
 Ran = Callable[[], list[tuple[Any, ...]]]
@@ -34,7 +34,7 @@ def script_of(session: Connection) -> Callable[[str], None]:
     def run(url: str) -> None:  # noqa: ARG001 - the session has it already
         lines = migrate.script("sqlserver").splitlines()
         plain = "\n".join(line for line in lines if not line.startswith(":"))
-        backend.Connection(session).execute(plain.replace("$(rowq_runs_in)", "sqlcmd"))
+        install.Connection(session).execute(plain.replace("$(rowq_runs_in)", "sqlcmd"))
 
     return run
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowq.migrate.oracle.packages import packages
+from rowq.oracle.packages import packages
 from tests.static.plsql import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent

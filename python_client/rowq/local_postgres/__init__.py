@@ -1,0 +1,1 @@
+"""A private PostgreSQL in a directory, for the demo, tests and benchmarks."""

@@ -1,1 +1,0 @@
-"""Migrations on MariaDB and MySQL."""

@@ -1,1 +1,0 @@
-"""Migrations on SQL Server and Azure SQL."""

@@ -1,0 +1,1 @@
+"""All that rowq knows of Oracle; see sql/README.md, "Adding an engine"."""

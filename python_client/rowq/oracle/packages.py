@@ -1,0 +1,115 @@
+"""Oracle's packages, assembled from one file a subprogram whenever they are read.
+
+sql/oracle/routines, helpers and internal hold subprograms as they stand in the body of package
+rowq. Its specification says what routines and helpers say before `is`. For every role but the
+admin's there is a package that has the routines of that role, and only passes calls on: Oracle
+grants packages as a whole.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROLES = {"producer": "rowq_produce", "consumer": "rowq_consume", "monitor": "rowq_look"}
+"""Role of the contract -> the package that is granted to it; the admin's is rowq itself."""
+
+_SUBPROGRAM = re.compile(
+    r"(?P<kind>procedure|function) (?P<name>\w+)(?:\((?P<parameters>.*?)\))?"
+    r"(?:\nreturn (?P<result>\w+))?\nis\n",
+    re.DOTALL,
+)
+_PARAMETER = re.compile(r"(p_\w+) +(?:in out|in|out) ")
+_NOTE = "-- Put together from {sources}.\n"
+
+
+@dataclass(frozen=True)
+class Subprogram:
+    """One file's procedure or function."""
+
+    name: str
+    signature: str
+    text: str
+    parameters: tuple[str, ...]
+    is_function: bool
+
+
+def read(path: Path) -> Subprogram:
+    """Return the subprogram of a file.
+
+    Raises:
+        ValueError: the file does not begin with a signature in the house style.
+    """
+    text = path.read_text(encoding="utf-8")
+    match = _SUBPROGRAM.match(text)
+    if match is None:
+        raise ValueError(f"{path}: no signature in the house style")
+    return Subprogram(
+        name=match["name"],
+        signature=text[: match.end() - len("\nis\n")],
+        text=text,
+        parameters=tuple(_PARAMETER.findall(match["parameters"] or "")),
+        is_function=match["kind"] == "function",
+    )
+
+
+def subprograms(folder: Path) -> list[Subprogram]:
+    """Return the subprograms of a folder by the names of their files."""
+    paths = sorted(folder.glob("*.sql"))
+    return [read(path) for path in paths if path.name != "types.sql"]
+
+
+def indented(text: str) -> str:
+    """Return a text with its lines four columns to the right."""
+    return "".join(f"    {line}\n" if line else "\n" for line in text.splitlines())
+
+
+def specification(package: str, sources: str, public: list[Subprogram]) -> str:
+    """Return the text that creates a package's specification."""
+    declared = "\n".join(indented(f"{subprogram.signature};") for subprogram in public)
+    head = _NOTE.format(sources=sources)
+    create = f"create or replace package {package} authid definer as"
+    return f"{head}{create}\n\n{declared}\nend {package};\n/\n"
+
+
+def body(package: str, sources: str, parts: list[str]) -> str:
+    """Return the text that creates a package's body."""
+    head = _NOTE.format(sources=sources)
+    inner = "\n".join(parts)
+    return f"{head}create or replace package body {package} as\n\n{inner}\nend {package};\n/\n"
+
+
+def passing_on(subprogram: Subprogram) -> str:
+    """Return a subprogram that calls the one of package rowq with its own arguments."""
+    given = ",\n".join(f"        {name} => {name}" for name in subprogram.parameters)
+    call = f"rowq.{subprogram.name}(\n{given}\n    );"
+    line = f"    return {call}\n" if subprogram.is_function else f"    {call}\n"
+    return f"{subprogram.signature}\nis\nbegin\n{line}end {subprogram.name};\n"
+
+
+def packages(sources: Path) -> Iterator[tuple[str, str]]:
+    """Yield file name and text of every specification and body, in the order of installation.
+
+    Args:
+        sources: the folder sql/oracle, with contract.toml beside it.
+    """
+    text = (sources.parent / "contract.toml").read_text(encoding="utf-8")
+    contract: dict[str, Any] = tomllib.loads(text)
+    private = subprograms(sources / "internal")
+    helpers, routines = subprograms(sources / "helpers"), subprograms(sources / "routines")
+    types = (sources / "internal" / "types.sql").read_text(encoding="utf-8")
+    forward = "".join(f"{subprogram.signature};\n" for subprogram in private)
+    everything = [types, forward, *(each.text for each in [*private, *helpers, *routines])]
+    yield "rowq.sql", specification("rowq", "routines and helpers", [*helpers, *routines])
+    yield "rowq_body.sql", body("rowq", "internal, helpers and routines", everything)
+    for role, package in ROLES.items():
+        theirs = [
+            routine for routine in routines if role in contract["routine"][routine.name]["roles"]
+        ]
+        lists = any("p_message_ids" in routine.parameters for routine in theirs)
+        public = [*helpers, *theirs] if lists else theirs
+        where = f"the signatures of what role rowq_{role} may call"
+        yield f"{package}.sql", specification(package, where, public)
+        yield f"{package}_body.sql", body(package, where, [passing_on(each) for each in public])

@@ -1,0 +1,32 @@
+"""What an error of the server means to whoever migrates."""
+
+import re
+
+import oracledb
+
+from rowq.migrate.errors import BY_NUMBER, MigrationError, MissingPrivilege
+from rowq.migrate.refusals import tables_in_use
+
+_FAULT = re.compile(r"RQ8\d\d \w+[^\n]*")
+_LACKS_PRIVILEGE = {1031, 1950}
+_BUSY = {54, 60, 4021, 30006}
+_REMEDIES = {
+    "RQ801": "rowq needs Oracle Database 19c or newer.",
+    "RQ802": "It was left alone. Look who made it, or give rowq another account.",
+    "RQ803": "Connect as the account that owns rowq, without owner= in the URL.",
+}
+
+
+def refusal(error: oracledb.DatabaseError) -> MigrationError | None:
+    """Return the refusal that an error of a migration is; None for any other error."""
+    number, text = error.args[0].code, error.args[0].message
+    if fault := _FAULT.search(text):
+        return BY_NUMBER[fault.group()[:5]](fault.group(), _REMEDIES.get(fault.group()[:5]))
+    if number in _LACKS_PRIVILEGE:
+        return MissingPrivilege(
+            f"{MissingPrivilege.number} missing_privilege: {text}",
+            "The owner needs create session, table, sequence, type and procedure, and a quota.",
+        )
+    if number in _BUSY:
+        return tables_in_use(", or another migration has not ended")
+    return None

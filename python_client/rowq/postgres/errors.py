@@ -1,0 +1,40 @@
+"""What psycopg's errors mean: SQLSTATEs, and the routines' refusals."""
+
+from typing import Any
+
+from rowq.errors import REFUSALS, InvalidArgument, Refused, WrongTransactionState
+
+_COMMITS_INSIDE_TRANSACTION = "2D000"
+CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"}
+READ_ONLY = "25006"
+UNDONE = {"40001", "40P01"}
+SHORTAGE_CLASSES = {"08", "40", "53", "55", "57", "58", "72"}
+# libpq says this of a call that it has not begun to send.
+NOT_SENT = "another command is already in progress"
+
+
+def refusal_of(error: Exception) -> Refused | None:
+    """Return the refusal that an error stands for, or None."""
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidArgument(f"a text does not fit {error.encoding}: {error.reason}")
+    sqlstate = sqlstate_of(error)
+    if sqlstate == _COMMITS_INSIDE_TRANSACTION:
+        return WrongTransactionState("dequeue_wait was called inside a transaction")
+    if refused := REFUSALS.get(sqlstate):
+        return refused(text_of(error))
+    return None
+
+
+def sqlstate_of(error: Exception) -> str:
+    """Return the SQLSTATE of an error, "" where it has none."""
+    return getattr(error, "sqlstate", None) or ""
+
+
+def text_of(error: Any) -> str:
+    """Return the server's own words, without hint and position."""
+    return error.diag.message_primary or str(error)
+
+
+def ends_session(error: Any) -> bool:
+    """Whether the server said that it ends the session, whatever the reason."""
+    return error.diag.severity_nonlocalized in {"FATAL", "PANIC"}

@@ -1,0 +1,43 @@
+"""What a connection is told by the notifications of other sessions."""
+
+# ruff: noqa: D102 - the methods are described in base.py
+
+import time
+import uuid
+from typing import Any
+
+from rowq.engines.base import Ear
+from rowq.engines.sockets import has_input
+
+
+class PostgresEar(Ear):
+    """Hears the notifications of a connection."""
+
+    def __init__(self, connection: Any) -> None:
+        """Begin to keep what comes with the answers to calls, too."""
+        self._connection = connection
+        self._heard: list[str] = []
+        connection.add_notify_handler(lambda notify: self._heard.append(notify.payload))
+
+    def hear(self, seconds: float) -> list[str]:
+        self._collect()
+        if not self._heard and has_input(self._connection.fileno(), seconds):
+            self._connection.pgconn.consume_input()
+            self._collect()
+        heard, self._heard = self._heard, []
+        return heard
+
+    def is_deaf(self, other: Any, seconds: float) -> bool:
+        token = uuid.uuid4().hex
+        self._connection.execute("listen rowq")
+        other.execute("select pg_catalog.pg_notify('rowq', %s)", [token])
+        until = time.monotonic() + seconds
+        while token not in self.hear(max(until - time.monotonic(), 0)):
+            if time.monotonic() >= until:
+                self._connection.execute("unlisten rowq")
+                return True
+        return False
+
+    def _collect(self) -> None:
+        while notify := self._connection.pgconn.notifies():
+            self._heard.append(notify.extra.decode(errors="replace"))

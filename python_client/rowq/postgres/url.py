@@ -1,0 +1,55 @@
+"""postgresql:// URLs, and what they mean to psycopg.
+
+    postgresql://user:password@host:5432/database?sslmode=verify-full
+    postgresql:///database?host=/run/postgresql&prepare_threshold=none
+
+Parameters are those of libpq, and one of psycopg's own:
+
+    prepare_threshold   number of calls after which a statement is prepared; none: never
+"""
+
+import re
+from typing import Any
+
+from rowq.engines.sockets import IDLE_SECONDS, INTERVAL_SECONDS, PROBES, SILENT_SECONDS
+from rowq.errors import CannotConnect
+from rowq.postgres.driver import load_driver
+
+_DEFAULTS = {
+    "fallback_application_name": "rowq",
+    "connect_timeout": "10",
+    "keepalives_idle": str(IDLE_SECONDS),
+    "keepalives_interval": str(INTERVAL_SECONDS),
+    "keepalives_count": str(PROBES),
+    "tcp_user_timeout": str(SILENT_SECONDS * 1000),
+}
+_PREPARE_THRESHOLD = re.compile(r"(?P<mark>[?&])prepare_threshold=(?P<value>[^&#]*)")
+
+
+def connection_parameters(url: str) -> dict[str, Any]:
+    """Return the URL's parameters over rowq's; a malformed URL may hold a secret: not shown."""
+    psycopg = load_driver()
+    scheme, separator, rest = url.partition("://")
+    libpq_part, prepare = _split_prepare_threshold(f"{scheme.partition('+')[0]}{separator}{rest}")
+    try:
+        given = psycopg.conninfo.conninfo_to_dict(libpq_part)
+    except psycopg.ProgrammingError:
+        raise CannotConnect("PostgreSQL: the URL is malformed") from None
+    return {**_DEFAULTS, **given, **prepare, "client_encoding": "utf8"}
+
+
+def _split_prepare_threshold(url: str) -> tuple[str, dict[str, int | None]]:
+    """Take psycopg's own parameter out of a URL; libpq does not know it.
+
+    A number of calls after which a statement is prepared, or `none`: never, as behind a pooler that
+    gives every transaction another session.
+    """
+    match = _PREPARE_THRESHOLD.search(url)
+    if not match:
+        return url, {}
+    value = match["value"].lower()
+    if value != "none" and not value.isdecimal():
+        raise CannotConnect("PostgreSQL: prepare_threshold is a number or none")
+    rest = url[match.end() :].removeprefix("&")
+    url = f"{url[: match.start()]}{match['mark']}{rest}".rstrip("?&")
+    return url, {"prepare_threshold": None if value == "none" else int(value)}

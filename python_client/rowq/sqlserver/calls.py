@@ -1,0 +1,107 @@
+"""How a routine is called on SQL Server, and how its rows are read."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from rowq.engines.base import Row
+from rowq.engines.calls import (
+    READERS,
+    Readers,
+    check_finite,
+    encoded,
+    inputs_of,
+    read_rows,
+    readers_of,
+)
+
+# ODBC's numbers for SQL types, as pyodbc has them too; those of values without a limit of length
+# have an older name beside the usual one.
+_BIT, _TINYINT, _SMALLINT, _INTEGER, _BIGINT, _DOUBLE, _TIMESTAMP = -7, -6, 5, 4, -5, 8, 93
+_VARCHAR, _NVARCHAR, _LONG_NVARCHAR, _VARBINARY, _LONG_VARBINARY = 12, -9, -10, -3, -4
+
+RESULT_TYPES = (
+    *(_BIT, _TINYINT, _SMALLINT, _INTEGER, _BIGINT, _DOUBLE, _TIMESTAMP),
+    *(_VARCHAR, _NVARCHAR, _LONG_NVARCHAR, _VARBINARY, _LONG_VARBINARY),
+)
+
+Binding = tuple[int, int, int]
+"""ODBC type, length and digits; a length of 0 stands for (max)."""
+
+# Moments travel as text that means the same in every language and date format of a session:
+# drivers disagree on how many digits of a second they bind.
+_BINDINGS: dict[str, Binding] = {
+    "boolean": (_BIT, 0, 0),
+    "int32": (_INTEGER, 0, 0),
+    "int64": (_BIGINT, 0, 0),
+    "int64s": (_NVARCHAR, 0, 0),
+    "float": (_DOUBLE, 0, 0),
+    "text": (_NVARCHAR, 0, 0),
+    "binary": (_VARBINARY, 0, 0),
+    "json": (_NVARCHAR, 0, 0),
+    "timestamp": (_NVARCHAR, 40, 0),
+}
+# FreeTDS sends nvarchar(max) and varbinary(max) under the older names only. Under the usual ones it
+# cuts a text after 4,000 characters and sends no bytes at all, without a word.
+_FREETDS = {(_NVARCHAR, 0, 0): (_LONG_NVARCHAR, 0, 0), (_VARBINARY, 0, 0): (_LONG_VARBINARY, 0, 0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """How to call one routine.
+
+    text: the call with a mark for every parameter. parameters: name and contract type of each, in
+    order. bindings: how each is sent by Microsoft's drivers. freetds_bindings: and by FreeTDS.
+    readers: place of a column in the result and what makes the contract's Python value of the
+    driver's.
+    """
+
+    text: str
+    parameters: tuple[tuple[str, str], ...]
+    bindings: list[Binding]
+    freetds_bindings: list[Binding]
+    readers: Readers
+
+    def values(self, arguments: Mapping[str, Any]) -> list[Any]:
+        """Return the arguments as the driver binds them; raises InvalidArgument."""
+        return [_spell(name, kind, arguments[name]) for name, kind in self.parameters]
+
+    def rows(self, rows: list[Row]) -> list[Row]:
+        """Return rows of the driver in the contract's Python types."""
+        return read_rows(rows, self.readers)
+
+
+@cache
+def call_of(routine: str) -> Call:
+    """Return how to call a routine of the contract, such as dequeue_fast."""
+    parameters = inputs_of(routine)
+    marks = ", ".join(f"@{name} = ?" for name, _ in parameters)
+    bindings = [_BINDINGS[kind] for _, kind in parameters]
+    return Call(
+        text=f"exec rowq.{procedure_name(routine)} {marks}".rstrip(),
+        parameters=parameters,
+        bindings=bindings,
+        freetds_bindings=[_FREETDS.get(binding, binding) for binding in bindings],
+        readers=readers_of(routine, READERS),
+    )
+
+
+def procedure_name(routine: str) -> str:
+    """Return a routine's name in the database: DequeueFast for dequeue_fast."""
+    return "".join(word.capitalize() for word in routine.split("_"))
+
+
+def _spell(name: str, kind: str, value: Any) -> Any:
+    """Return an argument as the driver binds it; raises InvalidArgument if it cannot be sent."""
+    checked = check_finite(name, kind, value)
+    match checked:
+        case str():
+            encoded(name, checked, "utf-16-le")
+        case datetime():
+            return checked.replace(tzinfo=None).isoformat("T", "microseconds")
+        case list():
+            return json.dumps(checked)
+    return checked

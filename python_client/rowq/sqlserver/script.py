@@ -1,0 +1,90 @@
+"""A migration as a script for sqlcmd."""
+
+from collections.abc import Iterator
+
+from rowq.migrate.client_script import BaseScript
+from rowq.migrate.frozen import Part
+from rowq.migrate.release import Release
+from rowq.sqlserver.statements import BOOKKEEPING
+
+# Without SQLCMD mode an editor takes the first line for an error and goes on; then the variable is
+# no variable, and nothing that follows is executed.
+_HEAD = """:on error exit
+:setvar rowq_runs_in sqlcmd
+go
+-- {heading}.
+-- Run it with: sqlcmd -S server -d database -b -i script.sql, or in an editor's SQLCMD mode. It is
+-- one transaction: all of it or nothing. QUOTED_IDENTIFIER and ANSI_NULLS, which procedures keep
+-- from the session that makes them, are set in here; sqlcmd needs no -I.
+if N'$(rowq_runs_in)' <> N'sqlcmd'
+begin
+    print N'Nothing was done: run this with sqlcmd, or turn on SQLCMD mode.';
+    set noexec on;
+end;
+go
+set implicit_transactions off;
+go
+"""
+_REQUIRE = """
+if not exists (select 1 from rowq.migration m where m.migration_id = N'{needed}')
+begin
+    throw 52807, N'RQ807 unknown_migration: this script begins after {needed}, which is not installed', 1;
+end;
+"""  # noqa: E501 - a literal of T-SQL is one line
+_REFUSE_NEWER = """
+if exists (
+    select 1
+    from rowq.migration m
+    where m.migration_id not in ({known})
+)
+begin
+    throw 52804, N'RQ804 schema_newer: this database was upgraded by a newer rowq', 1;
+end;
+"""
+_REMEMBER = """
+if not exists (select 1 from rowq.migration m where m.migration_hash = N'{hash}')
+begin
+    insert into rowq.migration (migration_hash, migration_id, applied_at_utc)
+    values (N'{hash}', N'{id}', sysutcdatetime());
+
+    insert into rowq.migration_log
+        (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
+    values (
+        lower(convert(nvarchar(36), newid())), N'{hash}', N'{id}', N'apply', original_login(),
+        N'script', sysutcdatetime()
+    );
+end;
+"""
+_TAIL = """commit transaction;
+exec sys.sp_releaseapplock
+    @Resource = N'rowq.migrate', @LockOwner = N'Session', @DbPrincipal = N'dbo';
+revert;
+go
+set noexec off;
+go
+"""
+
+
+class Script(BaseScript):
+    """How sqlcmd is told what migrate does."""
+
+    BOOKKEEPING = BOOKKEEPING
+    HEAD = _HEAD
+    REQUIRE = _REQUIRE
+    REFUSE_NEWER = _REFUSE_NEWER
+    REMEMBER = _REMEMBER
+    END = Part("after", "committed", _TAIL)
+    LITERAL = "N'{}'"
+
+    def before(self, release: Release) -> Iterator[Part]:
+        """Return what comes before the migration's own parts."""
+        yield Part("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
+        yield Part("before", "begin", "begin transaction;\ngo\n")
+        yield Part("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+
+    def client_form(self, text: str) -> str:
+        """Return a file or statement as it stands in the script: its last batch ends, too."""
+        return text if text.endswith("\ngo\n") else f"{text.strip()}\ngo\n"
+
+
+SCRIPT = Script()
