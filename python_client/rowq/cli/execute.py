@@ -19,8 +19,8 @@ from rowq.cli.programs import Programs
 from rowq.messages import Message
 from rowq.worker import Fail, Retry
 from rowq.worker.claim import HeldMessage
+from rowq.worker.context import log
 from rowq.worker.handlers import GiveUp, Release
-from rowq.worker.log import log
 
 _COMPLETED = 0
 # EX_DATAERR and EX_TEMPFAIL of sysexits.h

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from rowq.worker.log import log
+from rowq.worker.context import log
 
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.2

@@ -11,8 +11,7 @@ from typing import Any
 
 from rowq.engines.base import Ear, ListeningEngine
 from rowq.errors import WorkerFailed
-from rowq.worker.context import Context
-from rowq.worker.log import log
+from rowq.worker.context import Context, log
 
 _TICK_SECONDS = 0.1
 _FIRST_SECONDS = 5.0
