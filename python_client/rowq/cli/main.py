@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import rowq
-from rowq.cli import consume, demo, doctor, look, migrate, produce, queues, repair, work
+from rowq.cli import consume, demo, doctor, load, look, migrate, produce, queues, repair, work
 from rowq.cli.errors import MEANINGS, ExitCode, Guarded, one_line, say_error
 from rowq.cli.streams import Output, ReaderGone, take_over
 
@@ -42,7 +42,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Do what every command needs: nothing."""
+    """Take the options that stand before a command's name."""
 
 
 demo.register(app)
@@ -50,6 +50,7 @@ migrate.register(app)
 doctor.register(app)
 app.add_typer(queues.app, name="queue", rich_help_panel="Queues")
 produce.register(app)
+load.register(app)
 consume.register(app)
 repair.register(app)
 work.register(app)

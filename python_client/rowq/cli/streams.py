@@ -4,7 +4,11 @@ import io
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
+
+STANDARD_INPUT = Path("-")
+"""What stands for standard input where a file is to be named."""
 
 # What stands in for a stream that is closed, lest a file or a connection take its number. Writing
 # to standard output fails then, as it should; standard error is just not seen.
@@ -13,7 +17,7 @@ _STAND_INS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
 
 def printable(text: str) -> str:
     """Return a text in which nothing commands a terminal: what shows as no character is escaped."""
-    return "".join(one if one.isprintable() else _escaped(one) for one in text)
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
 def _escaped(character: str) -> str:

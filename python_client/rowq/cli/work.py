@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rowq.cli.database import open_queue
+from rowq.cli.database import open_queue, require_queue
 from rowq.cli.errors import CommandFailed, ExitCode, one_line
 from rowq.cli.execute import CannotRun, Command, parse
 from rowq.cli.options import AsJson, LeaseSeconds, QueueName, Url, WorkerName
@@ -91,7 +91,7 @@ def work(
     arguments = _arguments(command) if command is not None else ()
     function = _function(handler) if handler is not None else None
     with open_queue(url) as queue:
-        queue.peek(queue_name)
+        require_queue(queue, queue_name, "consumer")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     in_processes = function is not None and workers > 1
     with ExitStack() as stack:
