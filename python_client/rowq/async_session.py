@@ -1,4 +1,4 @@
-"""What a queue object talks through: the caller's own connection, or one that rowq keeps up.
+"""The connection of a queue object: the caller's own, or one that rowq keeps up.
 
 session.py is made from this file by generate_sync.py.
 
@@ -47,7 +47,7 @@ _log = logging.getLogger("rowq")
 SLICE_SECONDS = 5.0
 """How long a server is asked to wait at a time; so long it may go on for a client that is gone."""
 
-# The longest wait that the contract allows; any other is left to the routine to refuse.
+# This is the longest wait that the contract allows; the routine itself refuses a longer one.
 _LONGEST_WAIT_SECONDS = 3600.0
 # After each slice a wait leaves the connection alone for so long, so that another caller gets it:
 # a lock of Python's threads does not go to the thread that has waited for it longest.
@@ -64,7 +64,7 @@ class AsyncSession(ABC):
 
     @abstractmethod
     async def connection(self) -> Any:
-        """Return the driver's connection, up as far as we know."""
+        """Return the driver's connection, which is up as far as this side can see."""
 
     @abstractmethod
     async def call(
@@ -163,7 +163,7 @@ class AsyncOwnedSession(AsyncSession):
         self._sleep = sleep
         self._connection: Any = None
         self._ended = False
-        # Held for the length of a call, its repetitions and the pauses between them.
+        # It is held for the length of a call, its repetitions and the pauses between them.
         self._lock = asyncio.Lock()
         _sessions.add(self)
 
@@ -272,7 +272,7 @@ class AsyncOwnedSession(AsyncSession):
             raise
 
     def _trouble(self, error: Exception) -> str:
-        """Return what a call may be made again after, as the log names it, or an empty text."""
+        """Return why a call may be made again, in words for the log; an empty text: it may not."""
         if self.engine.is_connection_lost(error):
             return _LOST
         if self.engine.is_wrong_server(error):

@@ -250,8 +250,8 @@ class Queue:
         rows = self._rows("peek", queue_name=queue_name, batch_size=batch_size)
         return [PeekedMessage(*row) for row in rows]
 
-    # finish: message_ids None means every message the claim still holds,
-    # and raises StaleClaim when there is no such claim any more
+    # finish: message_ids None means every message that the claim still holds. These methods raise
+    # StaleClaim when there is no such claim any more.
 
     def complete(
         self, queue_name: str, claim_id: int, message_ids: Sequence[int] | None = None
@@ -351,7 +351,7 @@ class Queue:
         )
         return [Outcome(*row) for row in rows]
 
-    # keep house
+    # maintain
 
     def maintain(self, queue_name: str | None = None, batch_size: int = 1000) -> list[Maintained]:
         """Do all housekeeping of one queue, or of every queue; call it about once a second.

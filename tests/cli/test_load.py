@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.cli.errors import ExitCode
+from rowq.cli.exit_codes import ExitCode
 from rowq.cli.intake import BadLine, Lines, csv_bodies
 from rowq.demo.orders import DATA
 from tests.cli.conftest import Run

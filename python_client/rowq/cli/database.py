@@ -1,4 +1,4 @@
-"""The database that a command talks to, and what must never be shown of its URL."""
+"""Opens the database of a command, and hides the secrets of its URL."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from rowq.errors import RowqError
 from rowq.migrate import status
 from rowq.queue import Queue
 
-# In a URL that was given in the wrong place, too.
+# This finds the password of a URL that was given in the wrong place, too.
 _USER_AND_PASSWORD = re.compile(r"(://[^\s/?#:@]*:)[^\s/?#@]+@")
 
 _seen_urls: set[str] = set()

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 import rowq
-from rowq.cli import consume, demo, doctor, load, look, migrate, produce, queues, repair, work
-from rowq.cli.errors import MEANINGS, ExitCode, Guarded, one_line, say_error
+from rowq.cli import consume, demo, doctor, load, migrate, operation, produce, queues, repair, work
+from rowq.cli.errors import Guarded, one_line, say_error
+from rowq.cli.exit_codes import MEANINGS, ExitCode
 from rowq.cli.streams import Output, ReaderGone, take_over
 
 _CODES = "\n".join(f"- {code}: {meaning}" for code, meaning in MEANINGS.items())
@@ -54,7 +55,7 @@ load.register(app)
 consume.register(app)
 repair.register(app)
 work.register(app)
-look.register(app)
+operation.register(app)
 
 
 def main() -> None:

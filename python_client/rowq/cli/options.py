@@ -40,7 +40,7 @@ LeaseSeconds = Annotated[
 WorkerName = Annotated[str | None, typer.Option(help="Who holds the messages, for people to read.")]
 ErrorText = Annotated[str | None, typer.Option("--error", help="What went wrong.")]
 
-# Of enqueued messages.
+# These are options of a message to be enqueued.
 Priority = Annotated[int, typer.Option(help="0 to 9; 0 is delivered first.")]
 DelaySeconds = Annotated[
     float | None, typer.Option("--delay", metavar="SECONDS", help="Deliver no sooner.")

@@ -10,13 +10,13 @@ from typing import Any
 STANDARD_INPUT = Path("-")
 """What stands for standard input where a file is to be named."""
 
-# What stands in for a stream that is closed, lest a file or a connection take its number. Writing
-# to standard output fails then, as it should; standard error is just not seen.
+# A standard stream that is closed is opened with these flags, so that no file or connection takes
+# its number. Writing to standard output then fails, as it should; standard error is just not seen.
 _STAND_INS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
 
 
 def printable(text: str) -> str:
-    """Return a text in which nothing commands a terminal: what shows as no character is escaped."""
+    """Return a text with unprintable characters escaped, so that it commands no terminal."""
     return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
@@ -49,10 +49,10 @@ class Output(io.FileIO):
 
 
 class Errors(io.FileIO):
-    """Standard error, where what cannot be written is dropped: it must not change what is done."""
+    """Standard error; what cannot be written is dropped, so that it fails no command."""
 
     def write(self, data: Any, /) -> int:
-        """Write, as far as anybody takes it."""
+        """Write what can be written, and drop the rest."""
         with suppress(OSError):
             return super().write(data) or len(data)
         return len(data)

@@ -83,14 +83,14 @@ class LiveLease:
     machine's clock may be wrong.
 
     lost: the database has refused the claim, or a handler was told that its time is up. Nothing is
-    done with it from then on, so that a handler may leave off without being taken for done.
+    done with it from then on, so that a handler that stops early does not complete its message.
     stopping: set when the worker was told to stop.
     """
 
     def __init__(
         self, claim_id: int, seconds: int, asked_at: float, stopping: threading.Event
     ) -> None:
-        """Take over what a call made at `asked_at` has given for so many seconds."""
+        """Note a lease of so many seconds, from a call that was made at `asked_at`."""
         self.claim_id = claim_id
         self.stopping = stopping
         self.seconds = seconds
@@ -178,7 +178,7 @@ class LiveClaim:
 
     @property
     def lost(self) -> bool:
-        """Whether nothing more is to be done with it."""
+        """Whether nothing more is to be done with this claim."""
         return self.lease.lost
 
     @property
@@ -271,7 +271,7 @@ class LiveClaim:
         return not self.lost
 
     def release_rest(self, queue: Queue) -> None:
-        """Give back every message that nothing was decided about."""
+        """Release every message that nothing was decided about."""
         with self._lock:
             rest = sorted(self._open - self._in_hand - self._verdicts.keys())
             self._open.difference_update(rest)
@@ -282,7 +282,7 @@ class LiveClaim:
             self._context.counter.add(count(queue.release(self._name, self.claim_id, rest)))
 
     def _pop_verdicts(self, *, only_if_all_are_completed: bool = False) -> dict[int, Verdict]:
-        """Return the verdicts to be handed in, which nobody else hands in meanwhile."""
+        """Return the verdicts to be handed in; no other thread hands them in meanwhile."""
         with self._lock:
             verdicts = self._verdicts
             if only_if_all_are_completed:
@@ -294,7 +294,7 @@ class LiveClaim:
             return verdicts
 
     def _put_back(self, verdicts: dict[int, Verdict]) -> None:
-        """Leave verdicts that were not handed in to the next flush."""
+        """Keep verdicts that were not handed in for the next flush."""
         if verdicts:
             with self._lock:
                 self._in_hand.difference_update(verdicts)

@@ -23,7 +23,7 @@ _APART_SECONDS = 10.0
 
 
 class Consumer:
-    """Runs in a thread of its own, with its own connection, until stopped or drained."""
+    """The loop of one thread, with its own connection, until stopped or drained."""
 
     def __init__(
         self, context: Context, handler: Handler, heartbeat: Heartbeat, number: int
@@ -50,12 +50,12 @@ class Consumer:
             claim = self._next()
             while claim:
                 was_asked, following = self._finish(work, claim)
-                # The finished claim is let go before this thread is idle, with its messages.
+                # Let go of the finished claim, with its messages, before this thread is idle.
                 claim = following
                 claim = claim or (self._poll() if was_asked else self._next())
 
     def _connect(self) -> None:
-        """Connect for the first time, without patience unless others are at work already."""
+        """Connect for the first time; only a restarted worker waits for a database that is away."""
         if self._context.is_patient:
             self._context.persist(self._session.connection)
         else:

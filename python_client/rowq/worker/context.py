@@ -116,7 +116,10 @@ class Context:
     """The shared state of a worker's threads."""
 
     def __init__(self, settings: Settings, *, is_patient: bool = False) -> None:
-        """Nothing is opened yet; is_patient: the first connection, too, is waited for."""
+        """Prepare for these settings, and open nothing.
+
+        is_patient: whether the first connection, too, is waited for.
+        """
         self.settings = settings
         self.is_patient = is_patient
         self.engine = engine_for_url(settings.url)
@@ -143,7 +146,7 @@ class Context:
         self._give_up_at = time.monotonic()
 
     def warn_of_result(self, result: object) -> None:
-        """Say once what a handler returned that means nothing."""
+        """Log, once for each worker, a result of the handler's that means nothing."""
         if not self._has_warned:
             self._has_warned = True
             log.warning(
@@ -217,7 +220,7 @@ class StopSignals:
     entered: "StopSignals | None" = None
 
     def __init__(self, at_once: Callable[[], None] = lambda: None) -> None:
-        """Change nothing yet."""
+        """Call `at_once` at the second signal; signals are handled from __enter__ on."""
         self.asked = False
         self._at_once = at_once
         self._previous: dict[signal.Signals, Any] = {}
@@ -251,9 +254,9 @@ class StopSignals:
 
 
 class _Forks:
-    """Keeps signals back in a thread that forks until the new process handles them in its way.
+    """Blocks signals in a thread that forks until the new process handles them in its own way.
 
-    One that came in between would be handled as the parent does, or be lost.
+    A signal in between would be handled as in the parent, or be lost.
     """
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ class _Decision(Exception):
     error: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By the class's __new__, as nobody knows what arguments a subclass's __init__ takes.
+        # It is made by __new__, as nobody knows what arguments a subclass's __init__ takes.
         return _made_anew, (type(self), self.args), vars(self)
 
 
@@ -58,11 +58,11 @@ class Fail(_Decision):
 
 
 class Release(Exception):
-    """Raised by a handler of rowq's own: give the message back, its attempt not spent."""
+    """Raised by a handler of rowq's own: release the message, its attempt not spent."""
 
 
 class GiveUp(WorkerFailed):
-    """Raised by a handler of rowq's own: no message can be worked on, so give back and end."""
+    """Raised by a handler of rowq's own: no message can be handled, so the worker ends."""
 
 
 Handler = Callable[..., Any]
@@ -93,7 +93,10 @@ def find_handler(handler: Handler | str) -> Handler:
 
 
 def check_handler(handler: object) -> None:
-    """Refuse what can be called and does nothing when it is; raises InvalidArgument."""
+    """Refuse what cannot be called, and a generator, which would do nothing when called.
+
+    Raises InvalidArgument.
+    """
     if not callable(handler):
         raise InvalidArgument("the handler cannot be called")
     called: Any = handler
@@ -166,7 +169,7 @@ def storable(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as people may read it, whatever its own methods do."""
+    """Return the repr of a value, or its type where that fails."""
     try:
         return repr(value)
     except Exception:

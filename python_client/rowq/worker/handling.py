@@ -47,7 +47,7 @@ class HandlerCaller:
     """
 
     def __init__(self, context: Context, handler: Handler) -> None:
-        """Make no loop yet."""
+        """Call `handler` for the worker of `context`."""
         self._context = context
         self._handler = handler
         self._runner: asyncio.Runner | None = None

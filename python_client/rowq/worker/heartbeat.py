@@ -18,7 +18,7 @@ _TICK_SECONDS = 0.1
 
 
 class Heartbeat:
-    """Runs in a thread of its own, with its own connection, until `end` is called.
+    """The loop of the thread that extends leases, with its own connection, until `end` is called.
 
     It never gives up before, as a consumer works on every claim that is watched. It makes each call
     once a round, and no call waits for a lock for long. A claim that another session has locked,
@@ -27,7 +27,7 @@ class Heartbeat:
     """
 
     def __init__(self, context: Context) -> None:
-        """Watch no claim yet."""
+        """Prepare to watch claims of the worker of `context`."""
         self._context = context
         self._claims: set[LiveClaim] = set()
         self._stuck: dict[LiveClaim, float] = {}

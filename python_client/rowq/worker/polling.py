@@ -20,8 +20,8 @@ class Polling:
     """
 
     def __init__(self, first_seconds: float, longest_seconds: float) -> None:
-        """Pause between two questions for `first_seconds`, doubling up to `longest_seconds`."""
-        # Reentrant, so that a signal's handler may call end() wherever it interrupts.
+        """Pause between two polls for `first_seconds`, doubling up to `longest_seconds`."""
+        # The lock is reentrant, so that a signal's handler may call end() wherever it interrupts.
         lock = threading.RLock()
         self._free = threading.Condition(lock)
         self._due = threading.Condition(lock)
@@ -89,7 +89,7 @@ class PollingTurn:
     """One thread's part in the polling of its process."""
 
     def __init__(self, polling: Polling) -> None:
-        """Take part, not idle yet."""
+        """Take part in `polling`; the thread is not idle."""
         self._polling = polling
         self.asked_at: float | None = None
 

@@ -37,7 +37,7 @@ class WorkerProcesses:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Start nothing yet."""
+        """Prepare the children for these settings, and start none of them."""
         self._start = WorkerStats()
         self._stopping = False
         context = multiprocessing.get_context("spawn")
@@ -82,7 +82,7 @@ class WorkerProcesses:
         return self.stats()
 
     def stats(self) -> WorkerStats:
-        """Return what all children have done, as far as they could tell."""
+        """Return what all children have done, by their last reports."""
         total = self._start
         for child in self._children:
             total = total.plus(child.stats)
@@ -99,7 +99,7 @@ class WorkerProcess:
     """One child process, as its parent sees it: it runs, waits for its restart, or is done."""
 
     def __init__(self, context: SpawnContext, settings: Settings) -> None:
-        """Start nothing yet."""
+        """Prepare a process for these settings, and do not start it."""
         self._context = context
         self._settings = settings
         self._backoff = Backoff(first=0.5, cap=15.0)
@@ -116,12 +116,12 @@ class WorkerProcess:
 
     @property
     def stats(self) -> WorkerStats:
-        """What this child and those before it have done, as far as they could tell."""
+        """What this process and those that it replaced have done, by their last reports."""
         return self._past.plus(self._stats)
 
     @property
     def sentinels(self) -> list[int]:
-        """What becomes ready when the process ends; empty when there is none."""
+        """The sentinel that becomes ready when the process ends; empty when there is none."""
         return [self._process.sentinel] if self._process else []
 
     def start(self) -> None:

@@ -39,7 +39,7 @@ class Counter:
     """WorkerStats that several threads add to."""
 
     def __init__(self) -> None:
-        """Start from nothing, now."""
+        """Count from zero, beginning now."""
         self._lock = threading.Lock()
         self._stats = WorkerStats()
 

@@ -28,10 +28,10 @@ def described(error: BaseException) -> str:
 
 
 class WorkerThreads:
-    """Consumers, the heartbeat of their claims, the listener, and maintenance."""
+    """The threads of a worker: consumers, heartbeat, listener, and maintenance."""
 
     def __init__(self, context: Context) -> None:
-        """Start nothing yet; raises WorkerFailed when the handler cannot be found."""
+        """Prepare all threads and start none; raises WorkerFailed when the handler is not found."""
         self._context = context
         handler = find_handler(context.settings.handler)
         self._heartbeat = Heartbeat(context)
@@ -109,7 +109,7 @@ class Maintenance:
     """
 
     def __init__(self, context: Context) -> None:
-        """Do nothing yet."""
+        """Prepare for the worker of `context`."""
         self._context = context
         self._ended = threading.Event()
 
@@ -118,7 +118,7 @@ class Maintenance:
         self._ended.set()
 
     def run(self) -> None:
-        """Go on until the end; every call is a transaction of its own."""
+        """Call maintain until the end; every call is a transaction of its own."""
         name = self._context.settings.queue_name
         with Queue(self._context.session()) as queue:
             while not self._ended.is_set():

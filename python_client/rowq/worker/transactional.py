@@ -36,9 +36,9 @@ Group = Sequence[HeldMessage]
 class _Attempt:
     """A transaction, and how far it has come.
 
-    last: what the handler was given last. result: of that call. verdicts: what was kept so far.
-    later: what is to be handled again in transactions of its own. is_ending: whether the verdicts
-    have begun to be handed in, so that they may have been committed.
+    last: messages that the handler was given last. result: the handler's result for them.
+    verdicts: those kept so far. later: messages to be handled again in transactions of their own.
+    is_ending: whether the verdicts have begun to be handed in, so that they may be committed.
     """
 
     claim: LiveClaim
@@ -187,7 +187,7 @@ class TransactionalWork:
         if attempt.is_ending:
             return self._after_failed_end(attempt, error)
         if not attempt.last:
-            # It has not even begun: nobody's fault.
+            # The transaction failed before any handler ran, so no message is to blame.
             self._context.sleep_or_give_up(_pause())
             return [attempt.messages]
         verdicts = dict.fromkeys(_ids(attempt.last), verdict_of(error))
@@ -199,7 +199,7 @@ class TransactionalWork:
     def _after_failed_end(self, attempt: _Attempt, error: Exception) -> list[Group]:
         """Handle again, each alone, what the claim still holds; the rest was committed, or taken.
 
-        One that was alone already has its verdict: it is what the transaction failed of.
+        A message that was alone already made the transaction fail, so that it gets its verdict.
         """
         claim = attempt.claim
         held = self._context.persist(lambda: self._held(claim, list(attempt.verdicts)))
@@ -248,5 +248,5 @@ def _ids(messages: Iterable[HeldMessage]) -> list[int]:
 
 
 def _pause() -> float:
-    """Return for how long to let others get ahead."""
+    """Return a random pause in seconds, so that a conflict is not met again at once."""
     return random.uniform(0, _LONGEST_PAUSE_SECONDS)  # noqa: S311 - no secret

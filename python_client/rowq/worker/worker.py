@@ -104,7 +104,7 @@ class Worker:
             listen=listen,
             maintain_seconds=maintain_seconds,
         )
-        # Reentrant, so that a signal's handler may call stop() wherever it interrupts.
+        # The lock is reentrant, so that a signal's handler may call stop() wherever it interrupts.
         self._lock = threading.RLock()
         self._is_running = False
         self._is_stopped = False
