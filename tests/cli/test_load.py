@@ -9,13 +9,18 @@ import time
 import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
+from unittest.mock import create_autospec
 
 import pytest
 
 import rowq
+from rowq.cli.database import require_queue
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.intake import BadLine, Lines, csv_bodies
+from rowq.contract import load_contract
 from rowq.demo.orders import DATA
+from rowq.session import Session
 from tests.cli.conftest import Run
 
 
@@ -190,6 +195,17 @@ def test_an_unknown_queue_is_refused_before_the_file_is_read(
     done = run("load", queue_name, write(tmp_path / "a.csv", b"\xff"))
     assert done.code == ExitCode.REFUSED
     assert done.err.startswith("rowq: RQ701 ")
+
+
+@pytest.mark.parametrize("role", ["producer", "consumer"])
+def test_a_role_may_call_what_asks_whether_a_queue_is_there(
+    role: Literal["producer", "consumer"],
+) -> None:
+    session = create_autospec(Session, instance=True)
+    session.call.return_value = []
+    require_queue(rowq.Queue(session), "orders", role)
+    (asked,) = session.call.call_args_list
+    assert role in load_contract().routines[asked.args[0]].roles
 
 
 def test_a_line_number_counts_the_lines_inside_quotes(tmp_path: Path) -> None:

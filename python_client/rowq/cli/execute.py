@@ -45,7 +45,7 @@ class CannotRun(GiveUp):
     """The command cannot run, whatever the message; raised by the handler, it ends the worker."""
 
     def __init__(self, why: str) -> None:
-        """Say why."""
+        """Name the reason in `why`."""
         super().__init__(f"the command cannot run: {why}")
 
 
@@ -93,7 +93,7 @@ class Trial:
     PAUSE_SECONDS = 1.0
 
     def __init__(self) -> None:
-        """Nothing has run yet."""
+        """Begin before the first message."""
         self._lock = threading.Lock()
         self._is_over = False
         self._suspects: set[int] = set()

@@ -59,7 +59,7 @@ class Programs:
     """
 
     def __init__(self, grace_seconds: float = _GRACE_SECONDS) -> None:
-        """Start nothing yet."""
+        """Give a program `grace_seconds` to end before it is killed."""
         self._grace_seconds = grace_seconds
         self._prefix = f"rowq-{secrets.token_hex(8)}-"
         self._groups: set[int] = set()

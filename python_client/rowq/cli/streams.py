@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 STANDARD_INPUT = Path("-")
-"""What stands for standard input where a file is to be named."""
+"""The name of a file that means standard input."""
 
 # A standard stream that is closed is opened with these flags, so that no file or connection takes
 # its number. Writing to standard output then fails, as it should; standard error is just not seen.

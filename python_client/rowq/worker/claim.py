@@ -22,7 +22,7 @@ _SAFE_SHARE = 0.95
 
 
 class HasOutcome(Protocol):
-    """What a routine says of one message."""
+    """A result of a routine about one message."""
 
     @property
     def outcome(self) -> str:
@@ -138,7 +138,7 @@ class HeldMessage(Message):
         return self._lease.is_lost()
 
     def is_stopping(self, within_seconds: float = 0.0) -> bool:
-        """Whether the worker was told to stop; waits for that, but no longer than so."""
+        """Whether the worker was told to stop; waits for that up to `within_seconds`."""
         return self._lease.stopping.wait(within_seconds)
 
 

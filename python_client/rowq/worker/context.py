@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 log = logging.getLogger("rowq.worker")
 
-# How long a stopping worker goes on trying to hand in its results when the database is away.
+# A stopping worker tries for so long to hand in its results when the database is away.
 _GRACE_SECONDS = 10.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -181,9 +181,9 @@ class Context:
         time.sleep(min(seconds, 0.5))
 
     def persist(self, call: Callable[[], _T]) -> _T:
-        """Do something until it succeeds, or its error is no passing one; it is safe to repeat.
+        """Repeat a call that is none on a session, until it succeeds or fails for a lasting reason.
 
-        Not for calls on a session, which repeats them itself; async_session.py says who does what.
+        The call must be safe to repeat. async_session.py says which layer repeats what.
         """
         backoff = Backoff(first=0.1, cap=5.0)
         while True:
