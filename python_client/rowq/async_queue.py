@@ -225,14 +225,8 @@ class AsyncQueue:
         lease_seconds: int | None = None,
     ) -> list[Message]:
         """Lease up to `batch_size` ready messages, passing over rows another session holds."""
-        rows = await self._rows(
-            "dequeue_fast",
-            queue_name=queue_name,
-            batch_size=batch_size,
-            worker_name=worker_name,
-            lease_seconds=lease_seconds,
-        )
-        return [Message(*row) for row in rows]
+        arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
+        return [Message(*row) for row in await self._session.call("dequeue_fast", arguments)]
 
     async def dequeue_wait(
         self,
@@ -246,16 +240,11 @@ class AsyncQueue:
         """As dequeue_fast, but wait until something is ready; an empty list when the time is up.
 
         The server is asked to wait for 5 seconds at a time, as it would not notice that the client
-        is gone. Whoever shares the queue gets in between.
+        is gone. Between two such waits others that share the queue object make their calls.
 
         Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
-        arguments = {
-            "queue_name": queue_name,
-            "batch_size": batch_size,
-            "worker_name": worker_name,
-            "lease_seconds": lease_seconds,
-        }
+        arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
         row, *_ = await self._session.wait(arguments, wait_seconds)
         return [message_from_json(entry) for entry in row[0] or ()]
 
@@ -264,8 +253,8 @@ class AsyncQueue:
         rows = await self._rows("peek", queue_name=queue_name, batch_size=batch_size)
         return [PeekedMessage(*row) for row in rows]
 
-    # finish: message_ids None means every message the claim still holds,
-    # and raises StaleClaim when there is no such claim any more
+    # finish: message_ids None means every message that the claim still holds. These methods raise
+    # StaleClaim when there is no such claim any more.
 
     async def complete(
         self, queue_name: str, claim_id: int, message_ids: Sequence[int] | None = None
@@ -365,7 +354,7 @@ class AsyncQueue:
         )
         return [Outcome(*row) for row in rows]
 
-    # keep house
+    # maintain
 
     async def maintain(
         self, queue_name: str | None = None, batch_size: int = 1000
@@ -421,7 +410,7 @@ class AsyncQueue:
         return [DeadMessage(*row) for row in rows]
 
     async def health(self) -> list[HealthCheck]:
-        """Return what hurts: overdue messages, expired leases, who holds back clean-up..."""
+        """Return what needs attention: overdue messages, expired leases, sessions in the way..."""
         return [HealthCheck(*row) for row in await self._rows("health")]
 
     async def version(self) -> InstalledVersion:
@@ -434,3 +423,15 @@ class AsyncQueue:
     async def _row(self, routine: str, **arguments: Any) -> Row:
         rows = await self._session.call(routine, arguments)
         return rows[0]
+
+
+def dequeue_arguments(
+    queue_name: str, batch_size: int, worker_name: str | None, lease_seconds: int | None
+) -> dict[str, Any]:
+    """Return the arguments that every way of dequeuing shares, a worker's too."""
+    return {
+        "queue_name": queue_name,
+        "batch_size": batch_size,
+        "worker_name": worker_name,
+        "lease_seconds": lease_seconds,
+    }

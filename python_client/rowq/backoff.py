@@ -1,4 +1,4 @@
-"""Waiting longer and longer, with chance, so that clients do not come back together."""
+"""Growing delays, drawn at random so that clients do not all try again at the same moment."""
 
 import random
 from dataclasses import dataclass, field

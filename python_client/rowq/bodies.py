@@ -1,4 +1,4 @@
-"""Between Python data and what travels: bodies, and the JSON of enqueue_batch and dequeue_wait."""
+"""Converts bodies, and the JSON of enqueue_batch and dequeue_wait, from and to Python data."""
 
 import base64
 from collections.abc import Mapping

@@ -1,9 +1,10 @@
-"""The program `rowq`, or the line that says how to get what it is made of."""
+"""Runs the program `rowq`, or says how to install the packages that it needs."""
 
 import sys
 
+from rowq.cli.exit_codes import ExitCode
+
 _TOOLS = {"rich", "typer", "yoyo"}
-_FAILED = 6
 
 
 def main() -> None:
@@ -14,5 +15,5 @@ def main() -> None:
         if error.name not in _TOOLS:
             raise
         print(f"rowq: the program needs {error.name}: pip install 'rowq[tools]'", file=sys.stderr)
-        sys.exit(_FAILED)
+        sys.exit(ExitCode.FAILED)
     run()

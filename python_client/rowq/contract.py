@@ -81,7 +81,7 @@ class Contract:
 
     def of(self, engine: str) -> dict[str, Routine]:
         """Return every routine that an engine has, by name."""
-        own = {name: one for name, one in self.own.items() if engine in one.engines}
+        own = {name: entry for name, entry in self.own.items() if engine in entry.engines}
         return {**self.routines, **own}
 
 
@@ -94,8 +94,8 @@ def load_contract() -> Contract:
     return Contract(
         version=raw["contract_version"],
         types=raw["types"],
-        routines={name: one for name, one in routines.items() if not one.engines},
-        own={name: one for name, one in routines.items() if one.engines},
+        routines={name: entry for name, entry in routines.items() if not entry.engines},
+        own={name: entry for name, entry in routines.items() if entry.engines},
         errors={number: _error(number, entry) for number, entry in raw["errors"].items()},
         promises=raw["promises"],
     )

@@ -1,4 +1,4 @@
-"""Connections across a fork: they are the parent's, and the child lets them be."""
+"""What a forked process does with its parent's connections: it neither uses nor closes them."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ def after_fork(in_child: Callable[[], None]) -> None:
 
 
 def keep_for_ever(thing: Any) -> None:
-    """Have something never finalized, not even at the end of the program.
+    """Keep Python from ever finalizing something, even at the end of the program.
 
     Some drivers log off when a connection is collected: on a socket that the parent speaks on.
     """

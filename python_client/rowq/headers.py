@@ -11,7 +11,7 @@ class UnreadableHeaders(dict[str, Any]):
 
     def __init__(self, text: str, reason: str) -> None:
         """Keep the JSON text, and what Python's reader said of it."""
-        # For what is written in C and looks inside past the methods below: there is something.
+        # Code in C reads a dictionary without the methods below, so that it must not be empty.
         super().__init__({"unreadable headers": text})
         self.text = text
         self.reason = reason

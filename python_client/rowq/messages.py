@@ -1,4 +1,4 @@
-"""What goes in and what comes out: one frozen dataclass per shape of result.
+"""Messages to enqueue, and results: one frozen dataclass for each shape of result.
 
 The fields of a result are the columns of its routine in the contract, in their order; what each
 means stands in sql/CONTRACT.md. All times are aware and in UTC.

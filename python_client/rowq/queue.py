@@ -222,14 +222,8 @@ class Queue:
         lease_seconds: int | None = None,
     ) -> list[Message]:
         """Lease up to `batch_size` ready messages, passing over rows another session holds."""
-        rows = self._rows(
-            "dequeue_fast",
-            queue_name=queue_name,
-            batch_size=batch_size,
-            worker_name=worker_name,
-            lease_seconds=lease_seconds,
-        )
-        return [Message(*row) for row in rows]
+        arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
+        return [Message(*row) for row in self._session.call("dequeue_fast", arguments)]
 
     def dequeue_wait(
         self,
@@ -243,16 +237,11 @@ class Queue:
         """As dequeue_fast, but wait until something is ready; an empty list when the time is up.
 
         The server is asked to wait for 5 seconds at a time, as it would not notice that the client
-        is gone. Whoever shares the queue gets in between.
+        is gone. Between two such waits others that share the queue object make their calls.
 
         Raises WrongTransactionState unless the connection is in autocommit, outside a transaction.
         """
-        arguments = {
-            "queue_name": queue_name,
-            "batch_size": batch_size,
-            "worker_name": worker_name,
-            "lease_seconds": lease_seconds,
-        }
+        arguments = dequeue_arguments(queue_name, batch_size, worker_name, lease_seconds)
         row, *_ = self._session.wait(arguments, wait_seconds)
         return [message_from_json(entry) for entry in row[0] or ()]
 
@@ -261,8 +250,8 @@ class Queue:
         rows = self._rows("peek", queue_name=queue_name, batch_size=batch_size)
         return [PeekedMessage(*row) for row in rows]
 
-    # finish: message_ids None means every message the claim still holds,
-    # and raises StaleClaim when there is no such claim any more
+    # finish: message_ids None means every message that the claim still holds. These methods raise
+    # StaleClaim when there is no such claim any more.
 
     def complete(
         self, queue_name: str, claim_id: int, message_ids: Sequence[int] | None = None
@@ -362,7 +351,7 @@ class Queue:
         )
         return [Outcome(*row) for row in rows]
 
-    # keep house
+    # maintain
 
     def maintain(self, queue_name: str | None = None, batch_size: int = 1000) -> list[Maintained]:
         """Do all housekeeping of one queue, or of every queue; call it about once a second.
@@ -416,7 +405,7 @@ class Queue:
         return [DeadMessage(*row) for row in rows]
 
     def health(self) -> list[HealthCheck]:
-        """Return what hurts: overdue messages, expired leases, who holds back clean-up..."""
+        """Return what needs attention: overdue messages, expired leases, sessions in the way..."""
         return [HealthCheck(*row) for row in self._rows("health")]
 
     def version(self) -> InstalledVersion:
@@ -429,3 +418,15 @@ class Queue:
     def _row(self, routine: str, **arguments: Any) -> Row:
         rows = self._session.call(routine, arguments)
         return rows[0]
+
+
+def dequeue_arguments(
+    queue_name: str, batch_size: int, worker_name: str | None, lease_seconds: int | None
+) -> dict[str, Any]:
+    """Return the arguments that every way of dequeuing shares, a worker's too."""
+    return {
+        "queue_name": queue_name,
+        "batch_size": batch_size,
+        "worker_name": worker_name,
+        "lease_seconds": lease_seconds,
+    }

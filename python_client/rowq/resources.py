@@ -1,4 +1,4 @@
-"""Where the SQL files live: inside the package in a wheel, at the repository root in a checkout."""
+"""Finds the SQL files: inside the package in a wheel, at the repository root in a checkout."""
 
 from pathlib import Path
 

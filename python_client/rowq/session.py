@@ -1,10 +1,19 @@
 # Generated from async_session.py by make generate. Do not edit.
-"""What a queue object talks through: the caller's own connection, or one that rowq keeps up.
+"""The connection of a queue object: the caller's own, or one that rowq keeps up.
 
-An owned session asks its engine what an error means (engines/base.py) and makes the call again, or
-connects again, or raises: the client's page says which, under "When the connection breaks", for
-this layer and for a worker's. An exception that is no driver's, out of a signal's handler or of a
-cancelled task, breaks the connection off: it may be in the middle of an answer.
+Two layers make something again after an error, and neither repeats what the other does:
+
+- OwnedSession repeats a call: after a lost connection, when the server does not write, and
+  when the server undid the call; a worker's (`repeats_passing`) also when the server refused it
+  for a reason that passes, such as a lock or a full disk.
+- Context.persist of a worker repeats what is no call on such a session: to connect, to listen, and
+  to look into a transaction.
+
+What an error means is asked of the engine (engines/base.py). The client's page has the codes and
+the times, under "When the connection breaks".
+
+An exception that is no driver's, out of a signal's handler or of a cancelled task, breaks the
+connection off: it may be in the middle of an answer.
 """
 
 # ruff: noqa: D102 - the sessions' methods are described where Session declares them
@@ -35,15 +44,16 @@ from rowq.forks import after_fork, keep_for_ever
 _log = logging.getLogger("rowq")
 
 SLICE_SECONDS = 5.0
-"""How long a server is asked to wait at a time: so long it waits on for a client that is gone."""
+"""How long a server is asked to wait at a time; so long it may go on for a client that is gone."""
 
-# The longest wait that the contract allows; any other is left to the routine to refuse.
+# This is the longest wait that the contract allows; the routine itself refuses a longer one.
 _LONGEST_WAIT_SECONDS = 3600.0
-# Whoever waits leaves the connection alone for so long after each slice, so that another gets it:
-# a lock of Python's threads is not given to whoever has waited for it longest.
+# After each slice a wait leaves the connection alone for so long, so that another caller gets it:
+# a lock of Python's threads does not go to the thread that has waited for it longest.
 _TURN_SECONDS = 0.001
 
-_LOST, _WRONG_SERVER, _UNDONE = "connection lost", "the server does not write", "undone"
+_LOST, _WRONG_SERVER = "connection lost", "the server does not write"
+_UNDONE, _PASSING = "undone", "refused for now"
 
 
 class Session(ABC):
@@ -53,7 +63,7 @@ class Session(ABC):
 
     @abstractmethod
     def connection(self) -> Any:
-        """Return the driver's connection, up as far as we know."""
+        """Return the driver's connection, which is up as far as this side can see."""
 
     @abstractmethod
     def call(
@@ -129,7 +139,6 @@ class OwnedSession(Session):
     """A connection of our own in autocommit; when it breaks, a new one is made with back-off.
 
     Threads or tasks that share it take turns. A process that is forked makes one of its own.
-    What it repeats: the client's page, "When the connection breaks".
     """
 
     def __init__(
@@ -137,16 +146,23 @@ class OwnedSession(Session):
         url: str,
         *,
         reconnect_seconds: float = 60.0,
+        repeats_passing: bool = False,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Keep the URL; `reconnect_seconds` is how long one call goes on trying after a loss."""
+        """Keep the URL; nothing is opened yet.
+
+        reconnect_seconds: how long one call goes on trying after its first failure.
+        repeats_passing: whether a call is made again also after what is likely to pass.
+        sleep: waits between two attempts.
+        """
         self.engine = engine_for_url(url)
         self._url = url
         self._reconnect_seconds = reconnect_seconds
+        self._repeats_passing = repeats_passing
         self._sleep = sleep
         self._connection: Any = None
         self._ended = False
-        # Held for the length of a call, its repetitions and the pauses between them.
+        # It is held for the length of a call, its repetitions and the pauses between them.
         self._lock = threading.Lock()
         _sessions.add(self)
 
@@ -227,9 +243,10 @@ class OwnedSession(Session):
                 trouble = self._trouble(error)
                 give_up_at = min(give_up_at, time.monotonic() + self._reconnect_seconds)
                 is_too_late = time.monotonic() >= give_up_at
-                if not trouble or (trouble == _UNDONE and is_too_late):
+                is_connected = trouble in {_UNDONE, _PASSING}
+                if not trouble or (is_connected and is_too_late):
                     raise
-                if trouble != _UNDONE:
+                if not is_connected:
                     self.close()
                     is_unknown = trouble == _LOST and sent and self.engine.was_sent(error)
                     self._give_up(routine, error, is_unknown, is_too_late)
@@ -254,12 +271,19 @@ class OwnedSession(Session):
             raise
 
     def _trouble(self, error: Exception) -> str:
-        """Return what a call may be made again after, as the log names it, or an empty text."""
+        """Return why a call may be made again, in words for the log; an empty text: it may not."""
         if self.engine.is_connection_lost(error):
             return _LOST
         if self.engine.is_wrong_server(error):
             return _WRONG_SERVER
-        return _UNDONE if self.engine.is_undone(error) else ""
+        if self.engine.is_undone(error):
+            return _UNDONE
+        return _PASSING if self._repeats_passing and self._is_passing(error) else ""
+
+    def _is_passing(self, error: Exception) -> bool:
+        """Whether the server, or a routine of rowq, refused a call for a reason that passes."""
+        is_retryable = isinstance(error, RowqError) and error.retryable
+        return is_retryable or self.engine.is_shortage(error)
 
     def _give_up(self, routine: str, error: Exception, is_unknown: bool, is_too_late: bool) -> None:
         """Raise ConnectionLost where the call must not be made again, or no longer."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.cli.errors import ExitCode
+from rowq.cli.exit_codes import ExitCode
 from rowq.contract import Routine
 from rowq.doctor import Check, Status, acceptance, examine
 from rowq.doctor.acceptance import sequential

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.cli.errors import ExitCode
+from rowq.cli.exit_codes import ExitCode
 from tests.cli.conftest import Run
 
 
@@ -78,9 +78,8 @@ def test_a_duplicate_is_told_and_adds_nothing(run: Run, queue: rowq.Queue, made:
     "arguments",
     [
         ("body", "--no-body"),
-        ("--from", "x.csv", "--binary", "y"),
-        ("--from", "orders.txt"),
-        ("--from", "x.csv", "--dedup-key", "k"),
+        ("body", "--binary", "y"),
+        ("--binary", "y", "--no-body"),
         ("1", "--header", "no_equals_sign"),
         ("1", "--run-at", "tomorrow"),
     ],
@@ -131,8 +130,14 @@ def test_an_empty_body_is_refused_with_a_hint_and_adds_nothing(
 
 
 def test_a_file_that_is_not_there_is_told_on_one_line(run: Run, made: str) -> None:
-    for option in ("--from", "--binary"):
-        done = run("enqueue", made, option, "missing.csv")
-        assert done.code == ExitCode.FAILED
-        assert "missing.csv" in done.err
-        assert done.err.count("\n") == 1
+    done = run("enqueue", made, "--binary", "missing.csv")
+    assert done.code == ExitCode.FAILED
+    assert "missing.csv" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_several_lines_of_standard_input_are_one_message(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    assert run("enqueue", made, given="1\n2\n").code == 0
+    assert [message.body for message in queue.dequeue_fast(made, 9)] == ["1\n2\n"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.cli.errors import ExitCode
+from rowq.cli.exit_codes import ExitCode
 from tests.cli.conftest import Run
 from tests.cli.working import counts, lines, script, work
 

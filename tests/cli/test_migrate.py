@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import rowq
-from rowq.cli.errors import ExitCode
+from rowq.cli.exit_codes import ExitCode
 from rowq.engines import engines
 from rowq.migrate import Migrated, migrate, script
 from tests.cli.conftest import Run

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from rowq.cli.errors import MEANINGS
+from rowq.cli.exit_codes import MEANINGS
 from rowq.cli.main import app
 
 README = Path(__file__).parents[2] / "python_client" / "README.md"

@@ -92,6 +92,23 @@ def test_a_call_that_did_nothing_is_made_again(
     assert len(made) == connections
 
 
+@pytest.mark.parametrize(
+    "error",
+    [said(54), said(1653), rowq.QueueBusy("an open transaction")],
+    ids=["locked", "full", "RQ705"],
+)
+def test_a_call_that_was_refused_for_a_reason_that_passes_is_made_again_for_a_worker_only(
+    made: list[Made], answer: Callable[..., None], error: Exception
+) -> None:
+    worker = rowq.Worker(URL, "q", print)._context.session()
+    answer(error, error)
+    assert worker.call("complete", {}) == [(7,)]
+    answer(error)
+    with pytest.raises(type(error)):
+        session().call("complete", {})
+    assert len(made) == 2
+
+
 @pytest.mark.parametrize("error", [said(3113), TimeoutError(110, "Connection timed out")], ids=str)
 def test_a_call_on_a_connection_that_broke_is_made_again_if_that_can_do_no_harm(
     made: list[Made], answer: Callable[..., None], error: Exception

@@ -279,10 +279,10 @@ def test_a_message_in_a_workers_hands_is_a_plain_message_otherwise(
 def test_a_message_in_a_workers_hands_has_every_value_of_the_plain_one() -> None:
     noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
     later = noon + timedelta(seconds=1)
-    message = rowq.Message(1, 2, 3, "type", {"a": 4}, "body", b"bytes", noon, later, "error")
+    row = (1, 2, 3, "type", {"a": 4}, "body", b"bytes", noon, later, "error")
     context = rowq.Worker("postgresql://host/db", "q", print)._context
-    held = LiveClaim(context, [message], time.monotonic(), 30).messages[0]
-    assert dataclasses.asdict(held) == dataclasses.asdict(message)
+    held = LiveClaim(context, [row], time.monotonic(), 30).messages[0]
+    assert dataclasses.asdict(held) == dataclasses.asdict(rowq.Message(*row))
     assert not held.lost
 
 

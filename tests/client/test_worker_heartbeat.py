@@ -221,13 +221,13 @@ def test_a_claim_that_is_handed_in_while_it_is_extended_is_not_taken_for_lost(
     handed_in: bool,
 ) -> None:
     noon = datetime.now().astimezone()
-    message = rowq.Message(1, 2, 3, None, None, "", None, noon, noon, None)
+    row = (1, 2, 3, None, None, "", None, noon, noon, None)
     own = rowq.Worker("postgresql://host/db", "q", print)._context
-    claim = LiveClaim(own, [message], time.monotonic(), 30)
+    claim = LiveClaim(own, [row], time.monotonic(), 30)
 
     def meanwhile() -> None:
         if handed_in:
-            claim.settled([2], WorkerStats(processed=1))
+            claim.note_outcomes([2], WorkerStats(processed=1))
 
     claim.extend(Refusing(meanwhile))  # type: ignore[arg-type]
     assert claim.lost is not handed_in

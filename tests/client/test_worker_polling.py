@@ -13,7 +13,7 @@ import rowq
 from rowq.engines import engine_for_url
 from rowq.errors import CannotConnect
 from rowq.worker import polling
-from rowq.worker.polling import Polling, Turn
+from rowq.worker.polling import Polling, PollingTurn
 from tests.engines.base import Connection, wait_until
 from tests.helpers.workers import running
 
@@ -34,7 +34,7 @@ class Idle:
             thread.start()
 
     def _run(self, shared: Polling, number: int) -> None:
-        turn = Turn(shared)
+        turn = PollingTurn(shared)
         if turn.wait():
             self.asked.append(number)
             self.go.acquire()
@@ -90,7 +90,7 @@ def test_nobody_asks_while_another_one_does() -> None:
 
 def test_a_word_that_comes_while_one_asks_makes_it_ask_again_at_once() -> None:
     shared = Polling(HOUR, HOUR)
-    turn = Turn(shared)
+    turn = PollingTurn(shared)
     answers: list[bool] = []
 
     def ask_twice() -> None:
@@ -109,7 +109,7 @@ def test_a_word_that_comes_while_one_asks_makes_it_ask_again_at_once() -> None:
 def test_a_word_that_comes_while_nobody_is_idle_is_for_the_next_that_is() -> None:
     shared = Polling(HOUR, HOUR)
     shared.hurry()
-    turn = Turn(shared)
+    turn = PollingTurn(shared)
     thread = threading.Thread(target=turn.wait, daemon=True)
     thread.start()
     thread.join(30)

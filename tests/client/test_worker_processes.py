@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.worker.child import Child
+from rowq.worker.processes import WorkerProcess
 from tests.client.proxy import relay
 from tests.engines.base import Connection, wait_until
 
@@ -231,7 +231,8 @@ def test_a_child_that_dies_while_the_database_is_away_comes_back_with_it(
 
 def test_a_restart_that_the_system_refuses_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     context = multiprocessing.get_context("spawn")
-    child = Child(context, rowq.Worker("postgresql://host/db", "q", print, processes=1)._settings)
+    settings = rowq.Worker("postgresql://host/db", "q", print, processes=1)._settings
+    child = WorkerProcess(context, settings)
     starts: list[int] = []
 
     def refuse(_process: object) -> None:
@@ -241,7 +242,7 @@ def test_a_restart_that_the_system_refuses_is_tried_again(monkeypatch: pytest.Mo
     monkeypatch.setattr(SpawnProcess, "start", refuse)
     descriptors = len(list(Path("/dev/fd").iterdir()))
     while len(starts) < 3:
-        child.look(stopping=False)
+        child.supervise(stopping=False)
         child._restart_at = 0
     assert len(list(Path("/dev/fd").iterdir())) == descriptors
     assert not child.done
@@ -249,7 +250,8 @@ def test_a_restart_that_the_system_refuses_is_tried_again(monkeypatch: pytest.Mo
 
 def test_a_child_is_asked_to_stop_once() -> None:
     context = multiprocessing.get_context("spawn")
-    child = Child(context, rowq.Worker("postgresql://host/db", "q", print, processes=1)._settings)
+    settings = rowq.Worker("postgresql://host/db", "q", print, processes=1)._settings
+    child = WorkerProcess(context, settings)
     ours, theirs = context.Pipe()
     child._pipe = ours
     for _ in range(1000):

@@ -13,7 +13,7 @@ import pytest
 
 import rowq
 from rowq.worker.claim import HeldMessage, LiveClaim
-from rowq.worker.log import log
+from rowq.worker.context import log
 from rowq.worker.transactional import TransactionalWork
 from tests.engines.base import Connection, wait_until
 from tests.helpers.workers import running
@@ -120,7 +120,7 @@ def test_a_run_that_cannot_start_its_threads_leaves_none_behind(
     worker = rowq.Worker(database_url, queue_name, lambda _message: None, threads=3)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         worker.run()
-    assert started[0] == "rowq-keeper"
+    assert started[0] == "rowq-heartbeat"
     assert threads_of_workers() == []
     stats = queue.queue_stats(queue_name)[0]
     assert (stats.leased, stats.ready) == (0, len(ids) - worker.stats.processed)

@@ -13,8 +13,9 @@ import pytest
 from rich.console import Console
 
 import rowq
-from rowq.cli.demo import tell
-from rowq.cli.errors import CommandFailed, ExitCode
+from rowq.cli.demo import print_result
+from rowq.cli.errors import CommandFailed
+from rowq.cli.exit_codes import ExitCode
 from rowq.demo import orders
 from rowq.demo.killer import Killed
 from rowq.demo.report import Report, dollars
@@ -119,9 +120,9 @@ def test_whatever_disagrees_is_a_fault(wrong: Report, said: str) -> None:
 def test_a_fault_makes_the_exit_status_4_after_the_report(
     as_json: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tell(GOOD, Console(), as_json)
+    print_result(GOOD, Console(), as_json)
     with pytest.raises(CommandFailed, match=r"1997-02: 3\.00 in the file") as failed:
-        tell(replace(GOOD, booked_cents={"1997-01": 1177}), Console(), as_json)
+        print_result(replace(GOOD, booked_cents={"1997-01": 1177}), Console(), as_json)
     assert failed.value.code == ExitCode.INCOMPLETE
     assert ("DIFFERENT" in capsys.readouterr().out) is not as_json
 

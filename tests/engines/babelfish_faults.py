@@ -102,7 +102,7 @@ FAULTS = (
     Fault(
         "it takes a second or two for a batch of 1000 messages, and there are 70 batches for 30"
         " seconds",
-        ("cli/test_enqueue_file.py::test_seventy_thousand_rows_go_in_within_seconds",),
+        ("cli/test_load.py::test_seventy_thousand_rows_go_in_within_seconds",),
         always=False,
     ),
     Fault(
@@ -131,7 +131,7 @@ FAULTS = (
         (
             "cli/test_doctor.py::"
             "test_a_step_that_disagrees_fails_and_spoils_no_other[disjoint_batches]",
-            "cli/test_enqueue_interrupted.py::"
+            "cli/test_load_interrupted.py::"
             "test_a_connection_lost_in_the_middle_of_a_batch_is_not_hidden",
         ),
     ),

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rowq.cli.database import open_queue
-from rowq.cli.errors import ExitCode
+from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import (
     AsJson,
     BatchSize,

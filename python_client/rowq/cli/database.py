@@ -1,9 +1,9 @@
-"""The database that a command talks to, and what must never be shown of its URL."""
+"""Opens the database of a command, and hides the secrets of its URL."""
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import rowq
@@ -12,7 +12,7 @@ from rowq.errors import RowqError
 from rowq.migrate import status
 from rowq.queue import Queue
 
-# In a URL that was given in the wrong place, too.
+# This finds the password of a URL that was given in the wrong place, too.
 _USER_AND_PASSWORD = re.compile(r"(://[^\s/?#:@]*:)[^\s/?#@]+@")
 
 _seen_urls: set[str] = set()
@@ -44,6 +44,18 @@ def open_queue(url: str) -> Iterator[Queue]:
                     "rowq is not installed in this database; install it with: rowq migrate"
                 ) from error
             raise
+
+
+def require_queue(queue: Queue, queue_name: str, role: Literal["producer", "consumer"]) -> None:
+    """Raise QueueNotFound unless there is such a queue, before a command begins its work.
+
+    No routine that asks for a queue is granted to producers and consumers both, so `role` says who
+    asks. Neither call reads or changes a message.
+    """
+    if role == "producer":
+        queue.enqueue_batch(queue_name, [])
+    else:
+        queue.queue_stats(queue_name, max_count=1)
 
 
 def is_bare(url: str) -> bool:

@@ -7,7 +7,8 @@ import typer
 from rich.console import Console
 
 from rowq.cli.database import NotInstalled, is_bare, remember_url
-from rowq.cli.errors import CommandFailed, ExitCode
+from rowq.cli.errors import CommandFailed
+from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson
 from rowq.cli.output import print_json, record
 from rowq.demo.demo import private_server, run
@@ -49,10 +50,10 @@ def demo(url: DemoUrl = None, as_json: AsJson = False) -> None:
                 raise NotInstalled("rowq is not installed in this database: rowq migrate")
             show.say(f"using {without_password(url)}")
             report = run(url, show)
-    tell(report, console, as_json)
+    print_result(report, console, as_json)
 
 
-def tell(report: Report, console: Console, as_json: bool) -> None:
+def print_result(report: Report, console: Console, as_json: bool) -> None:
     """Print the result; raises CommandFailed when anything in it disagrees."""
     if as_json:
         rates = {

@@ -1,11 +1,11 @@
-"""doctor: whether rowq can do its work in a database, and keeps its word there."""
+"""doctor: examines a database and the rowq that is installed there."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from rowq.cli.errors import ExitCode
+from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, Url
 from rowq.cli.output import print_rows
 from rowq.doctor import Check, Status, examine

@@ -1,48 +1,21 @@
-"""Exit codes, and how a fault becomes one line on standard error."""
+"""How a fault becomes one line on standard error, and an exit code."""
 
 import os
 import traceback
-from enum import IntEnum
 from typing import Any, ClassVar, cast
 
 import typer
 from typer.core import TyperGroup
 
 from rowq.cli.database import NotInstalled, hide_secrets
+from rowq.cli.exit_codes import ExitCode
 from rowq.cli.streams import ReaderGone, printable
 from rowq.engines import is_driver_error
 from rowq.errors import CannotConnect, ConnectionLost, EngineUnknown, Refused, RowqError, StaleClaim
 from rowq.migrate.errors import MigrationError
 
-# The base of all that typer says about the command line by itself.
+# This is the base of every error that typer itself raises about the command line.
 _USAGE_ERROR = cast(type[Exception], typer.BadParameter.__base__)
-
-
-class ExitCode(IntEnum):
-    """What the exit status of `rowq` means; `rowq --help` prints this list."""
-
-    DONE = 0
-    REFUSED = 1
-    USAGE = 2
-    NO_CONNECTION = 3
-    INCOMPLETE = 4
-    BAD_INPUT = 5
-    FAILED = 6
-    INTERRUPTED = 130
-    BROKEN_PIPE = 141
-
-
-MEANINGS = {
-    ExitCode.DONE: "done",
-    ExitCode.REFUSED: "refused, nothing changed; the error begins with its number, RQ...",
-    ExitCode.USAGE: "wrong usage",
-    ExitCode.NO_CONNECTION: "no connection to the database, or it broke",
-    ExitCode.INCOMPLETE: "done in part, or not as it should be; see the command's help",
-    ExitCode.BAD_INPUT: "the input has a fault; the error says where and what is in already",
-    ExitCode.FAILED: "failed: an error of the database, a worker that gave up, a file...",
-    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
-    ExitCode.BROKEN_PIPE: "whoever read standard output has gone; nothing is said",
-}
 
 
 class CommandFailed(Exception):  # noqa: N818 - named by what happened, as the package's errors are

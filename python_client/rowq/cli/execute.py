@@ -19,25 +19,25 @@ from rowq.cli.programs import Programs
 from rowq.messages import Message
 from rowq.worker import Fail, Retry
 from rowq.worker.claim import HeldMessage
+from rowq.worker.context import log
 from rowq.worker.handlers import GiveUp, Release
-from rowq.worker.log import log
 
 _COMPLETED = 0
-# EX_DATAERR and EX_TEMPFAIL of sysexits.h
+# These are EX_DATAERR and EX_TEMPFAIL of sysexits.h.
 _DEAD, _RETRY = 65, 75
-# What a shell says of a command that is not executable, or not found.
+# A shell returns these for a command that is not executable, or not found.
 _SHELL_CANNOT_RUN = {126, 127}
 _INTERPRETER = re.compile(r"(python|perl|ruby|node|php|lua|sh|bash|dash|ksh|zsh)[\d.]*")
-# Options of interpreters that are followed by code, or by a module's name, and not by a script.
+# Interpreters take code or a module's name after these options, and not a script.
 _CODE_OPTIONS = {"-c", "-m", "-e", "-E", "-r", "-p", "--eval", "--print"}
 _ERROR_BYTES = 2000
 _PART_BYTES = 65536
 
-# How long a program that cannot be started is tried again: about ten seconds.
+# These seconds pass between attempts to start a program: about ten in all.
 _PAUSES = (0.25, 0.5, 1.0, 2.0, 3.0, 3.0)
 # A service manager that stops a worker signals the program at the same time.
 _STOP_SECONDS = 1.0
-# SIGHUP, SIGINT, SIGKILL and SIGTERM, which Windows does not all know by name.
+# These are SIGHUP, SIGINT, SIGKILL and SIGTERM, which Windows does not all know by name.
 _ENDING_SIGNALS = {1, 2, 9, 15}
 
 
@@ -45,7 +45,7 @@ class CannotRun(GiveUp):
     """The command cannot run, whatever the message; raised by the handler, it ends the worker."""
 
     def __init__(self, why: str) -> None:
-        """Say why."""
+        """Name the reason in `why`."""
         super().__init__(f"the command cannot run: {why}")
 
 
@@ -93,7 +93,7 @@ class Trial:
     PAUSE_SECONDS = 1.0
 
     def __init__(self) -> None:
-        """Nothing has run yet."""
+        """Begin before the first message."""
         self._lock = threading.Lock()
         self._is_over = False
         self._suspects: set[int] = set()
@@ -171,7 +171,7 @@ class Command:
     def _start(self, message: HeldMessage) -> Run:
         with ExitStack() as files:
             errors = files.enter_context(tempfile.TemporaryFile())
-            # A file and no pipe: whoever inherits it holds up nothing by not reading it.
+            # The body goes by a file: a program that does not read a pipe would hold up the worker.
             body = files.enter_context(tempfile.TemporaryFile())
             body.write(_body(message))
             body.seek(0)
@@ -224,7 +224,7 @@ def _body(message: Message) -> bytes:
 
 
 def _end_of(errors: BinaryIO) -> str:
-    """Return the end of what the program said.
+    """Return the end of what the program wrote to standard error.
 
     What it has left running may still write at the file's position, which pread leaves alone.
     """
@@ -234,7 +234,7 @@ def _end_of(errors: BinaryIO) -> str:
 
 
 def _pass_on(errors: BinaryIO) -> None:
-    """Write what the program said to our own standard error, as far as anybody takes it."""
+    """Write the program's standard error to our own, as far as that can be written."""
     position = 0
     with suppress(OSError, ValueError, AttributeError):
         size = os.fstat(errors.fileno()).st_size

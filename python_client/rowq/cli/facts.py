@@ -1,4 +1,4 @@
-"""What a program is told of its message: by its environment, and by a file."""
+"""The facts about a message that a program is given, in its environment and in a file."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 from rowq.messages import Message
 
-# Secrets of rowq's own connection. A command that needs a database is given a variable of its own.
+# These are secrets of rowq's own connection; a command that needs a database has its own variable.
 WITHHELD = ("ROWQ_URL", "PGPASSWORD", "MYSQL_PWD")
 
 # Linux takes no variable above 128 KiB, and the sum of all is limited everywhere.

@@ -119,7 +119,7 @@ def _next_row(rows: Iterator[list[str]], lines: Lines) -> list[str] | None:
 
 def _check_json(text: str, line: int) -> None:
     try:
-        # Numbers stay text: any length of them is good JSON.
+        # Numbers are not converted: JSON allows them any length, and Python does not.
         json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise BadLine(line, f"not JSON: {error}") from None

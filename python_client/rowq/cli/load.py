@@ -1,15 +1,40 @@
-"""Enqueues what intake reads, batch by batch, so that a fault leaves no batch half in.
+"""load: a message for each row of a file, batch by batch, so that a fault leaves no batch half in.
 
 Every batch is one call: all of it is in, or nothing. A fault ends the load and never takes back the
 batches before; the error says how many messages are in and from which line to go on.
 """
 
+import os
+import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
 
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from rowq.cli.database import open_queue, require_queue
 from rowq.cli.errors import BadInput, CommandFailed, exit_code_of, one_line
-from rowq.cli.intake import BadLine, Body
+from rowq.cli.intake import READERS, BadLine, Body, Lines
+from rowq.cli.options import (
+    AsJson,
+    DelaySeconds,
+    Headers,
+    MessageMaxAttempts,
+    MessageType,
+    Priority,
+    QueueName,
+    RunAt,
+    Url,
+    message_options,
+)
+from rowq.cli.output import print_json
+from rowq.cli.streams import STANDARD_INPUT
 from rowq.errors import ConnectionLost
 from rowq.messages import NewMessage
 from rowq.queue import Queue
@@ -17,8 +42,82 @@ from rowq.queue import Queue
 _BATCH_CHARACTERS = 8 * 1024 * 1024
 
 
+class FileFormat(StrEnum):
+    """What can be loaded."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+_ENDINGS = {".csv": FileFormat.CSV, ".jsonl": FileFormat.JSONL, ".ndjson": FileFormat.JSONL}
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command."""
+    app.command(rich_help_panel="Messages")(load)
+
+
+def load(
+    queue_name: QueueName,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A .csv or .jsonl file, or - for standard input with --format.",
+            show_default=False,
+        ),
+    ],
+    url: Url,
+    file_format: Annotated[
+        FileFormat | None, typer.Option("--format", help="When the file's name does not tell.")
+    ] = None,
+    from_line: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Begin at this line of the file.")
+    ] = 1,
+    batch_size: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Messages per call: all in or none.")
+    ] = 1000,
+    priority: Priority = 5,
+    delay_seconds: DelaySeconds = None,
+    run_at: RunAt = None,
+    message_type: MessageType = None,
+    header: Headers = None,
+    max_attempts: MessageMaxAttempts = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hand over a message for each row of a file.
+
+    A row of CSV becomes a JSON object keyed by the header, its values strings; a line of JSON is
+    stored as it is. Each batch is in whole or not at all. At a bad line the load ends with exit
+    status 5: the batches before it are in, its own is not, and the error says from which line to
+    go on.
+    """
+    read = READERS[_format_of(source, file_format)]
+    options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
+    started = time.monotonic()
+    with open_queue(url) as queue, _open(source) as file, _progress(file) as progress:
+        require_queue(queue, queue_name, "producer")
+        lines = Lines(file)
+        loader = Loader(
+            queue,
+            queue_name,
+            "standard input" if source == STANDARD_INPUT else str(source),
+            options,
+            batch_size,
+            on_batch=lambda count: progress.update(
+                progress.task_ids[0], completed=lines.bytes_read, messages=count
+            ),
+        )
+        count = loader.run(read(lines, from_line))
+    seconds = time.monotonic() - started
+    if as_json:
+        print_json({"queue_name": queue_name, "enqueued": count, "seconds": round(seconds, 3)})
+    else:
+        typer.echo(f"{count:,} messages are in {queue_name} ({seconds:.1f} s)")
+
+
 @dataclass(slots=True)
-class Load:
+class Loader:
     """One file on its way into a queue.
 
     source       the file's name, for errors
@@ -39,7 +138,7 @@ class Load:
     def run(self, bodies: Iterator[Body]) -> int:
         """Enqueue all bodies and return their number; raises BadInput or CommandFailed."""
         try:
-            for batch in in_batches(bodies, self.batch_size):
+            for batch in _in_batches(bodies, self.batch_size):
                 self._next_line = self._next_line or batch[0].first_line
                 self._send(batch)
                 self._next_line = batch[-1].last_line + 1
@@ -77,7 +176,7 @@ class Load:
         )
 
 
-def in_batches(bodies: Iterator[Body], batch_size: int) -> Iterator[list[Body]]:
+def _in_batches(bodies: Iterator[Body], batch_size: int) -> Iterator[list[Body]]:
     """Yield lists of up to `batch_size` bodies, shorter when they are big."""
     batch: list[Body] = []
     characters = 0
@@ -89,3 +188,36 @@ def in_batches(bodies: Iterator[Body], batch_size: int) -> Iterator[list[Body]]:
             batch, characters = [], 0
     if batch:
         yield batch
+
+
+def _format_of(source: Path, given: FileFormat | None) -> FileFormat:
+    found = given or _ENDINGS.get(source.suffix.lower())
+    if found is None:
+        raise typer.BadParameter(f"say with --format whether {source} is csv or jsonl")
+    return found
+
+
+@contextmanager
+def _open(source: Path) -> Iterator[BinaryIO]:
+    if source == STANDARD_INPUT:
+        yield sys.stdin.buffer
+        return
+    with source.open("rb") as file:
+        yield file
+
+
+@contextmanager
+def _progress(file: BinaryIO) -> Iterator[Progress]:
+    """Show a bar on a terminal's standard error, and nothing elsewhere."""
+    size = None if file is sys.stdin.buffer else os.fstat(file.fileno()).st_size
+    progress = Progress(
+        TextColumn("{task.fields[messages]:,} messages"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    progress.add_task("", total=size, messages=0)
+    with progress:
+        yield progress

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 import rowq
-from rowq.cli import consume, demo, doctor, look, migrate, produce, queues, repair, work
-from rowq.cli.errors import MEANINGS, ExitCode, Guarded, one_line, say_error
+from rowq.cli import consume, demo, doctor, load, migrate, operation, produce, queues, repair, work
+from rowq.cli.errors import Guarded, one_line, say_error
+from rowq.cli.exit_codes import MEANINGS, ExitCode
 from rowq.cli.streams import Output, ReaderGone, take_over
 
 _CODES = "\n".join(f"- {code}: {meaning}" for code, meaning in MEANINGS.items())
@@ -42,7 +43,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Do what every command needs: nothing."""
+    """Take the options that stand before a command's name."""
 
 
 demo.register(app)
@@ -50,10 +51,11 @@ migrate.register(app)
 doctor.register(app)
 app.add_typer(queues.app, name="queue", rich_help_panel="Queues")
 produce.register(app)
+load.register(app)
 consume.register(app)
 repair.register(app)
 work.register(app)
-look.register(app)
+operation.register(app)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rowq import migrate as migrations
-from rowq.cli.errors import ExitCode
+from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, Url
 from rowq.cli.output import console, print_facts, print_json, table
 from rowq.cli.streams import printable
@@ -29,7 +29,7 @@ def migrate(
     as_json: AsJson = False,
 ) -> None:
     """Install rowq in a database, or upgrade it; harmless when there is nothing to do."""
-    _tell(migrations.migrate(url, to), as_json)
+    _print_migrated(migrations.migrate(url, to), as_json)
 
 
 def rollback(
@@ -50,12 +50,12 @@ def rollback(
     """
     plan = migrations.plan_rollback(url, to)
     if to is None:
-        _tell_plan(plan, as_json)
+        _print_plan(plan, as_json)
         raise typer.Exit(ExitCode.USAGE)
     if plan.removed and not force and sys.stdin.isatty() and sys.stderr.isatty():
         typer.confirm(f"{_in_words(plan)} Go on?", abort=True, err=True)
         force = bool(plan.losses.unfinished or plan.losses.archived)
-    _tell(migrations.rollback(url, to, force=force), as_json)
+    _print_migrated(migrations.rollback(url, to, force=force), as_json)
 
 
 def status(url: Url, as_json: AsJson = False) -> None:
@@ -73,7 +73,7 @@ def sql(
     engine: Annotated[
         str,
         typer.Option(
-            help="Whose script: " + ", ".join(one.name for one in engines()) + ".",
+            help="Whose script: " + ", ".join(engine.name for engine in engines()) + ".",
             show_default=False,
         ),
     ],
@@ -96,7 +96,7 @@ def sql(
     typer.echo(migrations.script(engine, from_number, with_owner=not without_owner), nl=False)
 
 
-def _tell(done: Migrated, as_json: bool) -> None:
+def _print_migrated(done: Migrated, as_json: bool) -> None:
     if as_json:
         print_json(done)
         return
@@ -111,7 +111,7 @@ def _tell(done: Migrated, as_json: bool) -> None:
     _print_notices(done.notices)
 
 
-def _tell_plan(plan: Plan, as_json: bool) -> None:
+def _print_plan(plan: Plan, as_json: bool) -> None:
     if as_json:
         print_json(plan)
     elif plan.removed:
@@ -142,7 +142,7 @@ def _print_status(found: Status) -> None:
         typer.echo(f"installed by a newer rowq: {printable(', '.join(found.newer))}")
     if found.drift:
         typer.echo("not as shipped:")
-        records = [{"routine": one.routine, "problem": one.problem} for one in found.drift]
+        records = [{"routine": drift.routine, "problem": drift.problem} for drift in found.drift]
         console().print(table(records))
     _print_notices(found.notices)
 

@@ -1,7 +1,7 @@
 """Arguments and options that several commands share."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,8 +40,42 @@ LeaseSeconds = Annotated[
 WorkerName = Annotated[str | None, typer.Option(help="Who holds the messages, for people to read.")]
 ErrorText = Annotated[str | None, typer.Option("--error", help="What went wrong.")]
 
+# These are options of a message to be enqueued.
+Priority = Annotated[int, typer.Option(help="0 to 9; 0 is delivered first.")]
+DelaySeconds = Annotated[
+    float | None, typer.Option("--delay", metavar="SECONDS", help="Deliver no sooner.")
+]
+RunAt = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Deliver no sooner than this ISO 8601 date and time."),
+]
+MessageType = Annotated[str | None, typer.Option("--type", help="Free label for the consumer.")]
+Headers = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="A header; may be repeated.")
+]
+MessageMaxAttempts = Annotated[int | None, typer.Option(help="Leases before the message is dead.")]
 
-def moment(text: str | None) -> datetime | None:
+
+def message_options(
+    priority: int,
+    delay_seconds: float | None,
+    run_at: str | None,
+    message_type: str | None,
+    headers: list[str] | None,
+    max_attempts: int | None,
+) -> dict[str, Any]:
+    """Return what Queue.enqueue and NewMessage both take, as keyword arguments."""
+    return {
+        "priority": priority,
+        "delay_seconds": delay_seconds,
+        "run_at": _moment(run_at),
+        "message_type": message_type,
+        "headers": _header_pairs(headers),
+        "max_attempts": max_attempts,
+    }
+
+
+def _moment(text: str | None) -> datetime | None:
     """Return an ISO 8601 date and time; without an offset it is this machine's local time."""
     if text is None:
         return None
@@ -53,9 +87,12 @@ def moment(text: str | None) -> datetime | None:
         ) from None
 
 
-def header_pairs(pairs: list[str] | None) -> dict[str, str] | None:
+def _header_pairs(pairs: list[str] | None) -> dict[str, str] | None:
     """Return KEY=VALUE texts as a dictionary, None when there are none."""
+    headers = {}
     for pair in pairs or ():
-        if not pair.partition("=")[0] or "=" not in pair:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
             raise typer.BadParameter(f"a header is written KEY=VALUE, got {pair!r}")
-    return {key: value for key, _, value in (one.partition("=") for one in pairs or ())} or None
+        headers[key] = value
+    return headers or None

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rowq.cli.errors import ExitCode
+from rowq.cli.exit_codes import ExitCode
 from rowq.cli.streams import printable
 from rowq.headers import UnreadableHeaders
 
@@ -73,10 +73,11 @@ def table(
     names = columns or list(records[0])
     made = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in names:
-        number = all(isinstance(one[name], int | float | None) for one in records)
-        made.add_column(Text(name.replace("_", " ")), justify="right" if number else "left")
-    for one in records:
-        made.add_row(*(cell(one[name]) for name in names), style=style(one) if style else None)
+        is_number = all(isinstance(row[name], int | float | None) for row in records)
+        made.add_column(Text(name.replace("_", " ")), justify="right" if is_number else "left")
+    for row in records:
+        cells = [cell(row[name]) for name in names]
+        made.add_row(*cells, style=style(row) if style else None)
     return made
 
 
@@ -88,7 +89,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
 
 
 def cell(value: Any, longest: int = _LONGEST_CELL) -> Text:
-    """Return a value as text that cannot disturb a terminal or a table."""
+    """Return a value as one cell of a table, in which no character commands the terminal."""
     match value:
         case None:
             return Text("-")
@@ -110,9 +111,9 @@ def cell(value: Any, longest: int = _LONGEST_CELL) -> Text:
 
 def finish(outcomes: Iterable[Any], as_json: bool, *, good: set[str]) -> None:
     """Print what was done with each message; exit with INCOMPLETE unless all outcomes are good."""
-    told = list(outcomes)
-    print_rows(told, as_json, nothing="no messages")
-    if any(one.outcome not in good for one in told):
+    results = list(outcomes)
+    print_rows(results, as_json, nothing="no messages")
+    if any(result.outcome not in good for result in results):
         raise typer.Exit(ExitCode.INCOMPLETE)
 
 

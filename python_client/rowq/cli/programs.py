@@ -1,4 +1,4 @@
-"""Runs programs for a worker, so that none outlives its message's lease, or the worker, for long.
+"""Runs programs for a worker, and ends them with their message's lease or with the worker.
 
 A program is the leader of a session, so of a process group, of its own: Ctrl-C in the terminal
 stops the worker, which lets the program finish, and a signal to the group reaches what the program
@@ -18,14 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from rowq.worker.log import log
+from rowq.worker.context import log
 
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
 
-# $1 is the grace in seconds, $2 what the files' paths begin with. Every line that is read names the
-# groups that run now; after the last one, the process that wrote them is gone. It may have started
-# another program just before: on Linux that is found by its environment, where its file stands.
+# $1 is the grace in seconds, and the files' paths begin with $2. Every line that is read names the
+# groups that run now; after the last line, the process that wrote them is gone. It may have started
+# another program just before: on Linux that is found by its environment, which names its file.
 _GUARD = """
 trap '' HUP INT TERM
 grace=$1
@@ -59,7 +59,7 @@ class Programs:
     """
 
     def __init__(self, grace_seconds: float = _GRACE_SECONDS) -> None:
-        """Start nothing yet."""
+        """Give a program `grace_seconds` to end before it is killed."""
         self._grace_seconds = grace_seconds
         self._prefix = f"rowq-{secrets.token_hex(8)}-"
         self._groups: set[int] = set()
@@ -108,7 +108,7 @@ class Programs:
         )
         with self._lock:
             self._groups.add(program.pid)
-            self._tell_guard()
+            self._name_groups_to_guard()
         return program
 
     def wait(self, program: "subprocess.Popen[bytes]", is_lost: Callable[[], bool]) -> int:
@@ -121,7 +121,7 @@ class Programs:
                 self._end(program)
         with self._lock:
             self._groups.remove(program.pid)
-            self._tell_guard()
+            self._name_groups_to_guard()
         return program.wait()
 
     def _end(self, program: "subprocess.Popen[bytes]") -> None:
@@ -129,8 +129,8 @@ class Programs:
         _ends(program, self._grace_seconds)
         _signal_group(program.pid, signal.SIGKILL)
 
-    def _tell_guard(self) -> None:
-        """Name all groups that run; another guard takes the place of one that was killed."""
+    def _name_groups_to_guard(self) -> None:
+        """Tell the guard all groups that run; start another guard where it was killed."""
         line = b" ".join(b"%d" % group for group in self._groups) + b"\n"
         try:
             _write(self._guard, line)
@@ -166,7 +166,7 @@ def _ends(program: "subprocess.Popen[bytes]", seconds: float) -> bool:
     try:
         descriptor = os.pidfd_open(program.pid)
     except (AttributeError, OSError):
-        # Only Linux has it. Elsewhere the end is noticed up to a twentieth of a second late.
+        # Only Linux has pidfd_open; elsewhere the end is noticed a twentieth of a second late.
         with suppress(subprocess.TimeoutExpired):
             program.wait(seconds)
         return program.returncode is not None

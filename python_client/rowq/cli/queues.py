@@ -45,7 +45,7 @@ def create(
 ) -> None:
     """Create a queue; one that exists is left as it is."""
     with open_queue(url) as queue:
-        done = queue.create_queue(
+        outcome = queue.create_queue(
             queue_name,
             lease_seconds=lease_seconds,
             max_attempts=max_attempts,
@@ -56,7 +56,7 @@ def create(
             archive_days=archive_days,
             max_body_length=max_body_length,
         )
-    _tell(done, as_json)
+    _print_outcome(outcome, as_json)
 
 
 @app.command()
@@ -75,7 +75,7 @@ def alter(
 ) -> None:
     """Change settings of a queue; what is left out stays as it is."""
     with open_queue(url) as queue:
-        done = queue.alter_queue(
+        outcome = queue.alter_queue(
             queue_name,
             lease_seconds=lease_seconds,
             max_attempts=max_attempts,
@@ -86,7 +86,7 @@ def alter(
             archive_days=archive_days,
             max_body_length=max_body_length,
         )
-    _tell(done, as_json)
+    _print_outcome(outcome, as_json)
 
 
 @app.command("list")
@@ -112,14 +112,14 @@ def show(queue_name: QueueName, url: Url, as_json: AsJson = False) -> None:
 def pause(queue_name: QueueName, url: Url, as_json: AsJson = False) -> None:
     """Stop delivery; enqueue and finishing go on."""
     with open_queue(url) as queue:
-        _tell(queue.pause_queue(queue_name), as_json)
+        _print_outcome(queue.pause_queue(queue_name), as_json)
 
 
 @app.command()
 def resume(queue_name: QueueName, url: Url, as_json: AsJson = False) -> None:
     """Start delivery again."""
     with open_queue(url) as queue:
-        _tell(queue.resume_queue(queue_name), as_json)
+        _print_outcome(queue.resume_queue(queue_name), as_json)
 
 
 @app.command()
@@ -134,13 +134,13 @@ def purge(
 ) -> None:
     """Delete waiting messages, ready and delayed; leased ones stay with their workers."""
     with open_queue(url) as queue:
-        done: PurgedQueue = queue.purge_queue(
+        purged: PurgedQueue = queue.purge_queue(
             queue_name, include_dead=include_dead, max_messages=max_messages
         )
     if as_json:
-        print_json(done)
+        print_json(purged)
     else:
-        typer.echo(f"removed {done.removed} messages")
+        typer.echo(f"removed {purged.removed} messages")
 
 
 @app.command()
@@ -154,11 +154,11 @@ def drop(
 ) -> None:
     """Remove an empty queue, or with --force any queue."""
     with open_queue(url) as queue:
-        _tell(queue.drop_queue(queue_name, force=force), as_json)
+        _print_outcome(queue.drop_queue(queue_name, force=force), as_json)
 
 
-def _tell(done: QueueOutcome, as_json: bool) -> None:
+def _print_outcome(outcome: QueueOutcome, as_json: bool) -> None:
     if as_json:
-        print_json(done)
+        print_json(outcome)
     else:
-        typer.echo(f"{done.queue_name}: {done.outcome}")
+        typer.echo(f"{outcome.queue_name}: {outcome.outcome}")

@@ -4,16 +4,20 @@ import io
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-# What stands in for a stream that is closed, lest a file or a connection take its number. Writing
-# to standard output fails then, as it should; standard error is just not seen.
+STANDARD_INPUT = Path("-")
+"""The name of a file that means standard input."""
+
+# A standard stream that is closed is opened with these flags, so that no file or connection takes
+# its number. Writing to standard output then fails, as it should; standard error is just not seen.
 _STAND_INS = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
 
 
 def printable(text: str) -> str:
-    """Return a text in which nothing commands a terminal: what shows as no character is escaped."""
-    return "".join(one if one.isprintable() else _escaped(one) for one in text)
+    """Return a text with unprintable characters escaped, so that it commands no terminal."""
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
 def _escaped(character: str) -> str:
@@ -45,10 +49,10 @@ class Output(io.FileIO):
 
 
 class Errors(io.FileIO):
-    """Standard error, where what cannot be written is dropped: it must not change what is done."""
+    """Standard error; what cannot be written is dropped, so that it fails no command."""
 
     def write(self, data: Any, /) -> int:
-        """Write, as far as anybody takes it."""
+        """Write what can be written, and drop the rest."""
         with suppress(OSError):
             return super().write(data) or len(data)
         return len(data)

@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from rowq.cli.database import open_queue
-from rowq.cli.errors import CommandFailed, ExitCode, one_line
+from rowq.cli.database import open_queue, require_queue
+from rowq.cli.errors import CommandFailed, one_line
 from rowq.cli.execute import CannotRun, Command, parse
+from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, LeaseSeconds, QueueName, Url, WorkerName
 from rowq.cli.output import print_json
 from rowq.cli.programs import Programs
@@ -91,7 +92,7 @@ def work(
     arguments = _arguments(command) if command is not None else ()
     function = _function(handler) if handler is not None else None
     with open_queue(url) as queue:
-        queue.peek(queue_name)
+        require_queue(queue, queue_name, "consumer")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     in_processes = function is not None and workers > 1
     with ExitStack() as stack:
@@ -115,12 +116,12 @@ def _run(worker: Worker, as_json: bool) -> None:
     try:
         worker.run()
     except WorkerFailed as error:
-        _tell(worker.stats, as_json)
+        _print_stats(worker.stats, as_json)
         text = one_line(error)
         if isinstance(error.__cause__, CannotRun) and not worker.stats.failed:
             text += "; nothing was declared dead"
         raise CommandFailed(ExitCode.FAILED, text) from error
-    _tell(worker.stats, as_json)
+    _print_stats(worker.stats, as_json)
 
 
 def _arguments(line: str) -> tuple[str, ...]:
@@ -131,13 +132,13 @@ def _arguments(line: str) -> tuple[str, ...]:
 
 
 def _function(name: str) -> str:
-    """Return `name` when a worker will find it, in the current directory too."""
+    """Return `name` once it is found, in the current directory too; raises WorkerFailed."""
     sys.path.insert(0, str(Path.cwd()))
     find_handler(name)
     return name
 
 
-def _tell(stats: WorkerStats, as_json: bool) -> None:
+def _print_stats(stats: WorkerStats, as_json: bool) -> None:
     if as_json:
         print_json(stats)
     else:

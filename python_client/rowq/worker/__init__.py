@@ -1,8 +1,11 @@
-"""A worker: takes messages, gives them to a handler, and sees to it that none is lost.
+"""A worker: leases messages, gives them to a handler, and hands in what becomes of them.
 
-worker.py is the front door; team.py runs threads, pool.py processes; consumer.py is one thread's
-loop over claims, and polling.py says which idle thread asks for more; plain.py and transactional.py
-work on one claim; keeper.py is the heartbeat and housekeeper.py calls maintain.
+worker.py is the public class. processes.py runs it in several processes, threads.py in the threads
+of one; context.py is what these threads share. consumer.py is the loop of one thread over claims,
+and polling.py says which idle thread asks for more; claim.py is one claim. handling.py gives its
+messages to the handler, transactional.py does so in a transaction, and handlers.py says what a
+handler is and may decide. heartbeat.py extends leases, listener.py is told of new messages, and
+stats.py counts.
 """
 
 from rowq.worker.claim import HeldMessage

@@ -1,33 +1,79 @@
-"""One claim in a worker's hands: its lease, and the verdicts not yet handed in."""
+"""One claim of a worker: asking for it, its lease, and handing in what becomes of its messages."""
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
-from operator import attrgetter
+from typing import Any, Protocol
 
+from rowq.engines.base import Row
 from rowq.errors import QueueNotFound, StaleClaim
 from rowq.headers import UnreadableHeaders
-from rowq.messages import Lease, Message
-from rowq.queue import Queue
-from rowq.worker.context import Context
-from rowq.worker.log import log
+from rowq.messages import Message
+from rowq.queue import Queue, dequeue_arguments
+from rowq.worker.context import Context, log
+from rowq.worker.handlers import COMPLETED, Verdict, unreadable_headers
 from rowq.worker.stats import WorkerStats
-from rowq.worker.verdicts import (
-    COMPLETED,
-    Caller,
-    Told,
-    Verdict,
-    calls_of,
-    count,
-    unreadable_headers,
-)
 
 _FLUSH_SECONDS = 0.5
-# So much of a lease is relied upon: two clocks do not run alike, and what is decided takes time.
+# No more of a lease is relied upon: two clocks do not run alike, and what is decided takes time.
 _SAFE_SHARE = 0.95
-_VALUES = attrgetter(*(field.name for field in fields(Message)))
+
+
+class HasOutcome(Protocol):
+    """A result of a routine about one message."""
+
+    @property
+    def outcome(self) -> str:
+        """What was done."""
+
+
+def count(outcomes: Sequence[HasOutcome]) -> WorkerStats:
+    """Return how many messages had which outcome."""
+    counts = Counter(result.outcome for result in outcomes)
+    return WorkerStats(
+        processed=counts["completed"],
+        retried=counts["retrying"],
+        failed=counts["dead"],
+        released=counts["released"],
+        stale=counts["stale"],
+    )
+
+
+def hand_in(
+    queue: Queue, queue_name: str, claim_id: int, verdicts: Mapping[int, Verdict]
+) -> Iterator[tuple[list[int], WorkerStats]]:
+    """Hand in `verdicts` by message id: one call for all messages that share a verdict.
+
+    Yield after each call the ids of its messages, and the counts of their outcomes.
+    """
+    groups: dict[Verdict, list[int]] = {}
+    for message_id, verdict in verdicts.items():
+        groups.setdefault(verdict, []).append(message_id)
+    for verdict, message_ids in groups.items():
+        yield message_ids, count(_finish(queue, queue_name, claim_id, message_ids, verdict))
+
+
+def _finish(
+    queue: Queue, queue_name: str, claim_id: int, message_ids: list[int], verdict: Verdict
+) -> Sequence[HasOutcome]:
+    """Call the routine of a verdict."""
+    match verdict.routine:
+        case "complete":
+            return queue.complete(queue_name, claim_id, message_ids)
+        case "retry_later":
+            return queue.retry_later(
+                queue_name,
+                claim_id,
+                message_ids,
+                delay_seconds=verdict.delay_seconds,
+                error=verdict.error,
+            )
+        case "fail_now":
+            return queue.fail_now(queue_name, claim_id, message_ids, error=verdict.error)
+        case "release":
+            return queue.release(queue_name, claim_id, message_ids)
 
 
 class LiveLease:
@@ -37,14 +83,14 @@ class LiveLease:
     machine's clock may be wrong.
 
     lost: the database has refused the claim, or a handler was told that its time is up. Nothing is
-    done with it from then on, so that a handler may leave off without being taken for done.
+    done with it from then on, so that a handler that stops early does not complete its message.
     stopping: set when the worker was told to stop.
     """
 
     def __init__(
         self, claim_id: int, seconds: int, asked_at: float, stopping: threading.Event
     ) -> None:
-        """Take over what a call made at `asked_at` has given for so many seconds."""
+        """Note a lease of so many seconds, from a call that was made at `asked_at`."""
         self.claim_id = claim_id
         self.stopping = stopping
         self.seconds = seconds
@@ -76,9 +122,9 @@ class HeldMessage(Message):
     _lease: LiveLease
 
     @classmethod
-    def of(cls, message: Message, lease: LiveLease) -> "HeldMessage":
-        """Return `message` as one that knows its lease."""
-        held = cls(*_VALUES(message))
+    def of(cls, row: Row, lease: LiveLease) -> "HeldMessage":
+        """Return the message of a row that a dequeue gave, which knows its lease."""
+        held = cls(*row)
         object.__setattr__(held, "_lease", lease)
         return held
 
@@ -92,7 +138,7 @@ class HeldMessage(Message):
         return self._lease.is_lost()
 
     def is_stopping(self, within_seconds: float = 0.0) -> bool:
-        """Whether the worker was told to stop; waits for that, but no longer than so."""
+        """Whether the worker was told to stop; waits for that up to `within_seconds`."""
         return self._lease.stopping.wait(within_seconds)
 
 
@@ -104,24 +150,22 @@ class LiveClaim:
     """
 
     def __init__(
-        self, context: Context, messages: list[Message], asked_at: float, lease_seconds: int
+        self, context: Context, rows: Sequence[Row], asked_at: float, lease_seconds: int
     ) -> None:
-        """Take over what a dequeue for `lease_seconds` returned; it was made at `asked_at`."""
+        """Take over the rows of a dequeue that was made at `asked_at` for `lease_seconds`."""
         self._context = context
         self._name = context.settings.queue_name
-        self.claim_id = messages[0].claim_id
+        # The claim's id is the first column, and the same in every row.
+        self.claim_id: int = rows[0][0]
         self.lease = LiveLease(self.claim_id, lease_seconds, asked_at, context.stopping)
+        messages = [HeldMessage.of(row, self.lease) for row in rows]
         # The handler is given what can be read; a message that cannot be read never will be.
         unreadable = {
             message.message_id: unreadable_headers(message.headers)
             for message in messages
             if isinstance(message.headers, UnreadableHeaders)
         }
-        self.messages = [
-            HeldMessage.of(message, self.lease)
-            for message in messages
-            if message.message_id not in unreadable
-        ]
+        self.messages = [message for message in messages if message.message_id not in unreadable]
         self._lock = threading.Lock()
         self._open = {message.message_id for message in messages}
         self._verdicts: dict[int, Verdict] = {}
@@ -134,7 +178,7 @@ class LiveClaim:
 
     @property
     def lost(self) -> bool:
-        """Whether nothing more is to be done with it."""
+        """Whether nothing more is to be done with this claim."""
         return self.lease.lost
 
     @property
@@ -153,41 +197,41 @@ class LiveClaim:
             self._verdicts.update(verdicts)
             self._flush_at = min(self._flush_at, time.monotonic() + _FLUSH_SECONDS)
 
-    def flush(self, queue: Queue, caller: Caller | None = None) -> None:
+    def flush(self, queue: Queue) -> None:
         """Hand in the verdicts so far; of a lost claim they are only counted.
 
-        caller: makes each call, by default until it succeeds. When it raises, what was not handed
-        in is left for the next flush; had it taken effect all the same, it is then told as stale.
+        When a call raises, what was not handed in is left for the next flush; had the call taken
+        effect all the same, its messages are then counted as stale.
         """
-        left = self._take_verdicts()
-        if not left:
+        verdicts = self._pop_verdicts()
+        if not verdicts:
             return
         if self.lost:
-            self.settled(left, WorkerStats(stale=len(left)))
+            self.note_outcomes(verdicts, WorkerStats(stale=len(verdicts)))
             return
-        stale = 0
+        left, stale = dict(verdicts), 0
         try:
-            for ids, call in calls_of(queue, self._name, self.claim_id, left):
-                told = count((caller or self._context.persist)(call))
-                stale += told.stale
-                self.settled(ids, told)
-                left = {one: verdict for one, verdict in left.items() if one not in ids}
+            for message_ids, stats in hand_in(queue, self._name, self.claim_id, verdicts):
+                stale += stats.stale
+                self.note_outcomes(message_ids, stats)
+                for message_id in message_ids:
+                    del left[message_id]
         finally:
             self._put_back(left)
         if stale and self._open:
-            self.extend(queue, caller)
+            self.extend(queue)
 
-    def complete_all(self, complete: Callable[[list[int]], Sequence[Told]]) -> None:
+    def complete_all(self, complete: Callable[[list[int]], Sequence[HasOutcome]]) -> None:
         """Let `complete` hand in every message, if all are done; else leave it to `flush`."""
-        verdicts = self._take_verdicts(only_if_all_are_completed=True)
+        verdicts = self._pop_verdicts(only_if_all_are_completed=True)
         if not verdicts:
             return
         try:
-            told = complete(list(verdicts))
+            outcomes = complete(list(verdicts))
         except BaseException:
             self._put_back(verdicts)
             raise
-        self.settled(verdicts, count(told))
+        self.note_outcomes(verdicts, count(outcomes))
 
     @contextmanager
     def handing_in(self, message_ids: Collection[int]) -> Iterator[None]:
@@ -200,26 +244,21 @@ class LiveClaim:
             with self._lock:
                 self._in_hand.difference_update(message_ids)
 
-    def settled(self, message_ids: Collection[int], told: WorkerStats) -> None:
-        """Note that messages have left the claim, with the outcomes `told`."""
+    def note_outcomes(self, message_ids: Collection[int], stats: WorkerStats) -> None:
+        """Note that messages have left the claim, and count their outcomes."""
         with self._lock:
             self._changes += 1
             self._in_hand.difference_update(message_ids)
             self._open.difference_update(message_ids)
-        self._context.counter.add(told)
+        self._context.counter.add(stats)
 
-    def extend(self, queue: Queue, caller: Caller | None = None) -> None:
-        """Extend the lease, or learn that the claim is lost; `caller` as in flush."""
+    def extend(self, queue: Queue) -> None:
+        """Extend the lease, or learn that the claim is lost."""
         if self.lost:
             return
         changes, asked_at = self._changes, time.monotonic()
-
-        def call() -> Lease:
-            seconds = self.lease.seconds
-            return queue.extend_lease(self._name, self.claim_id, lease_seconds=seconds)
-
         try:
-            (caller or self._context.persist)(call)
+            queue.extend_lease(self._name, self.claim_id, lease_seconds=self.lease.seconds)
         except (StaleClaim, QueueNotFound) as error:
             self._note_refusal(error, changes)
         else:
@@ -232,7 +271,7 @@ class LiveClaim:
         return not self.lost
 
     def release_rest(self, queue: Queue) -> None:
-        """Give back every message that nothing was decided about."""
+        """Release every message that nothing was decided about."""
         with self._lock:
             rest = sorted(self._open - self._in_hand - self._verdicts.keys())
             self._open.difference_update(rest)
@@ -240,11 +279,10 @@ class LiveClaim:
         if rest and self.lost:
             self._context.counter.add(WorkerStats(stale=len(rest)))
         elif rest:
-            told = self._context.persist(lambda: queue.release(self._name, self.claim_id, rest))
-            self._context.counter.add(count(told))
+            self._context.counter.add(count(queue.release(self._name, self.claim_id, rest)))
 
-    def _take_verdicts(self, *, only_if_all_are_completed: bool = False) -> dict[int, Verdict]:
-        """Return the verdicts to be handed in, which nobody else hands in meanwhile."""
+    def _pop_verdicts(self, *, only_if_all_are_completed: bool = False) -> dict[int, Verdict]:
+        """Return the verdicts to be handed in; no other thread hands them in meanwhile."""
         with self._lock:
             verdicts = self._verdicts
             if only_if_all_are_completed:
@@ -256,16 +294,34 @@ class LiveClaim:
             return verdicts
 
     def _put_back(self, verdicts: dict[int, Verdict]) -> None:
-        """Leave verdicts that were not handed in to the next flush."""
+        """Keep verdicts that were not handed in for the next flush."""
         if verdicts:
             with self._lock:
                 self._in_hand.difference_update(verdicts)
             self.decide(verdicts)
 
     def _note_refusal(self, error: Exception, changes: int) -> None:
-        """Give the claim up, unless the other one has been handing it in meanwhile."""
+        """Give the claim up, unless the other thread has handed some of it in meanwhile."""
         with self._lock:
             if self._changes != changes or self._in_hand or not self._open:
                 return
             self.lease.lost = True
         log.warning("claim %d is lost: %s", self.claim_id, error)
+
+
+class ClaimRequest:
+    """One dequeue of a worker, made just before the call: the lease is reckoned from then on."""
+
+    def __init__(self, context: Context, worker_name: str, lease_seconds: int) -> None:
+        """Ask for a batch in the name of `worker_name`, for a lease of `lease_seconds`."""
+        settings = context.settings
+        self._context = context
+        self._lease_seconds = lease_seconds
+        self._asked_at = time.monotonic()
+        self.arguments: Mapping[str, Any] = dequeue_arguments(
+            settings.queue_name, settings.batch_size, worker_name, lease_seconds
+        )
+
+    def claim(self, rows: Sequence[Row]) -> LiveClaim | None:
+        """Return the claim that dequeue_fast answered with, None for no rows."""
+        return LiveClaim(self._context, rows, self._asked_at, self._lease_seconds) if rows else None

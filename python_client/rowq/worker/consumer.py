@@ -1,4 +1,4 @@
-"""One thread's loop: take a claim, work on it, wait with the others when there is nothing."""
+"""One thread's loop: dequeue a claim, work on it, wait with the others when there is nothing."""
 
 import time
 from contextlib import ExitStack
@@ -6,34 +6,33 @@ from contextlib import ExitStack
 from rowq.engines.base import Engine, PipeliningEngine
 from rowq.messages import Outcome
 from rowq.queue import Queue
-from rowq.worker.calling import Calling
-from rowq.worker.claim import LiveClaim
-from rowq.worker.context import Context
+from rowq.worker.claim import ClaimRequest, LiveClaim
+from rowq.worker.context import Context, log
 from rowq.worker.handlers import Handler
-from rowq.worker.keeper import Keeper
-from rowq.worker.log import log
-from rowq.worker.plain import PlainWork
-from rowq.worker.polling import Turn
-from rowq.worker.taking import Taking
+from rowq.worker.handling import HandlerCaller, PlainWork
+from rowq.worker.heartbeat import Heartbeat
+from rowq.worker.polling import PollingTurn
 from rowq.worker.transactional import TransactionalWork
 
 # A claim that was still uncommitted during one round's maintain is seen after the next round's.
 _EMPTY_ROUNDS = 2
-# How long the length of the queue's own leases is taken for known.
+# The length of the queue's own leases is looked up again after so long.
 _SETTING_SECONDS = 60.0
-# How long claims are completed and taken apart after it has failed together.
+# After completing and dequeuing in one call has failed, each is a call of its own for so long.
 _APART_SECONDS = 10.0
 
 
 class Consumer:
-    """Runs in a thread of its own, with its own connection, until stopped or drained."""
+    """The loop of one thread, with its own connection, until stopped or drained."""
 
-    def __init__(self, context: Context, handler: Handler, keeper: Keeper, number: int) -> None:
+    def __init__(
+        self, context: Context, handler: Handler, heartbeat: Heartbeat, number: int
+    ) -> None:
         """Prepare thread `number`, counted from 1."""
         self._context = context
         self._handler = handler
-        self._keeper = keeper
-        self._turn = Turn(context.polling)
+        self._heartbeat = heartbeat
+        self._turn = PollingTurn(context.polling)
         self._queue_lease_seconds = 0
         self._look_again_at = 0.0
         self._exchange_again_at = 0.0
@@ -43,20 +42,20 @@ class Consumer:
         """Work until stopped or, with drain, until nothing is left."""
         with ExitStack() as stack:
             stack.callback(self._turn.pass_on)
-            self._session = self._context.session(on_loss=self._turn.pass_on)
+            self._session = self._context.session(on_pause=self._turn.pass_on)
             self._queue = stack.enter_context(Queue(self._session))
             self._connect()
             self._pipelining = _pipelining(self._context.engine)
             work = self._work(stack)
             claim = self._next()
             while claim:
-                asked, following = self._finish(work, claim)
-                # An idle thread keeps no messages.
+                was_asked, following = self._finish(work, claim)
+                # Let go of the finished claim, with its messages, before this thread is idle.
                 claim = following
-                claim = claim or (self._poll() if asked else self._next())
+                claim = claim or (self._poll() if was_asked else self._next())
 
     def _connect(self) -> None:
-        """Connect for the first time, without patience unless others are at work already."""
+        """Connect for the first time; only a restarted worker waits for a database that is away."""
         if self._context.is_patient:
             self._context.persist(self._session.connection)
         else:
@@ -67,9 +66,9 @@ class Consumer:
     ) -> tuple[bool, LiveClaim | None]:
         """Work on a claim and hand it in; return as `_exchange` does.
 
-        Whatever ends this thread in the middle costs what it was about and not the whole claim.
+        An error that ends this thread costs an attempt of the message it is about, and of no other.
         """
-        with self._keeper.watching(claim):
+        with self._heartbeat.watching(claim):
             try:
                 work.do(claim)
                 return self._exchange(claim)
@@ -81,9 +80,9 @@ class Consumer:
 
     def _leave(self, claim: LiveClaim) -> None:
         """Hand in what is decided of a claim and give back the rest, as far as that can be done."""
-        for hand_in in (claim.flush, claim.release_rest):
+        for give in (claim.flush, claim.release_rest):
             try:
-                hand_in(self._queue)
+                give(self._queue)
             except Exception as error:
                 log.warning("claim %d is left as it is: %s", claim.claim_id, error)
 
@@ -91,7 +90,7 @@ class Consumer:
         """Return the next claim, as soon as there is one; None when stopped or drained."""
         if self._context.stopping.is_set():
             return None
-        if not (claim := self._take()):
+        if not (claim := self._dequeue()):
             return self._poll()
         if self._is_full(claim):
             self._context.polling.hurry()
@@ -103,7 +102,7 @@ class Consumer:
     def _poll(self) -> LiveClaim | None:
         empty_rounds = 0
         while self._turn.wait():
-            if claim := self._take():
+            if claim := self._dequeue():
                 self._turn.pass_on(hurry=self._is_full(claim))
                 return claim
             if self._context.settings.drain:
@@ -113,32 +112,30 @@ class Consumer:
         return None
 
     def _work(self, stack: ExitStack) -> PlainWork | TransactionalWork:
-        calling = Calling(self._context, self._handler)
-        stack.callback(calling.close)
+        caller = HandlerCaller(self._context, self._handler)
+        stack.callback(caller.close)
         if not self._context.settings.transactional:
-            return PlainWork(self._context, calling, self._queue)
+            return PlainWork(self._context, caller, self._queue)
         session = self._context.session()
         stack.callback(session.close)
-        return TransactionalWork(self._context, calling, self._queue, session)
+        return TransactionalWork(self._context, caller, self._queue, session)
 
-    def _take(self) -> LiveClaim | None:
-        taking = self._taking()
-        return taking.claim(
-            self._context.persist(lambda: self._session.call("dequeue_fast", taking.arguments))
-        )
+    def _dequeue(self) -> LiveClaim | None:
+        request = self._request()
+        return request.claim(self._session.call("dequeue_fast", request.arguments))
 
-    def _taking(self) -> Taking:
+    def _request(self) -> ClaimRequest:
         lease_seconds = self._context.settings.lease_seconds or self._setting()
-        return Taking(self._context, self._worker_name, lease_seconds)
+        return ClaimRequest(self._context, self._worker_name, lease_seconds)
 
     def _exchange(self, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
-        """Hand in what is left of a claim; where that completes all of it, take another with it.
+        """Hand in what is left of a claim; where that completes all of it, dequeue another with it.
 
-        Return whether another was asked for, and that.
+        Return whether another was asked for, and that claim.
         """
         asked: list[LiveClaim | None] = []
         if (engine := self._pipelining) and self._may_exchange():
-            claim.complete_all(lambda ids: self._complete_and_take(engine, claim, ids, asked))
+            claim.complete_all(lambda ids: self._complete_and_dequeue(engine, claim, ids, asked))
         claim.flush(self._queue)
         claim.release_rest(self._queue)
         following = asked[0] if asked else None
@@ -152,37 +149,40 @@ class Consumer:
         is_time = time.monotonic() >= self._exchange_again_at
         return bool(knows_lease) and is_time and not self._context.stopping.is_set()
 
-    def _complete_and_take(
+    def _complete_and_dequeue(
         self,
         engine: PipeliningEngine,
         claim: LiveClaim,
         ids: list[int],
         asked: list[LiveClaim | None],
     ) -> list[Outcome]:
-        """Complete messages, and put the claim that was taken with them, or None, into `asked`."""
+        """Complete messages and dequeue in one go; put the next claim, or None, into `asked`.
+
+        Where that fails they are completed by a call of their own, and nothing is asked for.
+        """
         name = self._context.settings.queue_name
         complete = {"queue_name": name, "claim_id": claim.claim_id, "message_ids": ids}
-        taking = self._taking()
+        request = self._request()
         try:
-            rows, taken = engine.call_all(
+            completed, dequeued = engine.call_all(
                 self._session.connection(),
-                [("complete", complete), ("dequeue_fast", taking.arguments)],
+                [("complete", complete), ("dequeue_fast", request.arguments)],
             )
         except Exception as error:
-            # Neither has happened, or nobody knows: completing must not suffer from taking.
+            # Neither call took effect, or nobody knows; a dequeue that fails must not keep the
+            # messages from being completed.
             log.warning("claim %d is completed by itself: %s", claim.claim_id, error)
             self._session.close()
             self._exchange_again_at = time.monotonic() + _APART_SECONDS
-            return self._context.persist(lambda: self._queue.complete(name, claim.claim_id, ids))
-        asked.append(taking.claim(taken))
-        return [Outcome(*row) for row in rows]
+            return self._queue.complete(name, claim.claim_id, ids)
+        asked.append(request.claim(dequeued))
+        return [Outcome(*row) for row in completed]
 
     def _setting(self) -> int:
         """Return the length of the queue's own leases, as of the last minute."""
         if time.monotonic() >= self._look_again_at:
             name = self._context.settings.queue_name
-            stats = self._context.persist(lambda: self._queue.queue_stats(name, max_count=1))
-            self._queue_lease_seconds = stats[0].lease_seconds
+            self._queue_lease_seconds = self._queue.queue_stats(name, max_count=1)[0].lease_seconds
             self._look_again_at = time.monotonic() + _SETTING_SECONDS
         return self._queue_lease_seconds
 
@@ -192,10 +192,10 @@ class Consumer:
         Messages delayed to a later moment do not count.
         """
         name = self._context.settings.queue_name
-        for done in self._context.persist(lambda: self._queue.maintain(name)):
-            if not done.elected or done.promoted or done.reaped:
+        for result in self._queue.maintain(name):
+            if not result.elected or result.promoted or result.reaped:
                 return False
-        stats = self._context.persist(lambda: self._queue.queue_stats(name, max_count=1))[0]
+        stats = self._queue.queue_stats(name, max_count=1)[0]
         if stats.is_paused and not stats.leased:
             log.warning("the queue is paused: draining ends with what is ready left in it")
             return True

@@ -1,36 +1,125 @@
-"""What all threads of one worker share: settings, counts, and when to stop.
+"""What all threads of one worker share: settings, counts, and when to stop."""
 
-What a worker's calls are made again after, besides what a session does (async_session.py), stands
-on the client's page under "When the connection breaks".
-"""
-
+import logging
+import math
+import os
+import signal
+import socket
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from operator import index
+from types import FrameType, TracebackType
+from typing import Any, Literal, Self, TypeVar
 
 from rowq.backoff import Backoff
 from rowq.engines import engine_for_url
 from rowq.engines.base import Engine, ListeningEngine
 from rowq.errors import ConnectionLost, InvalidArgument, RowqError
 from rowq.session import OwnedSession
-from rowq.worker.log import log
+from rowq.worker.handlers import Handler, check_handler, shown
 from rowq.worker.polling import Polling
-from rowq.worker.settings import Settings
 from rowq.worker.stats import Counter
-from rowq.worker.verdicts import shown
 
 _T = TypeVar("_T")
 
-# How long a stopping worker goes on trying to hand in its results when the database is away.
+log = logging.getLogger("rowq.worker")
+
+# A stopping worker tries for so long to hand in its results when the database is away.
 _GRACE_SECONDS = 10.0
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def _default_name() -> str:
+    return f"{socket.gethostname()[:150]}:{os.getpid()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The arguments of Worker; worker.py describes them."""
+
+    url: str = field(repr=False)
+    queue_name: str
+    handler: Handler | str
+    per: Literal["message", "batch"]
+    batch_size: int
+    lease_seconds: int | None
+    threads: int
+    processes: int
+    transactional: bool
+    drain: bool
+    worker_name: str | None
+    idle_min_seconds: float
+    idle_max_seconds: float
+    listen: bool
+    maintain_seconds: float
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, by the contract's ranges; raises InvalidArgument."""
+        if not isinstance(self.handler, str):
+            check_handler(self.handler)
+        for rule, holds in self._rules().items():
+            if not holds:
+                raise InvalidArgument(rule)
+
+    def _rules(self) -> Mapping[str, bool]:
+        lease_seconds = 1 if self.lease_seconds is None else self.lease_seconds
+        pause = self.idle_min_seconds if _is_number(self.idle_min_seconds, 0) else 0
+        return {
+            "per must be 'message' or 'batch'": self.per in {"message", "batch"},
+            "queue_name must be 1 to 100 characters": _is_text(self.queue_name, 100, least=1),
+            "batch_size must be a whole number, 1 to 1000": _is_whole(self.batch_size, 1, 1000),
+            "lease_seconds must be a whole number, 1 to 86400": _is_whole(lease_seconds, 1, 86400),
+            "threads must be a whole number, 1 or more": _is_whole(self.threads, 1),
+            "processes must be a whole number, 0 or more": _is_whole(self.processes, 0),
+            "idle_min_seconds must be above 0": pause > 0,
+            "idle_max_seconds must be at least idle_min_seconds": (
+                _is_number(self.idle_max_seconds, pause)
+            ),
+            "maintain_seconds must be 0 or more": _is_number(self.maintain_seconds, 0),
+            "worker_name must be up to 200 characters, the numbers of process and thread among"
+            " them": self.worker_name is None or _is_text(self._longest_name(), 200),
+        }
+
+    def _longest_name(self) -> Any:
+        """Return what the last thread of the last process will be called."""
+        if not (self.worker_name and isinstance(self.worker_name, str)):
+            return self.worker_name
+        process = f"-{self.processes}" if self.processes else ""
+        thread = f"/{self.threads}" if self.threads != 1 else ""
+        return f"{self.worker_name}{process}{thread}"
+
+    def name_of_thread(self, number: int) -> str:
+        """Return the worker_name that thread `number` (from 1) dequeues with."""
+        name = self.worker_name or _default_name()
+        return name if self.threads == 1 else f"{name}/{number}"
+
+
+def _is_whole(value: Any, least: int, most: float = math.inf) -> bool:
+    try:
+        return not isinstance(value, bool) and least <= index(value) <= most
+    except TypeError:
+        return False
+
+
+def _is_number(value: Any, least: float) -> bool:
+    """Whether it is a number of at least so much; infinity is one, and NaN is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= least
+
+
+def _is_text(value: Any, most: int, *, least: int = 0) -> bool:
+    return isinstance(value, str) and least <= len(value) <= most
 
 
 class Context:
     """The shared state of a worker's threads."""
 
     def __init__(self, settings: Settings, *, is_patient: bool = False) -> None:
-        """Nothing is opened yet; is_patient: the first connection, too, is waited for."""
+        """Prepare for these settings, and open nothing.
+
+        is_patient: whether the first connection, too, is waited for.
+        """
         self.settings = settings
         self.is_patient = is_patient
         self.engine = engine_for_url(settings.url)
@@ -57,7 +146,7 @@ class Context:
         self._give_up_at = time.monotonic()
 
     def warn_of_result(self, result: object) -> None:
-        """Say once what a handler returned that means nothing."""
+        """Log, once for each worker, a result of the handler's that means nothing."""
         if not self._has_warned:
             self._has_warned = True
             log.warning(
@@ -66,17 +155,22 @@ class Context:
                 shown(result),
             )
 
-    def session(self, on_loss: Callable[[], None] = lambda: None) -> OwnedSession:
-        """Return a session, not yet open, that reconnects for as long as this worker lives.
+    def session(self, on_pause: Callable[[], None] = lambda: None) -> OwnedSession:
+        """Return a session, not yet open, that repeats its calls for as long as this worker lives.
 
-        `on_loss` is called before every pause between two attempts to reconnect.
+        `on_pause` is called before every pause between two attempts.
         """
 
         def sleep(seconds: float) -> None:
-            on_loss()
+            on_pause()
             self.sleep_or_give_up(seconds)
 
-        return OwnedSession(self.settings.url, reconnect_seconds=float("inf"), sleep=sleep)
+        return OwnedSession(
+            self.settings.url,
+            reconnect_seconds=float("inf"),
+            repeats_passing=True,
+            sleep=sleep,
+        )
 
     def sleep_or_give_up(self, seconds: float) -> None:
         """Wait, shorter when stopping; raises ConnectionLost when stopping takes too long."""
@@ -87,7 +181,10 @@ class Context:
         time.sleep(min(seconds, 0.5))
 
     def persist(self, call: Callable[[], _T]) -> _T:
-        """Make a call that is safe to repeat until it succeeds or its error is no passing one."""
+        """Repeat a call that is none on a session, until it succeeds or fails for a lasting reason.
+
+        The call must be safe to repeat. async_session.py says which layer repeats what.
+        """
         backoff = Backoff(first=0.1, cap=5.0)
         while True:
             try:
@@ -110,3 +207,80 @@ def _listening(engine: Engine) -> ListeningEngine:
     if not isinstance(engine, ListeningEngine):
         raise InvalidArgument("listen is for PostgreSQL: other engines' workers only poll")
     return engine
+
+
+class StopSignals:
+    """While entered, the first signal sets `asked`; the second calls `at_once` and exits.
+
+    The handler only sets a flag: taking a lock or logging there could wait for the very code that
+    it interrupts. Outside the main thread, where Python handles no signals, nothing is changed.
+    A process that is forked meanwhile, by a message's handler, gets back what was there before.
+    """
+
+    entered: "StopSignals | None" = None
+
+    def __init__(self, at_once: Callable[[], None] = lambda: None) -> None:
+        """Call `at_once` at the second signal; signals are handled from __enter__ on."""
+        self.asked = False
+        self._at_once = at_once
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            StopSignals.entered = self
+            self._previous = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._previous:
+            self.restore()
+            StopSignals.entered = None
+
+    def restore(self) -> None:
+        """Handle signals again as before."""
+        for number, handler in self._previous.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            self._at_once()
+            os._exit(128 + number)
+        self.asked = True
+
+
+class _Forks:
+    """Blocks signals in a thread that forks until the new process handles them in its own way.
+
+    A signal in between would be handled as in the parent, or be lost.
+    """
+
+    def __init__(self) -> None:
+        self._masks = threading.local()
+
+    def begin(self) -> None:
+        if StopSignals.entered:
+            self._masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+
+    def end_in_child(self) -> None:
+        if StopSignals.entered:
+            StopSignals.entered.restore()
+            self.end()
+            StopSignals.entered = None
+
+    def end(self) -> None:
+        if StopSignals.entered and hasattr(self._masks, "before"):
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._masks.before)
+
+
+if hasattr(os, "register_at_fork"):
+    _forks = _Forks()
+    os.register_at_fork(
+        before=_forks.begin,
+        after_in_child=_forks.end_in_child,
+        after_in_parent=_forks.end,
+    )

@@ -1,14 +1,22 @@
-"""What a handler is, and what it can decide."""
+"""What a handler is, what it can decide, and what becomes of its message then."""
 
 # ruff: noqa: N818 - Retry and Fail are decisions of a handler, not errors
 
 import functools
 import importlib
 import inspect
-from collections.abc import Callable
-from typing import Any
+import math
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from rowq.errors import InvalidArgument, WorkerFailed
+from rowq.headers import UnreadableHeaders
+from rowq.messages import Message
+
+_LONGEST_DELAY_SECONDS = 315_360_000.0
+_ERROR_CHARACTERS = 2000
 
 
 class _Decision(Exception):
@@ -20,7 +28,7 @@ class _Decision(Exception):
     error: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By the class's __new__, as nobody knows what arguments a subclass's __init__ takes.
+        # It is made by __new__, as nobody knows what arguments a subclass's __init__ takes.
         return _made_anew, (type(self), self.args), vars(self)
 
 
@@ -50,11 +58,11 @@ class Fail(_Decision):
 
 
 class Release(Exception):
-    """Raised by a handler of rowq's own: give the message back, its attempt not spent."""
+    """Raised by a handler of rowq's own: release the message, its attempt not spent."""
 
 
 class GiveUp(WorkerFailed):
-    """Raised by a handler of rowq's own: no message can be worked on, so give back and end."""
+    """Raised by a handler of rowq's own: no message can be handled, so the worker ends."""
 
 
 Handler = Callable[..., Any]
@@ -85,7 +93,10 @@ def find_handler(handler: Handler | str) -> Handler:
 
 
 def check_handler(handler: object) -> None:
-    """Refuse what can be called and does nothing when it is; raises InvalidArgument."""
+    """Refuse what cannot be called, and a generator, which would do nothing when called.
+
+    Raises InvalidArgument.
+    """
     if not callable(handler):
         raise InvalidArgument("the handler cannot be called")
     called: Any = handler
@@ -95,3 +106,98 @@ def check_handler(handler: object) -> None:
         called = type(called).__call__
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         raise InvalidArgument("the handler is a generator: called, it would do nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a message, in values that every database takes."""
+
+    routine: Literal["complete", "retry_later", "fail_now", "release"]
+    delay_seconds: float | None = None
+    error: str | None = None
+
+
+COMPLETED = Verdict("complete")
+RELEASED = Verdict("release")
+
+
+def retry(error: str) -> Verdict:
+    """Return the verdict of another attempt after the queue's backoff."""
+    return Verdict("retry_later", error=storable(error))
+
+
+def unreadable_headers(headers: UnreadableHeaders) -> Verdict:
+    """Return the verdict on a message with headers that no attempt will be able to read."""
+    return Verdict("fail_now", error=storable(f"headers cannot be read: {headers.reason}"))
+
+
+def verdict_of(error: BaseException) -> Verdict:
+    """Return what an exception that left the handler decides: itself, or another attempt."""
+    match error:
+        case Fail():
+            return Verdict("fail_now", error=_error_of(error))
+        case Retry():
+            return Verdict("retry_later", _delay_of(error), _error_of(error))
+        case Release():
+            return RELEASED
+    lines = "".join(traceback.format_exception(error)).strip()
+    return retry(lines[-_ERROR_CHARACTERS:])
+
+
+def interrupted(messages: Sequence[Message]) -> dict[int, Verdict]:
+    """Return another attempt for messages whose handler was ended by a KeyboardInterrupt."""
+    verdict = retry("the handler was interrupted: KeyboardInterrupt")
+    return {message.message_id: verdict for message in messages}
+
+
+def blamed(verdicts: Mapping[int, Verdict], why: str) -> dict[int, Verdict]:
+    """Return verdicts whose errors begin with what the handler did; none of them completes."""
+    found: dict[int, Verdict] = {}
+    for message_id, verdict in verdicts.items():
+        error = storable(f"{why}; {verdict.error}" if verdict.error else why)
+        done = verdict.routine == "complete"
+        found[message_id] = (
+            Verdict("retry_later", error=error) if done else replace(verdict, error=error)
+        )
+    return found
+
+
+def storable(text: str) -> str:
+    """Return `text` as every database takes it: no NUL, no lone surrogate, not too long."""
+    encodable = text.encode("utf-8", "backslashreplace").decode()
+    return encodable.replace("\0", "\\0")[:_ERROR_CHARACTERS]
+
+
+def shown(value: object) -> str:
+    """Return the repr of a value, or its type where that fails."""
+    try:
+        return repr(value)
+    except Exception:
+        return f"a {type(value).__name__}"
+
+
+def _error_of(decision: Retry | Fail) -> str | None:
+    """Return the error to keep; a subclass that gives none is shown by its name and arguments."""
+    given = _attribute(decision, "error")
+    if given is None and type(decision) in {Retry, Fail}:
+        return None
+    if given is None:
+        return storable("".join(traceback.format_exception_only(decision)).strip())
+    return storable(given if isinstance(given, str) else shown(given))
+
+
+def _delay_of(decision: Retry) -> float | None:
+    given = _attribute(decision, "delay_seconds")
+    try:
+        seconds = float(given)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return 0.0 if math.isnan(seconds) else min(max(seconds, 0.0), _LONGEST_DELAY_SECONDS)
+
+
+def _attribute(decision: Retry | Fail, name: str) -> Any:
+    """Return an attribute; a subclass may have made it a property that fails."""
+    try:
+        return getattr(decision, name)
+    except Exception:
+        return None

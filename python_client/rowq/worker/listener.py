@@ -1,7 +1,8 @@
-"""Hears of new messages while the worker is idle, so that they need not wait for the next poll.
+"""Is told of new messages while the worker is idle, so that they need not wait for a poll.
 
-Only while somebody is idle: each producer's commit notifies then, and such commits pass one after
-the other through the whole server. What is not heard of, the next poll finds.
+It listens only while a thread is idle, as each producer's commit then notifies, and commits that
+notify wait for each other in the whole server. A message that is not told of is found by the next
+poll.
 """
 
 import time
@@ -11,21 +12,20 @@ from typing import Any
 
 from rowq.engines.base import Ear, ListeningEngine
 from rowq.errors import WorkerFailed
-from rowq.worker.context import Context
-from rowq.worker.log import log
+from rowq.worker.context import Context, log
 
 _TICK_SECONDS = 0.1
 _FIRST_SECONDS = 5.0
 _AGAIN_SECONDS = 10.0
-# Where so many come a poll finds several at a time: let producers commit side by side again.
+# Above this rate a poll finds several messages at a time, so that producers need not notify.
 _MOST_A_SECOND = 500
 
 
 class Listener:
-    """Runs in a thread of its own, with its own connection, until the worker stops."""
+    """The loop of the thread that listens, with its own connection, until the worker stops."""
 
     def __init__(self, context: Context, engine: ListeningEngine) -> None:
-        """Do nothing yet."""
+        """Prepare to listen for the worker of `context`."""
         self._context = context
         self._engine = engine
         self._name = context.settings.queue_name
@@ -37,7 +37,7 @@ class Listener:
     def run(self) -> None:
         """Listen, on a new connection when the last one broke.
 
-        Raises WorkerFailed where nothing can be heard.
+        Raises WorkerFailed where no notification can come through.
         """
         while not self._context.stopping.is_set():
             self._context.persist(self._listen)
@@ -47,13 +47,13 @@ class Listener:
         if self._context.stopping.is_set():
             return
         with self._connected() as connection:
-            ear = self._engine.ear(connection)
-            if why := self._begin(connection, ear):
+            notifications = self._engine.ear(connection)
+            if why := self._begin(connection, notifications):
                 self._do_without(why)
                 return
             self._has_listened = True
             try:
-                self._go_on(connection, ear)
+                self._go_on(connection, notifications)
             except Exception as error:
                 if not self._engine.is_connection_lost(error):
                     raise
@@ -68,10 +68,10 @@ class Listener:
         finally:
             self._engine.close(connection)
 
-    def _begin(self, connection: Any, ear: Ear) -> str:
+    def _begin(self, connection: Any, notifications: Ear) -> str:
         """Listen; return why that cannot be, or an empty text."""
         with self._connected() as other:
-            if ear.is_deaf(other, _FIRST_SECONDS):
+            if notifications.is_deaf(other, _FIRST_SECONDS):
                 return (
                     "no notification comes through; it needs a connection of its own, not one of a"
                     " pooler in transaction mode"
@@ -84,17 +84,17 @@ class Listener:
         return ""
 
     def _do_without(self, why: str) -> None:
-        """Give up at the start; later on, when it has worked before, poll for a while."""
+        """Raise WorkerFailed at the start; where listening has worked before, poll for a while."""
         if not self._has_listened:
             raise WorkerFailed(f"listen: {why}")
         log.warning("listen, trying again in %g s: %s", _AGAIN_SECONDS, why)
         self._context.stopping.wait(_AGAIN_SECONDS)
 
-    def _go_on(self, connection: Any, ear: Ear) -> None:
-        """Pass on what is heard; listen while some thread was idle within the last tick."""
+    def _go_on(self, connection: Any, notifications: Ear) -> None:
+        """Pass notifications on; listen while some thread was idle within the last tick."""
         idle_at = time.monotonic()
         while not self._context.stopping.is_set():
-            self._pass_on(ear.hear(_TICK_SECONDS))
+            self._pass_on(notifications.hear(_TICK_SECONDS))
             if self._context.polling.was_idle():
                 idle_at = time.monotonic()
             is_idle = time.monotonic() - idle_at < _TICK_SECONDS
@@ -103,7 +103,7 @@ class Listener:
                 self._switch(connection, to=is_wanted)
 
     def _switch(self, connection: Any, *, to: bool) -> str:
-        """Listen or no longer; return the outcome. A stranger's lock leaves it to polling."""
+        """Begin or end to listen; return the outcome, which is "busy" under a stranger's lock."""
         outcome = self._call(connection, "listen" if to else "unlisten")
         self._is_listening = outcome == "listening"
         if outcome == "busy":
@@ -111,24 +111,24 @@ class Listener:
             log.warning("listen, trying again in %g s: a stranger holds its lock", _AGAIN_SECONDS)
         return outcome
 
-    def _pass_on(self, heard: list[str]) -> None:
-        for _ in range(heard.count(self._name)):
+    def _pass_on(self, queue_names: list[str]) -> None:
+        for _ in range(queue_names.count(self._name)):
             self._rate.count()
             if not self._rate.is_over:
                 self._context.polling.hurry()
 
     def _call(self, connection: Any, routine: str) -> str:
-        """Call listen or unlisten, and look for what came before it was in effect."""
+        """Call listen or unlisten, and let a thread look for what came before it was in effect."""
         ((_, outcome),) = self._engine.call(connection, routine, {"queue_name": self._name})
         self._context.polling.hurry()
         return str(outcome)
 
 
 class Rate:
-    """Counts events; once there were too many within a second, it is over for a second more."""
+    """Counts events; after too many within a second, the limit is exceeded for a second more."""
 
     def __init__(self, most_a_second: int) -> None:
-        """Allow so many."""
+        """Allow `most_a_second` events a second."""
         self._most = most_a_second
         self._counted = 0
         self._began = 0.0
@@ -136,7 +136,7 @@ class Rate:
 
     @property
     def is_over(self) -> bool:
-        """Whether there were too many."""
+        """Whether there were too many events."""
         return time.monotonic() < self._over_until
 
     def count(self) -> None:

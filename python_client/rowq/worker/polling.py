@@ -1,4 +1,4 @@
-"""Who of a worker's idle threads asks the database for messages: one at a time.
+"""Which of a worker's idle threads asks the database for messages: one at a time.
 
 The others wait until it has found some. So an idle process costs the same few queries whatever its
 threads, and a burst wakes one thread after the other, each by the one before it.
@@ -9,31 +9,31 @@ import time
 
 from rowq.backoff import Backoff
 
-# Who has waited so long for an answer has lost its connection perhaps: another one asks meanwhile.
+# A thread that has waited this long has probably lost its connection, so another one polls.
 _STUCK_SECONDS = 5.0
 
 
 class Polling:
-    """What the threads of one process share; whoever calls `Turn.wait` is idle.
+    """What the threads of one process share; a thread that calls `PollingTurn.wait` is idle.
 
-    While any thread is idle, one of them polls: whoever stops polling wakes the next.
+    While any thread is idle, one of them polls: the thread that stops polling wakes the next.
     """
 
     def __init__(self, first_seconds: float, longest_seconds: float) -> None:
-        """Pause between two questions for `first_seconds`, doubling up to `longest_seconds`."""
-        # Reentrant, so that a signal's handler may call end() wherever it interrupts.
+        """Pause between two polls for `first_seconds`, doubling up to `longest_seconds`."""
+        # The lock is reentrant, so that a signal's handler may call end() wherever it interrupts.
         lock = threading.RLock()
         self._free = threading.Condition(lock)
         self._due = threading.Condition(lock)
         self._pauses = Backoff(first_seconds, longest_seconds)
-        self._poller: Turn | None = None
+        self._poller: PollingTurn | None = None
         self._waiting = 0
         self._was_idle = False
         self._at_once = False
         self._ended = False
 
     def hurry(self) -> None:
-        """Let the one that polls, or the next that will, ask now: there is likely to be more."""
+        """Let the thread that polls, or polls next, ask at once: there is likely to be more."""
         with self._due:
             self._pauses.reset()
             self._at_once = True
@@ -52,7 +52,7 @@ class Polling:
             self._due.notify_all()
             self._free.notify_all()
 
-    def _pass_on(self, turn: "Turn", hurry: bool) -> None:
+    def _pass_on(self, turn: "PollingTurn", hurry: bool) -> None:
         with self._free:
             if self._poller is not turn:
                 return
@@ -61,7 +61,7 @@ class Polling:
             self._at_once = self._at_once or (hurry and self._waiting > 0)
             self._free.notify()
 
-    def _wait(self, turn: "Turn") -> bool:
+    def _wait(self, turn: "PollingTurn") -> bool:
         with self._free:
             turn.asked_at = None
             self._was_idle = True
@@ -73,7 +73,7 @@ class Polling:
             turn.asked_at = time.monotonic()
             return not self._ended
 
-    def _take_over(self, turn: "Turn") -> None:
+    def _take_over(self, turn: "PollingTurn") -> None:
         """Make `turn` the one that polls, or wait for a change."""
         patience = self._poller.patience() if self._poller else 0.0
         if patience > 0:
@@ -85,11 +85,11 @@ class Polling:
         self._poller = turn
 
 
-class Turn:
-    """One thread's part in it."""
+class PollingTurn:
+    """One thread's part in the polling of its process."""
 
     def __init__(self, polling: Polling) -> None:
-        """Take part, not idle yet."""
+        """Take part in `polling`; the thread is not idle."""
         self._polling = polling
         self.asked_at: float | None = None
 

@@ -28,9 +28,9 @@ class WorkerStats:
         return replace(
             self,
             **{
-                one.name: getattr(self, one.name) + getattr(other, one.name)
-                for one in fields(self)
-                if one.name != "started_at"
+                stat.name: getattr(self, stat.name) + getattr(other, stat.name)
+                for stat in fields(self)
+                if stat.name != "started_at"
             },
         )
 
@@ -39,7 +39,7 @@ class Counter:
     """WorkerStats that several threads add to."""
 
     def __init__(self) -> None:
-        """Start from nothing, now."""
+        """Count from zero, beginning now."""
         self._lock = threading.Lock()
         self._stats = WorkerStats()
 

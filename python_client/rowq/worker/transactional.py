@@ -16,20 +16,11 @@ from rowq.engines.base import TransactionEnded, WorkTransaction
 from rowq.errors import StaleClaim
 from rowq.queue import Queue
 from rowq.session import OwnedSession
-from rowq.worker.calling import Calling, Said
-from rowq.worker.claim import HeldMessage, LiveClaim
-from rowq.worker.context import Context
-from rowq.worker.log import log
+from rowq.worker.claim import HeldMessage, LiveClaim, hand_in
+from rowq.worker.context import Context, log
+from rowq.worker.handlers import Verdict, blamed, interrupted, retry, verdict_of
+from rowq.worker.handling import HandlerCaller, HandlerResult
 from rowq.worker.stats import WorkerStats
-from rowq.worker.verdicts import (
-    Verdict,
-    blamed,
-    calls_of,
-    count,
-    interrupted,
-    retry,
-    verdict_of,
-)
 
 TRIES = 3
 """How often a message is handled, at a delivery, when its transaction fails for a reason that is
@@ -45,15 +36,15 @@ Group = Sequence[HeldMessage]
 class _Attempt:
     """A transaction, and how far it has come.
 
-    last: what the handler was given last. said: what it said then. verdicts: what was kept so far.
-    later: what is to be handled again in transactions of its own. is_ending: whether the verdicts
-    have begun to be handed in, so that they may have been committed.
+    last: messages that the handler was given last. result: the handler's result for them.
+    verdicts: those kept so far. later: messages to be handled again in transactions of their own.
+    is_ending: whether the verdicts have begun to be handed in, so that they may be committed.
     """
 
     claim: LiveClaim
     messages: Group
     last: Group = ()
-    said: Said | None = None
+    result: HandlerResult | None = None
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     later: list[Group] = field(default_factory=list)
     is_ending: bool = False
@@ -70,11 +61,11 @@ class TransactionalWork:
     """Gives messages and a connection to the handler; commits once per claim if all goes well."""
 
     def __init__(
-        self, context: Context, calling: Calling, queue: Queue, session: OwnedSession
+        self, context: Context, caller: HandlerCaller, queue: Queue, session: OwnedSession
     ) -> None:
         """Work on the connection of `session`; `queue` is for calls outside the transaction."""
         self._context = context
-        self._calling = calling
+        self._caller = caller
         self._queue = queue
         self._session = session
         self._tries: Counter[int] = Counter()
@@ -133,50 +124,50 @@ class TransactionalWork:
 
     def _block(self, transaction: WorkTransaction, attempt: _Attempt, group: Group) -> None:
         """Call the handler; keep what it wrote, or undo it and let the transaction go on."""
-        attempt.last, attempt.said = group, None
+        attempt.last, attempt.result = group, None
         with transaction.lend(attempt.claim.claim_id) as connection:
-            attempt.said = said = self._calling.call(group, connection)
-        if said.failed:
+            attempt.result = result = self._caller.call(group, connection)
+        if result.failed:
             transaction.undo()
-            if said.is_passing:
-                attempt.verdicts |= self._try_again(attempt, group, said.verdicts)
+            if result.is_passing:
+                attempt.verdicts |= self._try_again(attempt, group, result.verdicts)
             else:
-                attempt.verdicts |= said.verdicts
+                attempt.verdicts |= result.verdicts
         elif spoiled := transaction.keep():
             verdict = retry(f"the handler went on after an error of the database: {spoiled.error}")
-            verdicts = dict.fromkeys(said.verdicts, verdict)
+            verdicts = dict.fromkeys(result.verdicts, verdict)
             if spoiled.is_passing:
                 verdicts = self._try_again(attempt, group, verdicts)
             attempt.verdicts |= verdicts
         else:
-            attempt.verdicts |= said.verdicts
+            attempt.verdicts |= result.verdicts
 
     def _hand_in(self, transaction: WorkTransaction, attempt: _Attempt, queue: Queue) -> None:
         """Finish the messages and commit; raises StaleClaim when any of them is not ours."""
         claim, verdicts = attempt.claim, attempt.verdicts
         if claim.lost:
             raise StaleClaim(f"claim {claim.claim_id} was lost while it was handled")
-        name, told = self._context.settings.queue_name, WorkerStats()
+        name, total = self._context.settings.queue_name, WorkerStats()
         with claim.handing_in(verdicts):
             attempt.is_ending = True
-            for _, call in calls_of(queue, name, claim.claim_id, verdicts):
-                told = told.plus(count(call()))
-            if told.stale:
-                raise StaleClaim(f"claim {claim.claim_id} no longer holds {told.stale} messages")
+            for _, stats in hand_in(queue, name, claim.claim_id, verdicts):
+                total = total.plus(stats)
+            if total.stale:
+                raise StaleClaim(f"claim {claim.claim_id} no longer holds {total.stale} messages")
             transaction.commit()
-        claim.settled(verdicts, told)
+        claim.note_outcomes(verdicts, total)
 
     def _after_end(self, attempt: _Attempt, end: TransactionEnded) -> list[Group]:
         """Go on after a handler has ended the transaction, or the server has in its call."""
         log.warning("claim %d: %s", attempt.claim.claim_id, end)
-        said = attempt.said or Said({})
+        result = attempt.result or HandlerResult({})
         decided: dict[int, Verdict] = {}
-        if end.is_passing or said.is_passing:
-            decided |= self._try_again(attempt, attempt.last, blamed(said.verdicts, str(end)))
-        elif end.kept and not said.failed:
-            decided |= said.verdicts
+        if end.is_passing or result.is_passing:
+            decided |= self._try_again(attempt, attempt.last, blamed(result.verdicts, str(end)))
+        elif end.kept and not result.failed:
+            decided |= result.verdicts
         else:
-            decided |= blamed(said.verdicts, str(end))
+            decided |= blamed(result.verdicts, str(end))
         done: set[int] = set()
         if end.committed:
             decided |= attempt.verdicts
@@ -196,7 +187,7 @@ class TransactionalWork:
         if attempt.is_ending:
             return self._after_failed_end(attempt, error)
         if not attempt.last:
-            # It has not even begun: nobody's fault.
+            # The transaction failed before any handler ran, so no message is to blame.
             self._context.sleep_or_give_up(_pause())
             return [attempt.messages]
         verdicts = dict.fromkeys(_ids(attempt.last), verdict_of(error))
@@ -208,12 +199,12 @@ class TransactionalWork:
     def _after_failed_end(self, attempt: _Attempt, error: Exception) -> list[Group]:
         """Handle again, each alone, what the claim still holds; the rest was committed, or taken.
 
-        One that was alone already has its verdict: it is what the transaction failed of.
+        A message that was alone already made the transaction fail, so that it gets its verdict.
         """
         claim = attempt.claim
         held = self._context.persist(lambda: self._held(claim, list(attempt.verdicts)))
         gone = attempt.verdicts.keys() - held
-        claim.settled(gone, WorkerStats(stale=len(gone)))
+        claim.note_outcomes(gone, WorkerStats(stale=len(gone)))
         left = [message for message in attempt.messages if message.message_id in held]
         if len(attempt.verdicts) > 1:
             return [*([message] for message in left), *attempt.later]
@@ -246,10 +237,10 @@ class TransactionalWork:
         name = self._context.settings.queue_name
         transaction.begin()
         try:
-            told = Queue(connection).complete(name, claim.claim_id, message_ids)
+            outcomes = Queue(connection).complete(name, claim.claim_id, message_ids)
         finally:
             transaction.abandon()
-        return {one.message_id for one in told if one.outcome == "completed"}
+        return {outcome.message_id for outcome in outcomes if outcome.outcome == "completed"}
 
 
 def _ids(messages: Iterable[HeldMessage]) -> list[int]:
@@ -257,5 +248,5 @@ def _ids(messages: Iterable[HeldMessage]) -> list[int]:
 
 
 def _pause() -> float:
-    """Return for how long to let others get ahead."""
+    """Return a random pause in seconds, so that a conflict is not met again at once."""
     return random.uniform(0, _LONGEST_PAUSE_SECONDS)  # noqa: S311 - no secret

@@ -4,13 +4,11 @@ import threading
 from typing import Literal
 
 from rowq.errors import WorkerFailed
-from rowq.worker.context import Context
+from rowq.worker.context import Context, Settings, StopSignals
 from rowq.worker.handlers import Handler
-from rowq.worker.pool import Pool
-from rowq.worker.settings import Settings
-from rowq.worker.signals import StopSignals
+from rowq.worker.processes import WorkerProcesses
 from rowq.worker.stats import WorkerStats
-from rowq.worker.team import OnProgress, Team
+from rowq.worker.threads import OnProgress, WorkerThreads
 
 
 class Worker:
@@ -106,18 +104,18 @@ class Worker:
             listen=listen,
             maintain_seconds=maintain_seconds,
         )
-        # Reentrant, so that a signal's handler may call stop() wherever it interrupts.
+        # The lock is reentrant, so that a signal's handler may call stop() wherever it interrupts.
         self._lock = threading.RLock()
         self._is_running = False
         self._is_stopped = False
         self._is_fresh = True
         self._context = Context(self._settings)
-        self._pool = Pool(self._settings) if processes else None
+        self._processes = WorkerProcesses(self._settings) if processes else None
 
     @property
     def stats(self) -> WorkerStats:
         """What has been done so far, in this run or else in the last one."""
-        return self._pool.stats() if self._pool else self._context.counter.snapshot()
+        return self._processes.stats() if self._processes else self._context.counter.snapshot()
 
     def stop(self) -> None:
         """Stop as SIGTERM does, from any thread: finish the running message, release the rest.
@@ -127,8 +125,8 @@ class Worker:
         with self._lock:
             self._is_stopped = True
             self._context.stop()
-            if self._pool:
-                self._pool.stop()
+            if self._processes:
+                self._processes.stop()
 
     def run(self) -> WorkerStats:
         """Work until SIGTERM, SIGINT or stop(), or with `drain` until nothing is left.
@@ -142,23 +140,25 @@ class Worker:
         """
         self._begin()
         try:
-            if self._pool:
-                with StopSignals(at_once=self._pool.kill) as signals:
-                    return self._pool.run(self._on_progress, signals)
+            if self._processes:
+                with StopSignals(at_once=self._processes.kill) as signals:
+                    return self._processes.run(self._on_progress, signals)
             with StopSignals() as signals:
-                return Team(self._context).run(self._on_progress, signals)
+                return WorkerThreads(self._context).run(self._on_progress, signals)
         finally:
             with self._lock:
                 self._is_running = self._is_stopped = False
 
     def _begin(self) -> None:
-        """Make anew what a run before this one has used."""
+        """Replace what an earlier run has used up."""
         with self._lock:
             if self._is_running:
                 raise WorkerFailed("the worker is running already; make another one to run beside")
             if not self._is_fresh:
                 self._context = Context(self._settings)
-                self._pool = Pool(self._settings) if self._settings.processes else None
+                self._processes = (
+                    WorkerProcesses(self._settings) if self._settings.processes else None
+                )
                 if self._is_stopped:
                     self.stop()
             self._is_fresh = False

@@ -1,41 +1,45 @@
 """The threads of a worker inside one process."""
 
+import random
 import threading
 from collections.abc import Callable
 
 from rowq.errors import RowqError, WorkerFailed
+from rowq.messages import Maintained
+from rowq.queue import Queue
 from rowq.worker.consumer import Consumer
-from rowq.worker.context import Context
+from rowq.worker.context import Context, StopSignals
 from rowq.worker.handlers import find_handler
-from rowq.worker.housekeeper import Housekeeper
-from rowq.worker.keeper import Keeper
+from rowq.worker.heartbeat import Heartbeat
 from rowq.worker.listener import Listener
-from rowq.worker.signals import StopSignals
 from rowq.worker.stats import WorkerStats
 
 _PROGRESS_SECONDS = 0.2
+_MAINTAIN_BATCH_SIZE = 1000
 
 OnProgress = Callable[[WorkerStats], None]
 
 
 def described(error: BaseException) -> str:
-    """Return what an error says; that of another's making begins with its type."""
+    """Return an error's text; it begins with the type of an error that is not rowq's."""
     if isinstance(error, RowqError):
         return str(error)
     return f"{type(error).__name__}: {error}"
 
 
-class Team:
-    """Consumers, the keeper of their claims, and a housekeeper."""
+class WorkerThreads:
+    """The threads of a worker: consumers, heartbeat, listener, and maintenance."""
 
     def __init__(self, context: Context) -> None:
-        """Start nothing yet; raises WorkerFailed when the handler cannot be found."""
+        """Prepare all threads and start none; raises WorkerFailed when the handler is not found."""
         self._context = context
         handler = find_handler(context.settings.handler)
-        self._keeper = Keeper(context)
-        self._housekeeper = Housekeeper(context)
-        numbers = range(1, context.settings.threads + 1)
-        self._consumers = [Consumer(context, handler, self._keeper, one) for one in numbers]
+        self._heartbeat = Heartbeat(context)
+        self._maintenance = Maintenance(context)
+        self._consumers = [
+            Consumer(context, handler, self._heartbeat, number)
+            for number in range(1, context.settings.threads + 1)
+        ]
 
     def run(self, on_progress: OnProgress | None, signals: StopSignals) -> WorkerStats:
         """Work until every consumer has ended; raises WorkerFailed when one had to give up.
@@ -45,7 +49,7 @@ class Team:
         consumers: list[threading.Thread] = []
         others: list[threading.Thread] = []
         try:
-            self._start("keeper", self._keeper.run, others)
+            self._start("heartbeat", self._heartbeat.run, others)
             for name, run in self._helpers():
                 self._start(name, run, others)
             for consumer in self._consumers:
@@ -55,8 +59,8 @@ class Team:
             self._context.stop()
             for thread in consumers:
                 thread.join()
-            self._keeper.end()
-            self._housekeeper.end()
+            self._heartbeat.end()
+            self._maintenance.end()
             for thread in others:
                 thread.join()
         if self._context.failure is not None:
@@ -70,7 +74,7 @@ class Team:
             listener = Listener(self._context, self._context.listening_engine)
             helpers.append(("listener", listener.run))
         if self._context.settings.maintain_seconds > 0:
-            helpers.append(("housekeeper", self._housekeeper.run))
+            helpers.append(("maintenance", self._maintenance.run))
         return helpers
 
     def _watch(
@@ -96,3 +100,37 @@ class Team:
         thread = threading.Thread(target=guarded, name=f"rowq-{name}", daemon=True)
         thread.start()
         started.append(thread)
+
+
+class Maintenance:
+    """Calls maintain about once a second, at once again while there is a backlog.
+
+    It runs in a thread of its own, with its own connection, until `end` is called.
+    """
+
+    def __init__(self, context: Context) -> None:
+        """Prepare for the worker of `context`."""
+        self._context = context
+        self._ended = threading.Event()
+
+    def end(self) -> None:
+        """End the thread."""
+        self._ended.set()
+
+    def run(self) -> None:
+        """Call maintain until the end; every call is a transaction of its own."""
+        name = self._context.settings.queue_name
+        with Queue(self._context.session()) as queue:
+            while not self._ended.is_set():
+                results = queue.maintain(name, _MAINTAIN_BATCH_SIZE)
+                if not any(_is_full(result) for result in results):
+                    self._ended.wait(self._pause())
+
+    def _pause(self) -> float:
+        return self._context.settings.maintain_seconds * random.uniform(0.75, 1.25)  # noqa: S311
+
+
+def _is_full(result: Maintained) -> bool:
+    return (
+        max(result.promoted, result.reaped, result.archived, result.purged) >= _MAINTAIN_BATCH_SIZE
+    )

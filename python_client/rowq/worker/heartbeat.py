@@ -12,24 +12,22 @@ from rowq.engines.base import Row
 from rowq.queue import Queue
 from rowq.session import Session
 from rowq.worker.claim import LiveClaim
-from rowq.worker.context import Context
-from rowq.worker.log import log
-from rowq.worker.verdicts import once
+from rowq.worker.context import Context, log
 
 _TICK_SECONDS = 0.1
 
 
-class Keeper:
-    """Runs in a thread of its own, with its own connection, until `end` is called.
+class Heartbeat:
+    """The loop of the thread that extends leases, with its own connection, until `end` is called.
 
-    It never gives up before: a claim that is watched is somebody's work. It makes each call once a
-    round, and no call waits for a lock for long. A claim that another session has locked, a handler
-    perhaps, is stuck: of these one is tried in each round, after all others, so that they delay
-    nobody. While its row is locked no claim is taken back.
+    It never gives up before, as a consumer works on every claim that is watched. It makes each call
+    once a round, and no call waits for a lock for long. A claim that another session has locked,
+    such as a handler's, is stuck: of these one is tried in each round, after all other claims, so
+    that they delay none of them. While its row is locked no claim is taken back.
     """
 
     def __init__(self, context: Context) -> None:
-        """Watch over nothing yet."""
+        """Prepare to watch claims of the worker of `context`."""
         self._context = context
         self._claims: set[LiveClaim] = set()
         self._stuck: dict[LiveClaim, float] = {}
@@ -53,7 +51,7 @@ class Keeper:
         self._ended.set()
 
     def run(self) -> None:
-        """Go round until the end."""
+        """Look after all claims, again and again, until the end."""
         session = _BriefSession(self._context)
         backoff = Backoff(first=0.1, cap=2.0)
         with Queue(session) as queue:
@@ -72,9 +70,9 @@ class Keeper:
         for claim in self._due():
             self._look_after(claim, queue)
         with self._lock:
-            stuck = sorted(self._stuck.items(), key=lambda one: one[1])
+            stuck = sorted(self._stuck, key=self._stuck.__getitem__)
         if stuck:
-            self._look_after(stuck[0][0], queue)
+            self._look_after(stuck[0], queue)
 
     def _due(self) -> list[LiveClaim]:
         """Return the claims to be looked after, without the stuck ones, the most urgent first."""
@@ -90,9 +88,9 @@ class Keeper:
         """
         try:
             if claim.heartbeat_due:
-                claim.extend(queue, once)
+                claim.extend(queue)
             if claim.flush_due:
-                claim.flush(queue, once)
+                claim.flush(queue)
         except Exception as error:
             if self._context.engine.is_connection_lost(error) or not self._context.is_passing(
                 error

@@ -1,4 +1,4 @@
-"""rowq enqueue --from when it is stopped in the middle: what is in, and what is not, is told."""
+"""rowq load when it is stopped in the middle: what is in, and what is not, is told."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from rowq.cli.errors import ExitCode
+from rowq.cli.exit_codes import ExitCode
 from tests.engines.base import Connection, Server, wait_until
 
 PROGRAM = str(Path(sys.executable).with_name("rowq"))
@@ -21,7 +21,7 @@ PROGRAM = str(Path(sys.executable).with_name("rowq"))
 @pytest.fixture
 def load(database_url: str, made: str) -> Iterator[subprocess.Popen[str]]:
     """Run a load of standard input in batches of two, until the block ends."""
-    command = [PROGRAM, "enqueue", made, "--from", "-", "--format", "jsonl", "--batch-size", "2"]
+    command = [PROGRAM, "load", made, "-", "--format", "jsonl", "--batch-size", "2"]
     pipe = subprocess.PIPE
     with subprocess.Popen(
         command,

@@ -1,4 +1,4 @@
-"""stats, health, maintain: how the queues are doing, and keeping house."""
+"""stats, health, maintain: the state of the queues, and their maintenance."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ import typer
 from rich.live import Live
 
 from rowq.cli.database import open_queue
-from rowq.cli.errors import ExitCode
+from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AnyQueue, AsJson, Url
 from rowq.cli.output import console, print_rows, record, table
 from rowq.messages import QueueStats
@@ -41,14 +41,14 @@ def stats(
 ) -> None:
     """Show how many messages of each kind the queues hold."""
     with open_queue(url) as queue:
-        _print(_look(queue, queue_name, max_count), max_count, as_json)
+        _print(_read(queue, queue_name, max_count), max_count, as_json)
         if watch:
             with suppress(KeyboardInterrupt):
                 _watch(queue, queue_name, max_count, interval, as_json)
 
 
 def health(url: Url, as_json: AsJson = False) -> None:
-    """Show what hurts; exits with 4 when a check is critical."""
+    """Show what needs attention; exits with 4 when a check is critical."""
     with open_queue(url) as queue:
         checks = queue.health()
     print_rows(checks, as_json, nothing="nothing to check", style=_style)
@@ -68,12 +68,12 @@ def maintain(
     print_rows(done, as_json, nothing="no queues")
 
 
-def _look(queue: Queue, queue_name: str | None, max_count: int) -> list[QueueStats]:
+def _read(queue: Queue, queue_name: str | None, max_count: int) -> list[QueueStats]:
     return queue.queue_stats(queue_name, max_count=max_count)
 
 
 def _print(found: list[QueueStats], max_count: int, as_json: bool) -> None:
-    rows: list[Any] = list(found) if as_json else [_counts(one, max_count) for one in found]
+    rows: list[Any] = list(found) if as_json else [_counts(stats, max_count) for stats in found]
     print_rows(rows, as_json, nothing="no queues", columns=_SHOWN)
 
 
@@ -84,10 +84,10 @@ def _watch(
         while True:
             sys.stdout.flush()
             time.sleep(interval)
-            _print(_look(queue, queue_name, max_count), max_count, as_json)
+            _print(_read(queue, queue_name, max_count), max_count, as_json)
     with Live(console=console(), auto_refresh=False, screen=True) as live:
         while True:
-            found = [_counts(one, max_count) for one in _look(queue, queue_name, max_count)]
+            found = [_counts(stats, max_count) for stats in _read(queue, queue_name, max_count)]
             live.update(table(found, _SHOWN) if found else "no queues", refresh=True)
             time.sleep(interval)
 

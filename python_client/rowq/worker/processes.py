@@ -1,36 +1,105 @@
-"""One worker process: the parent's side of it, and what runs inside."""
+"""Several worker processes and their parent, which restarts those that die."""
 
+import logging
+import multiprocessing
+import pickle
 import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, Literal
 
 from rowq.backoff import Backoff
 from rowq.errors import RowqError, WorkerFailed
-from rowq.worker.context import Context
-from rowq.worker.log import LogSettings, log
-from rowq.worker.settings import Settings
-from rowq.worker.signals import StopSignals
+from rowq.worker.context import Context, Settings, StopSignals, log
 from rowq.worker.stats import WorkerStats
-from rowq.worker.team import Team, described
+from rowq.worker.threads import OnProgress, WorkerThreads, described
 
+_TICK_SECONDS = 0.2
 _REPORT_SECONDS = 0.25
-# A child that dies so soon after its start, so often in a row, will not live.
+# A child that dies within so many seconds of its start, so many times in a row, is given up.
 _QUICK_SECONDS = 5.0
 _QUICK_DEATHS = 5
 
 _Report = tuple[Literal["stats"], WorkerStats] | tuple[Literal["failed"], str]
+_LOGGERS = ("rowq", "rowq.worker")
 
 
-class Child:
-    """The parent's side: a process that is running, waiting for its restart, or done."""
+class WorkerProcesses:
+    """The parent of as many child processes as settings.processes, each a worker of its own.
+
+    The parent asks them to stop through a pipe, not by a signal: a terminal or a service manager
+    signals the whole group already, and a second signal means to stop at once.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Prepare the children for these settings, and start none of them."""
+        self._start = WorkerStats()
+        self._stopping = False
+        context = multiprocessing.get_context("spawn")
+        name = settings.worker_name
+        self._children = [
+            WorkerProcess(
+                context,
+                replace(settings, processes=0, worker_name=name and f"{name}-{number}"),
+            )
+            for number in range(1, settings.processes + 1)
+        ]
+
+    def stop(self) -> None:
+        """Ask every child to stop."""
+        self._stopping = True
+
+    def kill(self) -> None:
+        """Kill every child at once; their claims run out."""
+        for child in self._children:
+            child.kill()
+
+    def run(self, on_progress: OnProgress | None, signals: StopSignals) -> WorkerStats:
+        """Work until every child is done; raises WorkerFailed when going on made no sense."""
+        try:
+            for child in self._children:
+                child.start()
+            while not all(child.done for child in self._children):
+                wait(
+                    [sentinel for child in self._children for sentinel in child.sentinels],
+                    _TICK_SECONDS,
+                )
+                if signals.asked:
+                    self.stop()
+                self._supervise()
+                if on_progress:
+                    on_progress(self.stats())
+        finally:
+            for child in self._children:
+                child.ask_to_stop()
+            for child in self._children:
+                child.join()
+        return self.stats()
+
+    def stats(self) -> WorkerStats:
+        """Return what all children have done, by their last reports."""
+        total = self._start
+        for child in self._children:
+            total = total.plus(child.stats)
+        return total
+
+    def _supervise(self) -> None:
+        for child in self._children:
+            if self._stopping:
+                child.ask_to_stop()
+            child.supervise(self._stopping)
+
+
+class WorkerProcess:
+    """One child process, as its parent sees it: it runs, waits for its restart, or is done."""
 
     def __init__(self, context: SpawnContext, settings: Settings) -> None:
-        """Start nothing yet."""
+        """Prepare a process for these settings, and do not start it."""
         self._context = context
         self._settings = settings
         self._backoff = Backoff(first=0.5, cap=15.0)
@@ -47,12 +116,12 @@ class Child:
 
     @property
     def stats(self) -> WorkerStats:
-        """What this child and those before it have done, as far as they could tell."""
+        """What this process and those that it replaced have done, by their last reports."""
         return self._past.plus(self._stats)
 
     @property
     def sentinels(self) -> list[int]:
-        """What becomes ready when the process ends; empty when there is none."""
+        """The sentinel that becomes ready when the process ends; empty when there is none."""
         return [self._process.sentinel] if self._process else []
 
     def start(self) -> None:
@@ -71,7 +140,7 @@ class Child:
         self._is_restart, self._was_asked_to_stop = True, False
         self._started_at = time.monotonic()
 
-    def look(self, stopping: bool) -> None:
+    def supervise(self, stopping: bool) -> None:
         """Read what the process reports; when it has ended, start another if there is need.
 
         A restart that the system does not allow is tried again. Raises WorkerFailed when the
@@ -146,13 +215,62 @@ class Child:
         log.warning("a worker process ended with exit status %d, restart in %.1f s", status, delay)
 
 
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What a child process, which is started anew, takes over from its parent's logging.
+
+    is_wanted: whether the parent has set anything up. Levels are those of the root logger and of
+    rowq's own. formatter: of the parent's first handler that has one.
+    """
+
+    is_wanted: bool
+    level: int
+    levels: tuple[int, ...]
+    formatter: logging.Formatter | None
+
+    @classmethod
+    def of_this_process(cls) -> "LogSettings":
+        """Return the settings of this process."""
+        root = logging.getLogger()
+        formatters = [
+            handler.formatter for handler in root.handlers if _can_be_sent(handler.formatter)
+        ]
+        return cls(
+            is_wanted=bool(root.handlers),
+            level=root.level,
+            levels=tuple(logging.getLogger(name).level for name in _LOGGERS),
+            formatter=formatters[0] if formatters else None,
+        )
+
+    def apply(self) -> None:
+        """Log to standard error in the parent's format, unless a module has set up logging."""
+        root = logging.getLogger()
+        if not self.is_wanted or root.handlers:
+            return
+        handler = logging.StreamHandler()
+        handler.setFormatter(self.formatter)
+        root.addHandler(handler)
+        root.setLevel(self.level)
+        for name, level in zip(_LOGGERS, self.levels, strict=True):
+            logging.getLogger(name).setLevel(level)
+
+
+def _can_be_sent(formatter: logging.Formatter | None) -> bool:
+    """Whether a formatter can be sent to another process."""
+    try:
+        pickle.dumps(formatter)
+    except Exception:
+        return False
+    return formatter is not None
+
+
 def work_in_child(
     settings: Settings,
     log_settings: LogSettings,
     is_restart: bool,
     pipe: "Connection[Any, Any]",
 ) -> None:
-    """Be a worker until stopped by a signal, by the parent, or by the parent's end."""
+    """Run a worker in the child until a signal, the parent, or the parent's end stops it."""
     log_settings.apply()
     context = Context(settings, is_patient=is_restart)
     send_lock = threading.Lock()
@@ -161,11 +279,11 @@ def work_in_child(
         with send_lock, suppress(OSError):
             pipe.send((kind, what))
 
-    reporter = threading.Thread(target=_obey, args=(context, pipe, report), daemon=True)
+    reporter = threading.Thread(target=_talk_to_parent, args=(context, pipe, report), daemon=True)
     reporter.start()
     try:
         with StopSignals() as signals:
-            Team(context).run(None, signals)
+            WorkerThreads(context).run(None, signals)
     except RowqError as error:
         log.exception("the worker gives up")
         report("failed", described(error))
@@ -174,10 +292,10 @@ def work_in_child(
         report("stats", context.counter.snapshot())
 
 
-def _obey(
+def _talk_to_parent(
     context: Context, pipe: "Connection[Any, Any]", report: Callable[[str, object], None]
 ) -> None:
-    """Report the counts until the end; stop at the parent's word, or at its end."""
+    """Report the counts until the end; stop when the parent asks for it, or has ended."""
     try:
         while True:
             if pipe.poll(_REPORT_SECONDS):

@@ -1,4 +1,4 @@
-"""rowq enqueue --from: rows become messages, and a fault leaves no batch half in."""
+"""rowq load: rows become messages, and a fault leaves no batch half in."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import lzma
 import re
 import time
 import tracemalloc
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
+from unittest.mock import create_autospec
 
 import pytest
 
 import rowq
-from rowq.cli.errors import ExitCode
+from rowq.cli.database import require_queue
+from rowq.cli.exit_codes import ExitCode
 from rowq.cli.intake import BadLine, Lines, csv_bodies
+from rowq.contract import load_contract
 from rowq.demo.orders import DATA
+from rowq.session import Session
 from tests.cli.conftest import Run
 
 
@@ -33,7 +39,7 @@ def test_a_csv_row_becomes_an_object_keyed_by_the_header_with_strings(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     text = '\ufeffid,name,note\r\n1,Zoë,"a ""b"",\nc"\r\n\r\n02,,🐘\r\n'
-    done = run("enqueue", made, "--from", write(tmp_path / "a.csv", text), "--json")
+    done = run("load", made, write(tmp_path / "a.csv", text), "--json")
     assert (done.code, done.row["enqueued"]) == (0, 2)
     assert [json.loads(body or "") for body in bodies(queue, made)] == [
         {"id": "1", "name": "Zoë", "note": 'a "b",\nc'},
@@ -46,14 +52,14 @@ def test_a_line_of_json_is_stored_as_it_is(
 ) -> None:
     lines = ['{"a": 1.50, "b": "\\u00e4"}', "[]", '"text"', "12345678901234567890.0", "null"]
     file = write(tmp_path / "a.jsonl", "\n".join([*lines, "", ""]))
-    assert run("enqueue", made, "--from", file).code == 0
+    assert run("load", made, file).code == 0
     assert bodies(queue, made) == lines
 
 
 def test_standard_input_is_read_when_the_format_is_given(
     run: Run, queue: rowq.Queue, made: str
 ) -> None:
-    done = run("enqueue", made, "--from", "-", "--format", "jsonl", given="1\n2\n")
+    done = run("load", made, "-", "--format", "jsonl", given="1\n2\n")
     assert done.code == 0
     assert bodies(queue, made) == ["1", "2"]
 
@@ -62,11 +68,55 @@ def test_the_options_go_to_every_message(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     file = write(tmp_path / "a.jsonl", "1\n2\n")
-    options = ("--priority", 1, "--type", "t", "--header", "a=b")
-    assert run("enqueue", made, "--from", file, *options).code == 0
-    for message in queue.peek(made, 2):
+    options = ("--priority", 1, "--type", "t", "--header", "a=b", "--max-attempts", 3)
+    assert run("load", made, file, *options).code == 0
+    messages = queue.peek(made, 2)
+    assert len(messages) == 2
+    for message in messages:
         assert (message.priority, message.message_type) == (1, "t")
         assert message.headers == {"a": "b"}
+        found = queue.get_message(made, message.message_id)
+        assert found is not None
+        assert found.max_attempts == 3
+
+
+def test_delayed_rows_wait(run: Run, queue: rowq.Queue, made: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", "1\n2\n")
+    next_year = datetime.now(UTC).year + 1
+    for option in (("--delay", 3600), ("--run-at", f"{next_year}-01-31T18:00")):
+        assert run("load", made, file, *option).code == 0
+    stats = queue.queue_stats(made)[0]
+    assert (stats.ready, stats.delayed) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("orders.txt",),
+        ("-",),
+        ("x.csv", "y.csv"),
+        ("x.csv", "--dedup-key", "k"),
+        ("x.csv", "--no-body"),
+        ("x.csv", "--batch-size", 0),
+        ("x.csv", "--batch-size", 10_001),
+        ("x.csv", "--from-line", 0),
+        ("x.csv", "--header", "no_equals_sign"),
+        ("x.csv", "--run-at", "tomorrow"),
+    ],
+    ids=str,
+)
+def test_arguments_that_make_no_sense_are_wrong_usage(
+    run: Run, made: str, arguments: tuple[object, ...]
+) -> None:
+    assert run("load", made, *arguments).code == ExitCode.USAGE
+
+
+def test_a_file_that_is_not_there_is_told_on_one_line(run: Run, made: str) -> None:
+    done = run("load", made, "missing.csv")
+    assert done.code == ExitCode.FAILED
+    assert "missing.csv" in done.err
+    assert done.err.count("\n") == 1
 
 
 BAD_CSV = {
@@ -87,7 +137,7 @@ def test_a_bad_csv_line_is_named_its_batch_left_out_and_the_load_can_go_on(
     rows = [f"{n},x".encode() for n in range(1, 11)]
     file = write(tmp_path / "a.csv", b"\n".join([b"id,v", *rows[:6], bad, *rows[7:]]) + b"\n")
 
-    done = run("enqueue", made, "--from", file, "--batch-size", 3)
+    done = run("load", made, file, "--batch-size", 3)
     assert done.code == ExitCode.BAD_INPUT
     assert f"{file}, line 8: " in done.err
     assert why in done.err
@@ -95,7 +145,7 @@ def test_a_bad_csv_line_is_named_its_batch_left_out_and_the_load_can_go_on(
     assert len(bodies(queue, made)) == 6
 
     write(file, b"\n".join([b"id,v", *rows]) + b"\n")
-    assert run("enqueue", made, "--from", file, "--batch-size", 3, "--from-line", 8).code == 0
+    assert run("load", made, file, "--batch-size", 3, "--from-line", 8).code == 0
     ids = [json.loads(body or "")["id"] for body in bodies(queue, made)]
     assert ids == [str(n) for n in range(1, 11)]
 
@@ -105,7 +155,7 @@ def test_a_bad_json_line_in_the_middle_of_a_batch_takes_the_whole_batch_with_it(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path, bad: bytes
 ) -> None:
     file = write(tmp_path / "a.jsonl", b"1\n2\n\n3\n4\n" + bad + b"\n6\n7\n")
-    done = run("enqueue", made, "--from", file, "--batch-size", 3)
+    done = run("load", made, file, "--batch-size", 3)
     assert done.code == ExitCode.BAD_INPUT
     assert f"{file}, line 6: " in done.err
     assert "continue with --from-line 5\n" in done.err
@@ -113,7 +163,7 @@ def test_a_bad_json_line_in_the_middle_of_a_batch_takes_the_whole_batch_with_it(
     assert bodies(queue, made) == ["1", "2", "3"]
 
     write(file, b"1\n2\n\n3\n4\n5\n6\n7\n")
-    assert run("enqueue", made, "--from", file, "--from-line", 5).code == 0
+    assert run("load", made, file, "--from-line", 5).code == 0
     assert bodies(queue, made) == ["1", "2", "3", "4", "5", "6", "7"]
 
 
@@ -121,7 +171,7 @@ def test_a_bad_json_line_in_the_middle_of_a_batch_takes_the_whole_batch_with_it(
 def test_a_bad_header_is_named_and_nothing_is_in(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path, header: str
 ) -> None:
-    done = run("enqueue", made, "--from", write(tmp_path / "a.csv", header and f"{header}\n1,2\n"))
+    done = run("load", made, write(tmp_path / "a.csv", header and f"{header}\n1,2\n"))
     assert done.code == ExitCode.BAD_INPUT
     assert "line 1: " in done.err
     assert "Nothing is in." in done.err
@@ -132,7 +182,7 @@ def test_a_batch_that_the_database_refuses_is_named_by_number_and_lines(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
     file = write(tmp_path / "a.jsonl", "1\n2\n3\n")
-    done = run("enqueue", made, "--from", file, "--batch-size", 2, "--priority", 11)
+    done = run("load", made, file, "--batch-size", 2, "--priority", 11)
     assert done.code == ExitCode.REFUSED
     assert done.err.startswith("rowq: RQ711 ")
     assert f"(lines 1 to 2 of {file}). Nothing is in." in done.err
@@ -142,9 +192,20 @@ def test_a_batch_that_the_database_refuses_is_named_by_number_and_lines(
 def test_an_unknown_queue_is_refused_before_the_file_is_read(
     run: Run, queue_name: str, tmp_path: Path
 ) -> None:
-    done = run("enqueue", queue_name, "--from", write(tmp_path / "a.csv", b"\xff"))
+    done = run("load", queue_name, write(tmp_path / "a.csv", b"\xff"))
     assert done.code == ExitCode.REFUSED
     assert done.err.startswith("rowq: RQ701 ")
+
+
+@pytest.mark.parametrize("role", ["producer", "consumer"])
+def test_a_role_may_call_what_asks_whether_a_queue_is_there(
+    role: Literal["producer", "consumer"],
+) -> None:
+    session = create_autospec(Session, instance=True)
+    session.call.return_value = []
+    require_queue(rowq.Queue(session), "orders", role)
+    (asked,) = session.call.call_args_list
+    assert role in load_contract().routines[asked.args[0]].roles
 
 
 def test_a_line_number_counts_the_lines_inside_quotes(tmp_path: Path) -> None:
@@ -160,7 +221,7 @@ def test_seventy_thousand_rows_go_in_within_seconds(
 ) -> None:
     file = write(tmp_path / "orders.csv", lzma.decompress(DATA.read_bytes()))
     began = time.monotonic()
-    done = run("enqueue", made, "--from", file)
+    done = run("load", made, file)
     seconds = time.monotonic() - began
     assert re.match(r"69,659 messages are in ", done.out)
     assert queue.queue_stats(made)[0].ready == 69_659

@@ -1,0 +1,182 @@
+"""Gives a claim's messages to the handler, and reads what it decides about each of them."""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rowq.queue import Queue
+from rowq.worker.claim import HeldMessage, LiveClaim
+from rowq.worker.context import Context, log
+from rowq.worker.handlers import (
+    COMPLETED,
+    RELEASED,
+    Fail,
+    GiveUp,
+    Handler,
+    Release,
+    Retry,
+    Verdict,
+    interrupted,
+    retry,
+    shown,
+    verdict_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerResult:
+    """What a handler has decided about each message it was given.
+
+    failed: whether it raised, or returned what counts as that; what it wrote is not to be kept.
+    is_passing: whether it raised an error of the database's that asks for the transaction to be
+    tried again. The exception itself is not kept: it would keep the messages, by its traceback.
+    """
+
+    verdicts: Mapping[int, Verdict]
+    failed: bool = False
+    is_passing: bool = False
+
+
+class HandlerCaller:
+    """Calls a handler from one thread.
+
+    What it has to await is awaited in an event loop of that thread, made when it is first needed.
+    """
+
+    def __init__(self, context: Context, handler: Handler) -> None:
+        """Call `handler` for the worker of `context`."""
+        self._context = context
+        self._handler = handler
+        self._runner: asyncio.Runner | None = None
+
+    def close(self) -> None:
+        """Cancel what the handler has left running in the loop, and close that."""
+        if self._runner is not None:
+            self._runner.close()
+
+    def call(self, messages: Sequence[HeldMessage], *connection: Any) -> HandlerResult:
+        """Give the handler a message, or per batch all of them; raises only KeyboardInterrupt."""
+        ids = [message.message_id for message in messages]
+        try:
+            if self._context.settings.per == "batch":
+                returned = self._awaited(self._handler(list(messages), *connection))
+                return _result_of_batch(ids, returned)
+            (message,) = messages
+            return self._result(ids[0], self._awaited(self._handler(message, *connection)))
+        except KeyboardInterrupt:
+            raise
+        except GiveUp as error:
+            self._context.fail(error)
+            return HandlerResult(dict.fromkeys(ids, RELEASED), failed=True)
+        except BaseException as error:
+            is_passing = isinstance(error, Exception) and self._context.engine.is_undone(error)
+            return _result_of_error(ids, error, is_passing=is_passing)
+
+    def _awaited(self, returned: Any) -> Any:
+        """Return what a handler returned, or what comes of it when it is awaited."""
+        if not inspect.isawaitable(returned):
+            return returned
+        self._runner = self._runner or asyncio.Runner()
+        # Each message has context variables of its own, as if each had a thread of its own.
+        return self._runner.run(_of(returned), context=contextvars.copy_context())
+
+    def _result(self, message_id: int, returned: Any) -> HandlerResult:
+        if returned is None:
+            return HandlerResult({message_id: COMPLETED})
+        if isinstance(returned, Retry | Fail):
+            return _result_of_error([message_id], returned)
+        if _is_mistaken(returned):
+            return _mistaken([message_id], returned)
+        self._context.warn_of_result(returned)
+        return HandlerResult({message_id: COMPLETED})
+
+
+async def _of(returned: Awaitable[Any]) -> Any:
+    return await returned
+
+
+def _result_of_error(
+    ids: list[int], error: BaseException, *, is_passing: bool = False
+) -> HandlerResult:
+    """Return what an exception means for messages, and log it unless it is a decision."""
+    verdicts = dict.fromkeys(ids, verdict_of(error))
+    if isinstance(error, Retry | Fail | Release):
+        return HandlerResult(verdicts, failed=True)
+    log.warning("message %d: the handler raised", ids[0], exc_info=error)
+    return HandlerResult(verdicts, failed=True, is_passing=is_passing)
+
+
+def _result_of_batch(ids: list[int], returned: Any) -> HandlerResult:
+    """Return what a batch handler returned, which is None or {message_id: None, Retry or Fail}."""
+    if returned is None:
+        return HandlerResult(dict.fromkeys(ids, COMPLETED))
+    if not isinstance(returned, Mapping):
+        return _mistaken(ids, returned)
+    given = dict(returned)
+    strangers = given.keys() - set(ids)
+    nonsense = [value for value in given.values() if not isinstance(value, Retry | Fail | None)]
+    if strangers or nonsense:
+        return _mistaken(ids, returned)
+    decisions = {message_id: given.get(message_id) for message_id in ids}
+    return HandlerResult(
+        {
+            message_id: COMPLETED if decision is None else verdict_of(decision)
+            for message_id, decision in decisions.items()
+        }
+    )
+
+
+def _is_mistaken(returned: Any) -> bool:
+    """Whether what was returned shows that the handler did not do, or say, what it meant to."""
+    is_class = inspect.isclass(returned) and issubclass(returned, BaseException)
+    is_generator = inspect.isgenerator(returned) or inspect.isasyncgen(returned)
+    return is_class or is_generator or isinstance(returned, BaseException)
+
+
+def _mistaken(ids: list[int], returned: Any) -> HandlerResult:
+    """Return another attempt for all, with an error that shows what was returned."""
+    if inspect.isgenerator(returned):
+        returned.close()
+    error = (
+        f"the handler returned {shown(returned):.300}; it may return None, Retry(...) or Fail(...),"
+        " and per batch a mapping of its messages' ids to these"
+    )
+    log.warning("message %d: %s", ids[0], error)
+    return HandlerResult(dict.fromkeys(ids, retry(error)), failed=True)
+
+
+class PlainWork:
+    """Works on a claim without a transaction: a message is handled, then completed."""
+
+    def __init__(self, context: Context, caller: HandlerCaller, queue: Queue) -> None:
+        """Use `queue` for the calls about the claims."""
+        self._context = context
+        self._caller = caller
+        self._queue = queue
+
+    def do(self, claim: LiveClaim) -> None:
+        """Handle the claim's messages until done, told to stop, or the claim is lost.
+
+        What was decided last, and what was not decided about, is left to `consumer.py`.
+        """
+        if self._context.settings.per == "batch":
+            if claim.messages and not self._context.stopping.is_set():
+                self._handle(claim, claim.messages)
+            return
+        for message in claim.messages:
+            if self._context.stopping.is_set() or not claim.is_held(self._queue):
+                return
+            self._handle(claim, [message])
+            if claim.flush_due:
+                claim.flush(self._queue)
+
+    def _handle(self, claim: LiveClaim, messages: Sequence[HeldMessage]) -> None:
+        try:
+            result = self._caller.call(messages)
+        except KeyboardInterrupt:
+            claim.decide(interrupted(messages))
+            raise
+        claim.decide(result.verdicts)
