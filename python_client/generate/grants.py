@@ -4,11 +4,10 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from rowq.engines.sqlserver_calls import procedure_name
-from rowq.migrate.oracle.packages import ROLES
-
 from rowq.contract import Routine, load_contract
+from rowq.oracle.packages import ROLES
 from rowq.resources import sql_directory
+from rowq.sqlserver.calls import procedure_name
 
 _CALLED = re.compile(r"\browq\.(internal_\w+)\(")
 _TABLE_TYPE = re.compile(r"^create type rowq\.(\w+) as table", re.MULTILINE)

@@ -8,9 +8,8 @@ in packages.
 from collections.abc import Iterator
 from pathlib import Path
 
-from rowq.migrate.oracle.packages import packages
-
 from rowq.contract import load_contract
+from rowq.oracle.packages import packages
 
 _LINES = {"mysql": "source {}", "oracle": "@@{}", "postgres": "\\ir {}", "sqlserver": ":r {}"}
 """How the client of each engine runs another file."""
