@@ -69,7 +69,7 @@ def mortal_postgres(_version: str) -> Iterator[Mortal]:
                 kill()
                 local.restart()
 
-            server = PostgresServer(local.url, f"to be killed, {local.origin}")
+            server = PostgresServer(local.url, f"to be killed, {local.origin}", log=local.log)
             with server.connect(local.url) as connection:
                 assert connection.execute("show fsync").fetchone() == ("on",)
                 assert connection.execute("show synchronous_commit").fetchone() == ("on",)
@@ -93,7 +93,8 @@ def mortal_mariadb(version: str) -> Iterator[Mortal]:
         local.kill(how)
         local.restart()
 
-    server = MysqlServer(local.url, "to be killed, local programs", stop=local.stop)
+    how = "to be killed, local programs"
+    server = MysqlServer(local.url, how, stop=local.stop, log=local.log)
     try:
         with server.connect(local.url) as connection:
             # MariaDB 11 says ON for what was 1 before.

@@ -130,7 +130,7 @@ class LocalMariaDB:
             "datadir": str(self.home / "data"),
             "socket": str(self.home / "socket"),
             "pid-file": str(self.home / "pid"),
-            "log-error": str(self.home / "server.log"),
+            "log-error": str(self.log),
             "tmpdir": str(self.home),
             "port": str(self.port),
             "bind-address": "127.0.0.1",
@@ -149,6 +149,11 @@ class LocalMariaDB:
     def url(self) -> str:
         """The URL of an account that may do everything."""
         return f"mariadb://{self.user}:{self.password}@127.0.0.1:{self.port}/"
+
+    @property
+    def log(self) -> Path:
+        """The file that the server writes to, through all its restarts."""
+        return self.home / "server.log"
 
     @property
     def socket(self) -> str:
@@ -228,5 +233,6 @@ class LocalMariaDB:
         return False
 
     def _last_words(self) -> str:
-        log = self.home / "server.log"
-        return log.read_text(errors="replace")[-1000:] if log.exists() else "it said nothing"
+        if not self.log.exists():
+            return "it said nothing"
+        return self.log.read_text(errors="replace")[-1000:]

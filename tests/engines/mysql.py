@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -13,6 +14,7 @@ import pymysql
 
 from rowq.engines.mysql_url import connection_parameters
 from tests.engines.base import Unavailable, wait_until
+from tests.engines.logs import LOGS
 
 # The callers' own database; rowq's is always called `rowq`.
 OWN = "rowq_test"
@@ -57,6 +59,7 @@ class MysqlServer:
 
     url: of an account that may do everything. stop, crash, restart: how to do that, None where it
     cannot be done. spare: starts one more server, for tests that need a database `rowq` alone.
+    log: the file that a private server writes to.
     """
 
     engine = "mysql"
@@ -71,6 +74,7 @@ class MysqlServer:
         crash: Callable[[], None] | None = None,
         restart: Callable[[], None] | None = None,
         spare: Callable[[], MysqlServer] | None = None,
+        log: Path | None = None,
     ) -> None:
         self._url = url
         self._stop = stop
@@ -93,7 +97,10 @@ class MysqlServer:
             ["days", "genuine", "waits"]
             + ["restart"] * (restart is not None)
             + ["databases"] * (spare is not None)
+            + ["log"] * (log is not None)
         )
+        if log is not None:
+            LOGS.add(log, self.name)
 
     def fresh_database(self) -> str:
         """Return a URL where there is no rowq yet: on this server, or when in use on a spare one.

@@ -130,6 +130,7 @@ class MariaDBProvider(MysqlProvider):
             crash=local.kill,
             restart=local.restart,
             spare=lambda: self.from_local(version),
+            log=local.log,
         )
 
 

@@ -20,6 +20,7 @@ from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
 from rowq.demo.postgres_binaries import choose_binaries
 from tests.engines.base import Unavailable, free_port, wait_until
 from tests.engines.docker import docker_answers, first_line
+from tests.engines.logs import LOGS
 
 # Processes are killed in the tests, machines are not: what was written survives without fsync.
 # A time zone off by a quarter of an hour finds every place that forgets about time zones; written
@@ -37,7 +38,8 @@ class PostgresServer:
     """A PostgreSQL server, however it runs.
 
     url: of a superuser, or of a role that may create databases and roles.
-    stop, crash, restart: how to do that, None where it cannot be done.
+    stop, crash, restart: how to do that, None where it cannot be done. log: the file that a private
+    server writes to.
     """
 
     engine = "postgres"
@@ -51,6 +53,7 @@ class PostgresServer:
         stop: Callable[[], None] | None = None,
         crash: Callable[[], None] | None = None,
         restart: Callable[[], None] | None = None,
+        log: Path | None = None,
     ) -> None:
         self._url = url
         self._stop = stop
@@ -64,7 +67,10 @@ class PostgresServer:
         self.capabilities = frozenset(
             ["async", "databases", "days", "genuine", "psql", "waits"]
             + ["restart"] * (restart is not None)
+            + ["log"] * (log is not None)
         )
+        if log is not None:
+            LOGS.add(log, self.name)
 
     def fresh_database(self) -> str:
         """Make an empty database and return its URL."""
@@ -213,7 +219,9 @@ class PostgresProvider:
             shutil.rmtree(home)
 
         how = f"local binaries {local.origin}"
-        return PostgresServer(local.url, how, stop=stop, crash=local.kill, restart=local.restart)
+        return PostgresServer(
+            local.url, how, stop=stop, crash=local.kill, restart=local.restart, log=local.log
+        )
 
 
 def _accepts(url: str) -> bool:

@@ -94,6 +94,11 @@ class LocalPostgres:
         return str(self._facts["origin"])
 
     @property
+    def log(self) -> Path:
+        """The file that the server writes to, through all its restarts."""
+        return Path(self._facts["room"], "server.log")
+
+    @property
     def pid(self) -> int:
         """The server's main process."""
         return int(self._facts["pid"])
