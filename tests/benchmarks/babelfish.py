@@ -23,7 +23,7 @@ from benchmarks.rowq_bench.sqlserver.observe import COUNTERS
 from benchmarks.rowq_bench.sqlserver.session import SqlserverSession
 from rowq.engines.sqlserver_driver import load_driver
 from tests.engines.base import wait_until
-from tests.engines.sqlserver import SqlserverServer
+from tests.engines.sqlserver.server import SqlserverServer
 
 _LEFT_OUT = ("alter index all on ", "update statistics ", "exec rowq.CareForIndexes")
 _PASSING = ("deadlock detected", "due to lock timeout", "could not serialize access")

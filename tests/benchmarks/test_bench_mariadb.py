@@ -21,7 +21,7 @@ from benchmarks.rowq_bench.results import Results
 from benchmarks.rowq_bench.runner import Plan, run_plan
 from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
 from tests.engines.base import Unavailable, wait_until
-from tests.engines.local_mariadb import find_programs
+from tests.engines.mysql.local import find_programs
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "mariadb.json"

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from rowq.demo.local_postgres import LocalPostgres, LocalPostgresError
 from tests.engines.base import Server, Unavailable
-from tests.engines.local_mariadb import LocalMariaDB, find_programs
-from tests.engines.mysql import MysqlServer
-from tests.engines.mysql_ways import MysqlProvider
-from tests.engines.oracle_ways import OracleProvider
-from tests.engines.postgres import PostgresServer
-from tests.engines.sqlserver_ways import SqlserverProvider
+from tests.engines.mysql.local import LocalMariaDB, find_programs
+from tests.engines.mysql.server import MysqlServer
+from tests.engines.mysql.ways import MysqlProvider
+from tests.engines.oracle.ways import OracleProvider
+from tests.engines.postgres.server import PostgresServer
+from tests.engines.sqlserver.ways import SqlserverProvider
 
 # Unlike the other tests' servers these write safely, as the engines do by default.
 POSTGRES = {"max_prepared_transactions": "10", "timezone": "Asia/Kathmandu"}

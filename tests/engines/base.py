@@ -1,4 +1,4 @@
-"""What the tests ask of a database server; one module in this directory per engine."""
+"""What the tests ask of a database server; one package in this directory per engine."""
 
 from __future__ import annotations
 

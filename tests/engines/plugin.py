@@ -14,10 +14,10 @@ import pytest
 
 from rowq.migrate import migrate
 from tests import dice
-from tests.engines.babelfish_faults import fault_of
 from tests.engines.base import Connection, Server, Unavailable
 from tests.engines.logs import LOGS
 from tests.engines.provide import REQUIRED_VARIABLE, Servers, required
+from tests.laboratory.babelfish.faults import fault_of
 
 SERVERS = pytest.StashKey[Servers]()
 ENGINE_ONLY = re.compile(r"/tests/(?:engine_only|security)/(postgres|mysql|sqlserver|oracle)/")

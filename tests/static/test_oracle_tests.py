@@ -12,8 +12,8 @@ import pytest
 from rowq.doctor.oracle import ENGINE
 from rowq.engines.work import oracle as work
 from tests.engine_only.oracle.test_settings import STRANGE
-from tests.engines.oracle_session import spelled
-from tests.helpers import oracle_tables
+from tests.engines.oracle import tables as oracle_tables
+from tests.engines.oracle.session import spelled
 from tests.static.plsql import gate, tools
 from tests.static.plsql.gate import Script
 from tests.static.required import need
@@ -23,8 +23,7 @@ from tests.static.test_plsql import REQUIRED
 MODULES = sorted(
     [
         *(ROOT / "tests" / "engine_only" / "oracle").glob("*.py"),
-        *(ROOT / "tests" / "engines").glob("oracle*.py"),
-        *(ROOT / "tests" / "helpers").glob("oracle*.py"),
+        *(ROOT / "tests" / "engines" / "oracle").glob("*.py"),
     ]
 )
 STATEMENT = re.compile(

@@ -14,7 +14,7 @@ from benchmarks.rowq_bench.host import cpu_seconds
 from benchmarks.rowq_bench.mariadb.client import BARE
 from benchmarks.rowq_bench.mariadb.systems import System
 from rowq.engines.mysql_url import connection_parameters
-from tests.engines.local_mariadb import LocalMariaDB, find_programs
+from tests.engines.mysql.local import LocalMariaDB, find_programs
 
 # Durable, and large enough that pages need not be written to make room in the log.
 SETTINGS = {

@@ -10,7 +10,7 @@ from benchmarks.rowq_bench.closing import Closing
 from benchmarks.rowq_bench.seeds.given import FreshDatabases
 from benchmarks.rowq_bench.sqlserver.session import SqlserverSession
 from rowq.errors import RowqError
-from tests.engines.sqlserver import SqlserverServer
+from tests.engines.sqlserver.server import SqlserverServer
 
 _VERSION = """
     select concat(
