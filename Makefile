@@ -30,8 +30,7 @@ format: .venv/.stamp-dev ## Rewrite the Python files in the project's style
 generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' reports and plots among them
 	@$(BIN)/python -m benchmarks.generate
 	@$(BIN)/python -m generate
-	@$(BIN)/python -m tests.engines.babelfish_list
-	@$(BIN)/python -m tests.engines.ograc_list
+	@$(BIN)/python -m tests.laboratory
 
 verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)
@@ -71,7 +70,7 @@ clean: ## Remove .venv, caches and built files
 # MariaDB of Debian 13 on an older Debian, about 20 MB: without it that version is not tested.
 .venv/.stamp-mariadb: tests/engines/debian_mariadb.py | .venv/.stamp-dev
 	@echo "Setting up MariaDB of Debian 13"
-	@if $(BIN)/python -m tests.engines.debian_mariadb --fetch; then touch $@; fi
+	@if $(BIN)/python -m tests.engines.mysql.debian --fetch; then touch $@; fi
 
 # The queues of npm that rowq is measured against, about 150 MB: without them they are left out.
 .venv/.stamp-peers: benchmarks/peers_node/package.json | .venv/.stamp-bench-peers

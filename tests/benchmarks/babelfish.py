@@ -23,7 +23,7 @@ from benchmarks.harness.session import RetryError, Row, Session, Value
 from benchmarks.studies.seeds.dialects import DIALECTS
 from rowq.sqlserver.driver import load_driver
 from tests.engines.base import wait_until
-from tests.engines.sqlserver import SqlserverServer
+from tests.engines.sqlserver.server import SqlserverServer
 
 _LEFT_OUT = ("alter index all on ", "update statistics ", "exec rowq.CareForIndexes")
 _PASSING = ("deadlock detected", "due to lock timeout", "could not serialize access")

@@ -17,9 +17,9 @@ from rowq.local_postgres.binaries import choose_binaries
 from rowq.local_postgres.server import LocalPostgresError
 from tests.benchmarks.babelfish import open_given
 from tests.engines.base import Unavailable, url_variable
-from tests.engines.local_mariadb import find_programs
+from tests.engines.mysql.local import find_programs
 from tests.engines.provide import required
-from tests.engines.sqlserver import SqlserverServer
+from tests.engines.sqlserver.server import SqlserverServer
 
 AT_A_URL = {
     "sqlserver": "sqlserver://user:password@host/master",

@@ -20,7 +20,7 @@ from benchmarks.studies.queues_mariadb.report import render
 from benchmarks.studies.queues_mariadb.systems import all_systems
 from benchmarks.studies.queues_mariadb.targets import check_targets
 from tests.engines.base import Unavailable, wait_until
-from tests.engines.local_mariadb import find_programs
+from tests.engines.mysql.local import find_programs
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "mariadb.json"

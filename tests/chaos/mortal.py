@@ -16,12 +16,12 @@ from pathlib import Path
 
 from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
 from tests.engines.base import Server, Unavailable
-from tests.engines.local_mariadb import LocalMariaDB, find_programs
-from tests.engines.mysql import MysqlServer
-from tests.engines.mysql_ways import MysqlProvider
-from tests.engines.oracle_ways import OracleProvider
-from tests.engines.postgres import PostgresServer
-from tests.engines.sqlserver_ways import SqlserverProvider
+from tests.engines.mysql.local import LocalMariaDB, find_programs
+from tests.engines.mysql.server import MysqlServer
+from tests.engines.mysql.ways import MysqlProvider
+from tests.engines.oracle.ways import OracleProvider
+from tests.engines.postgres.server import PostgresServer
+from tests.engines.sqlserver.ways import SqlserverProvider
 
 # Unlike the other tests' servers these write safely, as the engines do by default.
 POSTGRES = {"max_prepared_transactions": "10", "timezone": "Asia/Kathmandu"}
@@ -69,7 +69,7 @@ def mortal_postgres(_version: str) -> Iterator[Mortal]:
                 kill()
                 local.restart()
 
-            server = PostgresServer(local.url, f"to be killed, {local.origin}")
+            server = PostgresServer(local.url, f"to be killed, {local.origin}", log=local.log)
             with server.connect(local.url) as connection:
                 assert connection.execute("show fsync").fetchone() == ("on",)
                 assert connection.execute("show synchronous_commit").fetchone() == ("on",)
@@ -93,7 +93,8 @@ def mortal_mariadb(version: str) -> Iterator[Mortal]:
         local.kill(how)
         local.restart()
 
-    server = MysqlServer(local.url, "to be killed, local programs", stop=local.stop)
+    how = "to be killed, local programs"
+    server = MysqlServer(local.url, how, stop=local.stop, log=local.log)
     try:
         with server.connect(local.url) as connection:
             # MariaDB 11 says ON for what was 1 before.

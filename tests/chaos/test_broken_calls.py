@@ -19,7 +19,7 @@ from tests.chaos.mortal import Mortal
 from tests.chaos.trial import Trial
 from tests.dice import LENGTH, dice, limit, times
 from tests.engines.base import wait_until
-from tests.helpers.dialects import dialect_of
+from tests.helpers.dialects import interrupting_dialect_of
 
 pytestmark = [
     pytest.mark.chaos,
@@ -53,8 +53,9 @@ def kill_sessions(mortal: Mortal, trials: list[Trial]) -> None:
 def interrupt_calls(mortal: Mortal, trials: list[Trial]) -> None:
     """End every call that waits, and not its session."""
     with closing(mortal.server.connect(trials[0].caller.url)) as connection:
+        dialect = interrupting_dialect_of(connection)
         for trial in waiting(trials):
-            dialect_of(connection).interrupt(connection, trial.caller.connection)
+            dialect.interrupt(connection, trial.caller.connection)
     for trial in trials:
         trial.caller.wait()
 
@@ -134,8 +135,8 @@ def test_every_routine_of_the_contract_is_killed_at_some_table(stand: Stand) -> 
 
 
 def _skip_what_cannot_be(stand: Stand, break_off: Break) -> None:
-    with closing(stand.mortal.server.connect(stand.url)) as connection:
-        if break_off is interrupt_calls and not dialect_of(connection).can_interrupt:
-            pytest.skip("this engine ends sessions, and no single statement of another one")
+    if break_off is interrupt_calls:
+        with closing(stand.mortal.server.connect(stand.url)) as connection:
+            interrupting_dialect_of(connection)
     if break_off is kill_backend and stand.mortal.server.engine != "postgres":
         pytest.skip("only on PostgreSQL a session is a process, which can be killed")

@@ -18,7 +18,7 @@ from tests.concurrency.history import Recorder
 from tests.concurrency.stage import count, perform
 from tests.dice import limit, times
 from tests.engines.base import Connection, wait_until
-from tests.helpers.dialects import dialect_of
+from tests.helpers.dialects import dialect_of, preparing_dialect_of
 from tests.stored_times import pass_seconds, tick
 
 pytestmark = [pytest.mark.chaos, pytest.mark.requires("restart")]
@@ -120,9 +120,7 @@ def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
     connection: Connection,
     die: Die,
 ) -> None:
-    dialect = dialect_of(connection)
-    if not dialect.allows_prepared(connection):
-        pytest.skip("this engine prepares transactions by a coordinator of its own only")
+    dialect = preparing_dialect_of(connection)
     dialect.begin_prepared(connection, "order")
     sent = Queue(connection).enqueue("orders", "late").message_id
     dialect.prepare(connection, "order")

@@ -11,7 +11,7 @@ import pytest
 import rowq
 from rowq.engines import engine_for_connection, engine_for_url
 from tests.engines.base import Connection, Server, wait_until_blocked
-from tests.helpers.dialects import dialect_of
+from tests.helpers.dialects import dialect_of, interrupting_dialect_of
 
 
 @pytest.mark.requires("waits")
@@ -21,8 +21,7 @@ def test_a_maintain_that_is_interrupted_while_it_archives_says_so(
 ) -> None:
     connection, other = connect(), connect()
     dialect, queue = dialect_of(connection), rowq.Queue(connection)
-    if not dialect.can_interrupt:
-        pytest.skip("this engine ends sessions, and no single statement of another one")
+    interrupting = interrupting_dialect_of(connection)
     queue.create_queue(queue_name, archive_days=7)
     queue.enqueue(queue_name, 1)
     queue.complete(queue_name, queue.dequeue_fast(queue_name)[0].claim_id)
@@ -39,7 +38,7 @@ def test_a_maintain_that_is_interrupted_while_it_archives_says_so(
         thread = threading.Thread(target=maintain)
         thread.start()
         wait_until_blocked(server, server.session_id(other))
-        dialect.interrupt(connection, other)
+        interrupting.interrupt(connection, other)
         thread.join(30)
         dialect.give_table(holder)
     assert [engine_for_connection(other).is_passing(error) for error in errors] == [True]
@@ -56,8 +55,7 @@ def test_what_a_queue_does_after_an_interrupted_call_is_committed(
 ) -> None:
     connection = connect()
     dialect, watching = dialect_of(connection), rowq.Queue(connection)
-    if not dialect.can_interrupt:
-        pytest.skip("this engine ends sessions, and no single statement of another one")
+    interrupting = interrupting_dialect_of(connection)
     watching.create_queue(queue_name)
     watching.enqueue(queue_name, "first")
     errors: list[Exception] = []
@@ -75,7 +73,7 @@ def test_what_a_queue_does_after_an_interrupted_call_is_committed(
         thread = threading.Thread(target=complete, args=(queue, claim_id))
         thread.start()
         wait_until_blocked(server, server.session_id(mine))
-        dialect.interrupt(connection, mine)
+        interrupting.interrupt(connection, mine)
         thread.join(30)
         dialect.give_table(holder)
         assert [engine_for_url(database_url).is_passing(error) for error in errors] == [True]

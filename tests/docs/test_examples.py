@@ -9,7 +9,7 @@ import pytest
 from rowq.migrate import migrate
 from tests.docs.transcript import agrees, examples, printed_by
 from tests.engines.base import Server
-from tests.helpers.psql import psql_program
+from tests.engines.postgres.psql import psql_program
 from tests.static.sources import ROOT
 
 

@@ -1,4 +1,4 @@
-"""What the tests ask of a database server; one module in this directory per engine."""
+"""What the tests ask of a database server; one package in this directory per engine."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class Server(Protocol):
         databases    there can be several databases with rowq in it at a time
         days         the archive has a partition for each day, dropped whole when readers let it go
         waits        it tells which session waits for a lock of which
+        log          a failed test shows what it has written meanwhile: it is a private server
         genuine      it is the engine itself, with its locks and plans, not one that only speaks
                      its language
     """

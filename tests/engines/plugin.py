@@ -14,9 +14,10 @@ import pytest
 
 from rowq.migrate import migrate
 from tests import dice
-from tests.engines.babelfish_faults import fault_of
 from tests.engines.base import Connection, Server, Unavailable
+from tests.engines.logs import LOGS
 from tests.engines.provide import REQUIRED_VARIABLE, Servers, required
+from tests.laboratory.babelfish.faults import fault_of
 
 SERVERS = pytest.StashKey[Servers]()
 ENGINE_ONLY = re.compile(r"/tests/(?:engine_only|security)/(postgres|mysql|sqlserver|oracle)/")
@@ -92,12 +93,20 @@ def _only_engine(path: str) -> str | None:
     return found[1] if found else None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Remember what the servers had written before the test."""
+    LOGS.begin()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show with a test that failed its seed, and the deadlocks that its server tells of."""
+    """Show with a test that failed its seed, and what its servers tell of that time."""
     report = yield
+    if report.failed:
+        report.sections.extend(LOGS.sections())
     if report.failed and DICED.search(item.path.as_posix()):
         report.sections.append(("the same once more", dice.AGAIN))
     server: Any = getattr(item, "funcargs", {}).get("server")

@@ -7,17 +7,16 @@ import re
 from collections.abc import Callable, Iterator
 
 from tests.engines.base import EngineProvider, Server, Unavailable, url_variable
-from tests.engines.mysql_ways import MariaDBProvider, MysqlProvider
-from tests.engines.oracle_ways import OracleProvider
-from tests.engines.postgres import PostgresProvider
-from tests.engines.sqlserver_ways import SqlserverProvider
+from tests.engines.mysql import ways as mysql
+from tests.engines.oracle import ways as oracle
+from tests.engines.postgres import ways as postgres
+from tests.engines.sqlserver import ways as sqlserver
 
 PROVIDERS: tuple[EngineProvider, ...] = (
-    PostgresProvider(),
-    MariaDBProvider(),
-    MysqlProvider(),
-    SqlserverProvider(),
-    OracleProvider(),
+    *postgres.PROVIDERS,
+    *mysql.PROVIDERS,
+    *sqlserver.PROVIDERS,
+    *oracle.PROVIDERS,
 )
 REQUIRED_VARIABLE = "ROWQ_REQUIRE_ENGINES"
 
@@ -58,9 +57,9 @@ class Servers:
             return [word]
         versions = re.compile(re.escape(word) + r"[\d.]+")
         return (
-            [one for one in self.at_hand if versions.fullmatch(one)]
-            or [one for one in self.names if versions.fullmatch(one)][:1]
-            or [one for one in self.running if self.engine_of(one) == word]
+            [name for name in self.at_hand if versions.fullmatch(name)]
+            or [name for name in self.names if versions.fullmatch(name)][:1]
+            or [name for name in self.running if self.engine_of(name) == word]
         )
 
     @property

@@ -1,17 +1,19 @@
-"""What the tests need to know of each engine's SQL; modules beside this one, three per engine."""
+"""What the tests need to know of an engine's SQL; tests/engines/<engine>/dialect.py has it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
+
+import pytest
 
 from rowq.contract import Parameter, Routine
 from rowq.engines import engine_for_connection
 from tests.engines.base import Connection
-from tests.helpers.mysql import MysqlDialect
-from tests.helpers.oracle import OracleDialect
-from tests.helpers.postgres import PostgresDialect
-from tests.helpers.sqlserver import SqlserverDialect
+from tests.engines.mysql import dialect as mysql
+from tests.engines.oracle import dialect as oracle
+from tests.engines.postgres import dialect as postgres
+from tests.engines.sqlserver import dialect as sqlserver
 
 
 class Dialect(Protocol):
@@ -22,7 +24,6 @@ class Dialect(Protocol):
         themselves, and one that reaches a caller is an error of that call.
     archive_table: the name of the table that keeps finished messages.
     readers_wait: whether whoever reads a table that another session holds waits for it.
-    can_interrupt: whether a statement of another session can be ended without that session.
     savepoints_give_back: whether a row is free as soon as its lock is rolled back to a savepoint,
         and not at the end of the transaction only.
     """
@@ -35,8 +36,6 @@ class Dialect(Protocol):
     def is_free_of_deadlocks(self) -> bool: ...
     @property
     def readers_wait(self) -> bool: ...
-    @property
-    def can_interrupt(self) -> bool: ...
     @property
     def savepoints_give_back(self) -> bool: ...
 
@@ -83,21 +82,6 @@ class Dialect(Protocol):
 
     def give_table(self, connection: Connection) -> None:
         """Let others have it again."""
-
-    def interrupt(self, connection: Connection, other: Connection) -> None:
-        """End the statement that another session is executing, and not that session."""
-
-    def begin_prepared(self, connection: Connection, name: str) -> None:
-        """Open a transaction that can be prepared under a name."""
-
-    def prepare(self, connection: Connection, name: str) -> None:
-        """Prepare it: from now on it outlives its session, and the server."""
-
-    def commit_prepared(self, connection: Connection, name: str) -> None:
-        """Commit it, in another session."""
-
-    def allows_prepared(self, connection: Connection) -> bool:
-        """Whether the server allows such transactions."""
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message, which nobody may see yet and was enqueued once."""
@@ -151,14 +135,58 @@ class Dialect(Protocol):
         """Return how many sessions of clients there are besides this one."""
 
 
+@runtime_checkable
+class Interrupting(Protocol):
+    """A dialect of an engine on which a statement can be ended without its session."""
+
+    def interrupt(self, connection: Connection, other: Connection) -> None:
+        """End the statement that another session is executing, and not that session."""
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A dialect of an engine that has statements for prepared transactions."""
+
+    def begin_prepared(self, connection: Connection, name: str) -> None:
+        """Open a transaction that can be prepared under a name."""
+
+    def prepare(self, connection: Connection, name: str) -> None:
+        """Prepare it: from now on it outlives its session, and the server."""
+
+    def commit_prepared(self, connection: Connection, name: str) -> None:
+        """Commit it, in another session."""
+
+    def allows_prepared(self, connection: Connection) -> bool:
+        """Whether the server allows such transactions."""
+
+
+DIALECTS: dict[str, Dialect] = {
+    "mysql": mysql.DIALECT,
+    "oracle": oracle.DIALECT,
+    "postgres": postgres.DIALECT,
+    "sqlserver": sqlserver.DIALECT,
+}
+"""The dialect of each engine, by the engine's name."""
+
+
 def dialect_of(connection: Connection) -> Dialect:
     """Return the dialect of a driver's connection."""
-    return _BY_ENGINE[engine_for_connection(connection).name]
+    return DIALECTS[engine_for_connection(connection).name]
 
 
-_BY_ENGINE: dict[str, Dialect] = {
-    "mysql": MysqlDialect(),
-    "oracle": OracleDialect(),
-    "postgres": PostgresDialect(),
-    "sqlserver": SqlserverDialect(),
-}
+def interrupting_dialect_of(connection: Connection) -> Interrupting:
+    """Return the dialect, which can interrupt; skips the test where the engine cannot."""
+    dialect = dialect_of(connection)
+    if not isinstance(dialect, Interrupting):
+        pytest.skip("this engine ends sessions, and no single statement of another one")
+    return dialect
+
+
+def preparing_dialect_of(connection: Connection) -> Preparing:
+    """Return the dialect, which can prepare; skips the test where engine or server cannot."""
+    dialect = dialect_of(connection)
+    if not isinstance(dialect, Preparing):
+        pytest.skip("this engine prepares transactions by a coordinator of its own only")
+    if not dialect.allows_prepared(connection):
+        pytest.skip("the server allows none; start it with max_prepared_transactions = 10")
+    return dialect

@@ -10,7 +10,7 @@ import pytest
 
 from rowq import NewMessage
 from tests.engines.base import wait_until
-from tests.helpers.dialects import dialect_of
+from tests.helpers.dialects import dialect_of, preparing_dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
 from tests.stored_times import pass_seconds, tick
@@ -154,9 +154,7 @@ def test_a_prepared_transaction_behind_the_floor_is_delivered_when_it_commits(
     sessions: Open, queue: str
 ) -> None:
     late, other = sessions(2)
-    dialect = dialect_of(other.connection)
-    if not dialect.allows_prepared(other.connection):
-        pytest.skip("the server allows none; start it with max_prepared_transactions = 10")
+    dialect = preparing_dialect_of(other.connection)
     dialect.begin_prepared(late.connection, queue)
     sent = late.queue.enqueue(queue, 0).message_id
     dialect.prepare(late.connection, queue)

@@ -8,8 +8,9 @@ import pytest
 
 from rowq.migrate.sources import sources_of
 from tests.engines.base import Connection, Server, Unavailable
-from tests.engines.postgres import PostgresProvider, PostgresServer
-from tests.helpers.psql import psql_program
+from tests.engines.postgres.psql import psql_program
+from tests.engines.postgres.server import PostgresServer
+from tests.engines.postgres.ways import PostgresProvider
 from tests.helpers.releases import (
     begin_next,
     change_sources,

@@ -7,7 +7,7 @@ import pytest
 
 from rowq import migrate
 from tests.engines.base import Connection
-from tests.engines.postgres import PostgresServer
+from tests.engines.postgres.server import PostgresServer
 from tests.migrations.catalog import snapshot
 
 SESSIONS = 20

@@ -8,7 +8,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from rowq import migrate
-from tests.engines.postgres import PostgresServer
+from tests.engines.postgres.server import PostgresServer
 from tests.migrations.catalog import snapshot
 from tests.migrations.conftest import Psql
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.engines import plugin
-from tests.engines.sqlserver_deadlocks import GRAPHS, graphs_since
+from tests.engines.sqlserver.deadlocks import GRAPHS, graphs_since
 
 BEGAN_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -13,10 +13,10 @@ from rowq.contract import Parameter, Routine, load_contract
 from rowq.errors import CannotConnect
 from rowq.oracle.packages import subprograms
 from tests.engines.base import Unavailable, free_port
-from tests.engines.oracle_session import as_account, open_session, owner_in, spelled
-from tests.engines.oracle_ways import OracleProvider
-from tests.helpers.oracle import OracleDialect, execute_named
-from tests.helpers.oracle_catalog import type_of
+from tests.engines.oracle.catalog import type_of
+from tests.engines.oracle.dialect import OracleDialect, execute_named
+from tests.engines.oracle.session import as_account, open_session, owner_in, spelled
+from tests.engines.oracle.ways import OracleProvider
 from tests.static.sources import SQL
 
 URL = "oracle://system:secret@host:1522/service?protocol=tcps"

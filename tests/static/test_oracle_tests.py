@@ -14,8 +14,8 @@ from rowq.oracle import work
 from rowq.oracle.doctor import CHECKS
 from rowq.oracle.statements import BOOKKEEPING
 from tests.engine_only.oracle.test_settings import STRANGE
-from tests.engines.oracle_session import spelled
-from tests.helpers import oracle_tables
+from tests.engines.oracle import tables as oracle_tables
+from tests.engines.oracle.session import spelled
 from tests.static.plsql import gate, tools
 from tests.static.plsql.gate import Script
 from tests.static.required import need
@@ -25,8 +25,7 @@ from tests.static.test_plsql import REQUIRED
 MODULES = sorted(
     [
         *(ROOT / "tests" / "engine_only" / "oracle").glob("*.py"),
-        *(ROOT / "tests" / "engines").glob("oracle*.py"),
-        *(ROOT / "tests" / "helpers").glob("oracle*.py"),
+        *(ROOT / "tests" / "engines" / "oracle").glob("*.py"),
     ]
 )
 STATEMENT = re.compile(

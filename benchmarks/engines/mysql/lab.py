@@ -14,7 +14,7 @@ from benchmarks.engines.mysql.wire import BARE
 from benchmarks.harness.given import Installed
 from benchmarks.harness.host import cpu_seconds
 from rowq.mysql.url import connection_parameters
-from tests.engines.local_mariadb import LocalMariaDB, find_programs
+from tests.engines.mysql.local import LocalMariaDB, find_programs
 
 # Durable, and large enough that pages need not be written to make room in the log.
 SETTINGS = {

@@ -12,7 +12,7 @@ from benchmarks.harness.given import FreshDatabases
 from rowq.errors import DriverMissing
 
 if TYPE_CHECKING:
-    from tests.engines.oracle import OracleServer
+    from tests.engines.oracle.server import OracleServer
 
 NEEDS_A_URL = "Oracle is measured where a URL is given: --url oracle://system:...@host:1521/service"
 _NO_DRIVER = "Oracle needs python-oracledb: pip install 'rowq[oracle]'"
@@ -43,7 +43,7 @@ class OracleLab(FreshDatabases):
     @contextlib.contextmanager
     def fresh(self) -> Iterator[str]:
         """Make an account that may be measured, and drop it with its schema afterwards."""
-        from tests.engines.oracle_session import owner_in
+        from tests.engines.oracle.session import owner_in
 
         with super().fresh() as url:
             self._server.tell(f"grant {', '.join(RIGHTS)} to {owner_in(url)}")
@@ -70,7 +70,7 @@ def open_lab(url: str | None, _home: Path) -> Iterator[OracleLab]:
         raise ValueError(NEEDS_A_URL)
     try:
         # Only here: it loads the driver.
-        from tests.engines.oracle import OracleServer
+        from tests.engines.oracle.server import OracleServer
     except ImportError as error:
         raise DriverMissing(_NO_DRIVER) from error
     with contextlib.closing(OracleServer(url, "given URL,")) as server:

@@ -10,7 +10,7 @@ from benchmarks.engines.sqlserver.session import SqlserverSession
 from benchmarks.harness.closing import Closing
 from benchmarks.harness.given import FreshDatabases
 from rowq.errors import RowqError
-from tests.engines.sqlserver import SqlserverServer
+from tests.engines.sqlserver.server import SqlserverServer
 
 _VERSION = """
     select concat(

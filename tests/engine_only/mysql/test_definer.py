@@ -19,9 +19,9 @@ from rowq.mysql.statements import OWNER, statements
 from rowq.mysql.url import connection_parameters
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
-from tests.engines.mysql import Session, set_default_role
+from tests.engines.mysql.accounts import open_account
+from tests.engines.mysql.server import Session, set_default_role
 from tests.helpers.calls import call, send
-from tests.helpers.mysql_accounts import open_account
 
 GONE = 1449
 LOCKED = {4151, 1045, 3118}

@@ -27,7 +27,7 @@ from rowq.mysql.url import connection_parameters
 from rowq.resources import sql_directory
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
-from tests.engines.mysql import set_default_role
+from tests.engines.mysql.server import set_default_role
 from tests.helpers.releases import change_everything, copied_without_history, use_released
 
 VARIABLE = "ROWQ_EVERY_CRASH"

@@ -12,9 +12,9 @@ from rowq.arguments import plain_arguments
 from rowq.contract import load_contract
 from rowq.resources import sql_directory
 from tests.engines.base import Connection
-from tests.engines.mysql import Session
+from tests.engines.mysql.accounts import NOBODY, ROLES, Accounts, accounts
+from tests.engines.mysql.server import Session
 from tests.helpers.calls import call, send
-from tests.helpers.mysql_accounts import NOBODY, ROLES, Accounts, accounts
 
 ROUTINES = load_contract().routines
 NOT_ALLOWED = (1044, 1142, 1143, 1227, 1370)

@@ -14,7 +14,7 @@ from rowq.mysql import calls
 from rowq.mysql.engine import ENGINE
 from rowq.mysql.url import connection_parameters
 from tests.engines.base import Connection, Server, wait_until_blocked
-from tests.engines.mysql import Session
+from tests.engines.mysql.server import Session
 
 AWKWARD = "a ' \" \\ \\' % %s \n \u00e9 \U0001f4a5 \\"
 

@@ -9,6 +9,7 @@ import pymysql
 import pytest
 
 from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.engines.logs import LOGS
 
 HELD = [
     ("update held set a = 1", "update held set a = 2"),
@@ -71,3 +72,11 @@ def test_a_crashed_server_comes_back_under_the_same_url(server: Server, database
     server.restart()
     with server.connect(database_url) as connection:
         assert connection.execute("select value from kept").fetchone() == (42,)
+
+
+@pytest.mark.chaos
+@pytest.mark.requires("restart", "log")
+def test_what_a_private_server_writes_is_shown_when_the_test_fails(server: Server) -> None:
+    server.crash()
+    server.restart()
+    assert any("Starting crash recovery" in text for _, text in LOGS.sections())

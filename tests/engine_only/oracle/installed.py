@@ -17,8 +17,8 @@ from rowq.oracle.statements import units
 from rowq.oracle.url import connection_parameters
 from rowq.resources import sql_directory
 from tests.engines.base import Connection
-from tests.engines.oracle import OracleServer
-from tests.engines.oracle_session import owner_in
+from tests.engines.oracle.server import OracleServer
+from tests.engines.oracle.session import owner_in
 
 Snapshot = dict[str, list[str]]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.engines.base import Connection
-from tests.engines.oracle import OracleServer
+from tests.engines.oracle.server import OracleServer
 
 _STATEMENTS = """
     select s.sql_id, s.child_number, s.sql_text

@@ -13,7 +13,7 @@ from rowq.resources import sql_directory
 from tests.contract.test_archive import DAY, finish
 from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection
-from tests.engines.oracle import OracleServer
+from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import call, one, rolled_back, state_of, transaction
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds

@@ -12,7 +12,7 @@ from rowq import migrate
 from tests.engine_only.oracle.installed import grant, objects, rows, run_sources, works
 from tests.engine_only.oracle.waiters import Open, Waiter
 from tests.engines.base import Connection, wait_until
-from tests.engines.oracle import OracleServer
+from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import call, one, rolled_back, send, take, transaction
 from tests.stored_times import pass_seconds
 

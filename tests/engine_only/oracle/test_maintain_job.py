@@ -11,7 +11,7 @@ import pytest
 from rowq import migrate
 from tests.engine_only.oracle.installed import grant, objects, rows, run_sources
 from tests.engines.base import Connection, wait_until
-from tests.engines.oracle import OracleServer
+from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import call, one, send
 
 JOBS = "select j.job_name, j.enabled, j.failure_count from user_scheduler_jobs j"

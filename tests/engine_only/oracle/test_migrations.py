@@ -18,8 +18,8 @@ from rowq.oracle import install
 from rowq.oracle.statements import units
 from tests.engine_only.oracle.installed import breaking_off, objects, rows, snapshot, works
 from tests.engines.base import Connection
-from tests.engines.oracle import RIGHTS, OracleServer
-from tests.engines.oracle_session import owner_in
+from tests.engines.oracle.server import RIGHTS, OracleServer
+from tests.engines.oracle.session import owner_in
 from tests.helpers.dialects import dialect_of
 
 VARIABLE = "ROWQ_EVERY_CRASH"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine_only.oracle.plans import Plan, plans, reads
 from tests.engines.base import Connection
-from tests.engines.oracle import OracleServer
+from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import call, die, one, send, take, take_one
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import expire_claim, pass_seconds

@@ -14,8 +14,8 @@ from rowq.contract import load_contract
 from rowq.doctor.rights import may_call
 from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection
-from tests.engines.oracle import RIGHTS, OracleServer
-from tests.engines.oracle_session import owner_in
+from tests.engines.oracle.server import RIGHTS, OracleServer
+from tests.engines.oracle.session import owner_in
 from tests.helpers.calls import call, one, send, take, take_one
 from tests.helpers.dialects import dialect_of
 

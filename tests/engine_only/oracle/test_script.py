@@ -14,7 +14,7 @@ from rowq.oracle.statements import units
 from rowq.resources import sql_directory
 from tests.engine_only.oracle.installed import rows, snapshot, sqlplus, works
 from tests.engines.base import Connection
-from tests.engines.oracle import OracleServer
+from tests.engines.oracle.server import OracleServer
 from tests.static.plsql.gate import is_client
 
 

@@ -13,7 +13,7 @@ import rowq
 from rowq import migrate
 from tests.engine_only.oracle.installed import objects
 from tests.engines.base import Connection, wait_until, wait_until_blocked
-from tests.engines.oracle import OracleServer
+from tests.engines.oracle.server import OracleServer
 from tests.helpers.dialects import dialect_of
 
 HELD = [

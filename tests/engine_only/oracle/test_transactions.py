@@ -11,7 +11,7 @@ import pytest
 
 from rowq.oracle.engine import ENGINE
 from tests.engines.base import Connection, wait_until_blocked
-from tests.engines.oracle import OracleServer
+from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import (
     bodies,
     call,

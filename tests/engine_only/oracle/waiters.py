@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import oracledb
 
 from tests.engines.base import Connection, wait_until
-from tests.engines.oracle import OracleServer
+from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import one
 
 Open = Callable[[], Connection]

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.engines.logs import LOGS
 
 
 def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
@@ -59,3 +60,11 @@ def test_a_crashed_server_comes_back_under_the_same_url(
     server.restart()
     with server.connect(empty_database) as connection:
         assert connection.execute("select value from kept").fetchone() == (42,)
+
+
+@pytest.mark.chaos
+@pytest.mark.requires("restart", "log")
+def test_what_a_private_server_writes_is_shown_when_the_test_fails(server: Server) -> None:
+    server.crash()
+    server.restart()
+    assert any("was not properly shut down" in text for _, text in LOGS.sections())

@@ -10,7 +10,7 @@ import pytest
 
 import rowq
 from tests.engines.base import Connection, Server, wait_until_blocked
-from tests.engines.sqlserver import babelfish_words, with_database
+from tests.engines.sqlserver.server import babelfish_words, with_database
 
 BABELFISH = """Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8
 Nov 21 2026 10:51:54

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.engines.base import Connection
+from tests.engines.mysql.accounts import Accounts, accounts
 from tests.helpers.calls import call
-from tests.helpers.mysql_accounts import Accounts, accounts
 
 
 @pytest.fixture

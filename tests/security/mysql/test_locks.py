@@ -11,8 +11,8 @@ from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.mysql import install
 from tests.engines.base import Connection, Server
+from tests.engines.mysql.accounts import Accounts, open_account
 from tests.helpers.calls import bodies, one, send, take
-from tests.helpers.mysql_accounts import Accounts, open_account
 from tests.security.mysql.test_numbers import part_of
 from tests.stored_times import expire_claim
 

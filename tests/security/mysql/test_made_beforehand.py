@@ -11,7 +11,7 @@ from rowq.doctor import examine
 from rowq.mysql import install
 from rowq.mysql.url import connection_parameters
 from tests.engines.base import Connection, Server
-from tests.engines.mysql import Session, set_default_role
+from tests.engines.mysql.server import Session, set_default_role
 
 MIGRATION = """
     create table rowq.migration (

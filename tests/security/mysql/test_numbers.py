@@ -7,8 +7,8 @@ import pytest
 
 from rowq.migrate import migrate
 from tests.engines.base import Connection, Server
+from tests.engines.mysql.accounts import Accounts
 from tests.helpers.calls import bodies, call, one, send, take
-from tests.helpers.mysql_accounts import Accounts
 
 LAST = 2**63 - 1
 TAKEN = 1062

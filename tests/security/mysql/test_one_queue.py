@@ -9,7 +9,7 @@ import pytest
 
 from rowq.mysql.url import connection_parameters
 from tests.engines.base import Connection
-from tests.engines.mysql import Session
+from tests.engines.mysql.server import Session
 from tests.helpers.calls import call, counts
 from tests.security.recipes import recipe
 

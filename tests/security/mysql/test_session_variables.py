@@ -20,9 +20,9 @@ import pytest
 
 from rowq.resources import sql_directory
 from tests.engines.base import Connection
-from tests.engines.mysql import Session
+from tests.engines.mysql.accounts import open_account
+from tests.engines.mysql.server import Session
 from tests.helpers.calls import call
-from tests.helpers.mysql_accounts import open_account
 from tests.security.mysql.hostile_values import Variable, variables
 from tests.security.mysql.life import Life, Seen
 

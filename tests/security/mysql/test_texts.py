@@ -6,8 +6,8 @@ import pymysql
 import pytest
 
 from tests.engines.base import Connection
+from tests.engines.mysql.accounts import Accounts
 from tests.helpers.calls import bodies, call, send, take, take_one
-from tests.helpers.mysql_accounts import Accounts
 
 HALVES = ("_utf8mb4 x'41EDA08042'", "_ucs2 x'0041D83D'", "_utf32 x'0000DFFF'")
 """Half of a surrogate pair, which MariaDB takes for a character of UTF-8, and Python does not."""

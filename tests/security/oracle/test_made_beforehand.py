@@ -13,8 +13,8 @@ from rowq import migrate
 from rowq.doctor import examine
 from tests.engine_only.oracle.installed import grant, rows
 from tests.engines.base import Connection
-from tests.engines.oracle import OracleServer
-from tests.engines.oracle_session import owner_in
+from tests.engines.oracle.server import OracleServer
+from tests.engines.oracle.session import owner_in
 from tests.helpers.dialects import dialect_of
 
 pytestmark = pytest.mark.promise("P16")

@@ -12,8 +12,8 @@ from psycopg import sql
 from rowq import migrate
 from rowq.doctor import Status, examine
 from tests.engines.base import Server
+from tests.engines.postgres.psql import psql_program
 from tests.helpers.calls import call, one, send
-from tests.helpers.psql import psql_program
 from tests.security.postgres.conftest import Login, Session
 
 EVERYTHING = (

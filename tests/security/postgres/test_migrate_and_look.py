@@ -13,7 +13,7 @@ from rowq import migrate
 from rowq.doctor import examine
 from rowq.doctor.check import Check
 from tests.engines.base import Server
-from tests.helpers.psql import psql_program
+from tests.engines.postgres.psql import psql_program
 from tests.security.postgres.conftest import Login, Session, Trap
 
 META = """

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from rowq.migrate import migrate
-from tests.engines.postgres import PostgresServer
+from tests.engines.postgres.server import PostgresServer
 from tests.security.postgres.conftest import Login, Session
 
 

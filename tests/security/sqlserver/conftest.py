@@ -12,7 +12,7 @@ import pytest
 
 from rowq.sqlserver.engine import ENGINE
 from tests.engines.base import Connection, Server
-from tests.engines.sqlserver import SqlserverServer
+from tests.engines.sqlserver.server import SqlserverServer
 
 PASSWORD = "Stranger-1; password"
 

@@ -1,0 +1,47 @@
+"""The logs of the private servers of this process, for the report of a test that failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+LINES = 60
+"""How many lines of a log a report shows at most."""
+
+
+class ServerLogs:
+    """Files that servers append to while tests run; one that is gone is forgotten."""
+
+    def __init__(self) -> None:
+        self._names: dict[Path, str] = {}
+        self._sizes: dict[Path, int] = {}
+
+    def add(self, path: Path, name: str) -> None:
+        """Watch a server's log from now on."""
+        self._names[path] = name
+
+    def begin(self) -> None:
+        """Remember where each log ends: a test begins."""
+        self._names = {path: name for path, name in self._names.items() if path.exists()}
+        self._sizes = {path: path.stat().st_size for path in self._names}
+
+    def sections(self) -> list[tuple[str, str]]:
+        """Return a title and the last lines of each log that has grown since the test began."""
+        found = []
+        for path, name in self._names.items():
+            if lines := self._lines(path):
+                title = f"log of {name} since the test began, last {LINES} lines at most"
+                found.append((title, "\n".join(lines[-LINES:])))
+        return found
+
+    def _lines(self, path: Path) -> list[str]:
+        """Return what was written since the test began, of a new server all of it."""
+        try:
+            with path.open("rb") as log:
+                log.seek(self._sizes.get(path, 0))
+                return log.read().decode("utf-8", "replace").splitlines()
+        except FileNotFoundError:
+            return []
+
+
+LOGS = ServerLogs()
+"""The logs of this process's servers: a server adds its own, the plugin reads them."""

@@ -1,0 +1,51 @@
+"""Accounts of a MariaDB or MySQL server by the role of rowq that they have."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+
+from rowq.contract import load_contract
+from rowq.mysql.url import connection_parameters
+from tests.engines.base import Connection
+from tests.engines.mysql.server import Session, set_default_role
+
+ROLES = load_contract().roles
+NOBODY = "nobody"
+"""An account that may connect and nothing else."""
+
+Accounts = dict[str, Session]
+
+_numbers = itertools.count(1)
+
+
+@contextmanager
+def accounts(admin: Connection, url: str) -> Iterator[Accounts]:
+    """Make an account of each role and one of none; return a session of each, by the role."""
+    with ExitStack() as stack:
+        sessions: Accounts = {}
+        for role in (*ROLES, NOBODY):
+            granted = f"rowq_{role}" if role in ROLES else None
+            opened = stack.enter_context(open_account(admin, url, granted))
+            sessions[role] = stack.enter_context(closing(opened()))
+        yield sessions
+
+
+@contextmanager
+def open_account(
+    admin: Connection, url: str, *granted: str | None
+) -> Iterator[Callable[[], Session]]:
+    """Make an account with roles; return a function that opens a session of it, in no database."""
+    name, password = f"rowq_user_{next(_numbers)}", secrets.token_hex(12)
+    admin.execute(f"create user {name} identified by '{password}'")
+    try:
+        for role in filter(None, granted):
+            admin.execute(f"grant {role} to {name}")
+            set_default_role(admin, role, name)
+        parts = {**connection_parameters(url), "user": name, "password": password}
+        parts.pop("database", None)
+        yield lambda: Session(**parts, autocommit=True)
+    finally:
+        admin.execute(f"drop user {name}")

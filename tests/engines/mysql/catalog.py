@@ -1,0 +1,112 @@
+"""What MariaDB and MySQL say about the installed routines, and have to say by the contract."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pymysql
+from pymysql.constants import FIELD_TYPE
+
+from rowq import Queue
+from rowq.contract import Routine, load_contract
+
+Connection = Any
+
+_NAMES = "select routine_name from information_schema.routines where routine_schema = 'rowq'"
+_ARGUMENTS = """
+    select parameter_mode, parameter_name, dtd_identifier
+    from information_schema.parameters
+    where specific_schema = 'rowq' and specific_name = %s
+    order by ordinal_position
+"""
+_WHOLE = {FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.LONG, FIELD_TYPE.LONGLONG}
+_TEXT = {
+    *(FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING, FIELD_TYPE.JSON),
+    *(FIELD_TYPE.BLOB, FIELD_TYPE.TINY_BLOB, FIELD_TYPE.MEDIUM_BLOB, FIELD_TYPE.LONG_BLOB),
+}
+_BINARY_CHARACTER_SET = 63
+_FAMILIES = {
+    "boolean": "whole",
+    "int32": "whole",
+    "int64": "whole",
+    "float": "double",
+    "text": "text",
+    "json": "text",
+    "binary": "bytes",
+    "timestamp": "moment",
+}
+
+
+class MysqlCatalog:
+    """The routines as the server describes them."""
+
+    def routine_names(self, connection: Connection) -> list[str]:
+        """Return the name of every routine, as often as it is there."""
+        cursor = connection.cursor()
+        cursor.execute(_NAMES)
+        return [name for (name,) in cursor.fetchall()]
+
+    def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
+        """Return mode, name and type of each parameter; there are no defaults."""
+        cursor = connection.cursor()
+        cursor.execute(_ARGUMENTS, [routine.name])
+        return [(mode, name, _plain(type_)) for mode, name, type_ in cursor.fetchall()]
+
+    def contract_parameters(self, routine: Routine) -> list[Any]:
+        """Return what installed_parameters should be: what goes in; results are result sets."""
+        types = load_contract().types
+        return [
+            ("IN", f"p_{parameter.name}", _plain(types[parameter.type]["mysql"]))
+            for parameter in routine.parameters
+            if parameter.direction == "in"
+        ]
+
+    def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
+        """Return name and family of each column of a call, which is made and rolled back."""
+        own = Queue(connection)
+        message = own.enqueue(queue, "probe").message_id
+        claim = own.dequeue_fast(queue, 10)[0].claim_id
+        probes = {
+            "queue_name": queue,
+            "claim_id": claim,
+            "message_id": message,
+            "message_ids": f"[{message}]",
+            "messages": '[{"body": "probe"}]',
+            "wait_seconds": 0,
+            "force": 1,
+        }
+        values = [
+            probes.get(parameter.name)
+            for parameter in routine.parameters
+            if parameter.direction == "in"
+        ]
+        marks = ", ".join(["%s"] * len(values))
+        if routine.kind != "procedure":
+            connection.begin()
+        try:
+            with pymysql.cursors.Cursor(connection) as cursor:
+                cursor.execute(f"call rowq.{routine.name}({marks})", values)
+                return [(field.name, _family(field)) for field in connection._result.fields]
+        finally:
+            connection.rollback()
+
+    def contract_columns(self, routine: Routine) -> list[Any]:
+        """Return what result_columns should be."""
+        return [(column.name, _FAMILIES[column.type]) for column in routine.columns]
+
+
+def _plain(type_: str) -> str:
+    """Return a type without the widths that some versions show; boolean is a tiny integer."""
+    lower = type_.lower()
+    return "tinyint" if lower == "boolean" else re.sub(r"^(\w*int)(\(\d+\))?$", r"\1", lower)
+
+
+def _family(field: Any) -> str:
+    if field.type_code in _TEXT:
+        return "bytes" if field.charsetnr == _BINARY_CHARACTER_SET else "text"
+    if field.type_code in _WHOLE:
+        return "whole"
+    return {FIELD_TYPE.DOUBLE: "double", FIELD_TYPE.DATETIME: "moment"}.get(
+        field.type_code, f"type {field.type_code}"
+    )

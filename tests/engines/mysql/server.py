@@ -1,0 +1,240 @@
+"""A running MariaDB or MySQL server, as the tests need it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import pymysql
+
+from rowq.mysql.url import connection_parameters
+from tests.engines.base import Unavailable, wait_until
+from tests.engines.logs import LOGS
+
+# The callers' own database; rowq's is always called `rowq`.
+OWN = "rowq_test"
+# InnoDB shows its waits from a copy, which it makes anew only if nobody has looked for so long.
+_REFRESH_SECONDS = 0.105
+# Session numbers of several servers must not be taken for each other.
+_STRIDE = 10**12
+
+_LOCK_WAITS = "select waiting_pid, blocking_pid from sys.innodb_lock_waits"
+# Named locks and locks on tables: whoever holds one of any name may be the one waited for.
+_NAMED_WAITS = """
+    select id from information_schema.processlist
+    where state in ('User lock', 'Waiting for table metadata lock', 'Waiting for backup lock')
+    """
+_NAMED_HOLDERS = "select thread_id from information_schema.metadata_lock_info"
+_EVERYBODY = "select id from information_schema.processlist"
+
+
+class Session(pymysql.connections.Connection):
+    """PyMySQL's connection with one more method, which psycopg's has: execute."""
+
+    def execute(self, statement: str, values: Any = ()) -> pymysql.cursors.Cursor:
+        """Execute a statement and return its cursor."""
+        cursor = pymysql.cursors.Cursor(self)
+        cursor.execute(statement, values or None)
+        return cursor
+
+    def close(self) -> None:
+        """Close, harmlessly when that has happened before."""
+        if self.open:
+            super().close()
+
+
+def set_default_role(connection: Any, role: str, account: str) -> None:
+    """Let an account have a role from the beginning of each session."""
+    word = "for" if "mariadb" in connection.server_version.lower() else "to"
+    connection.execute(f"set default role {role} {word} {account}")
+
+
+class MysqlServer:
+    """A MariaDB or MySQL server, however it runs.
+
+    url: of an account that may do everything. stop, crash, restart: how to do that, None where it
+    cannot be done. spare: starts one more server, for tests that need a database `rowq` alone.
+    log: the file that a private server writes to.
+    """
+
+    engine = "mysql"
+    _numbers = itertools.count(1)
+
+    def __init__(
+        self,
+        url: str,
+        how: str,
+        *,
+        stop: Callable[[], None] | None = None,
+        crash: Callable[[], None] | None = None,
+        restart: Callable[[], None] | None = None,
+        spare: Callable[[], MysqlServer] | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self._url = url
+        self._stop = stop
+        self._crash = crash
+        self._restart = restart
+        self._spare = spare
+        self._spares: list[MysqlServer] = []
+        self._is_taken = False
+        self._looked_at = 0.0
+        self._base = next(self._numbers) * _STRIDE
+        with self._admin() as connection:
+            ((text,),) = connection.execute("select version()").fetchall()
+        self.version = text.partition("-")[0]
+        self.is_mariadb = "mariadb" in text.lower()
+        series = ".".join(self.version.split(".")[:2])
+        self.product = "mariadb" if self.is_mariadb else "mysql"
+        self.name = f"{self.product}{series}"
+        self.how = f"{how} {self.version}"
+        self.capabilities = frozenset(
+            ["days", "genuine", "waits"]
+            + ["restart"] * (restart is not None)
+            + ["databases"] * (spare is not None)
+            + ["log"] * (log is not None)
+        )
+        if log is not None:
+            LOGS.add(log, self.name)
+
+    def fresh_database(self) -> str:
+        """Return a URL where there is no rowq yet: on this server, or when in use on a spare one.
+
+        Raises Unavailable when neither can be had.
+        """
+        if not self._is_taken:
+            self._refuse_foreign()
+            self._clear()
+            with self._admin() as connection:
+                connection.execute(f"create database {OWN} character set utf8mb4")
+            self._is_taken = True
+            return self._own_url()
+        for server in self._spares:
+            if not server._is_taken:
+                return server.fresh_database()
+        if self._spare is None:
+            raise Unavailable(f"{self.how} has one database rowq, and it is in use")
+        self._spares.append(self._spare())
+        return self._spares[-1].fresh_database()
+
+    def drop_database(self, url: str) -> None:
+        """Give back what fresh_database returned, whoever is connected to it."""
+        for server in (self, *self._spares):
+            if server._own_url() == url:
+                server._clear()
+                server._is_taken = False
+
+    def connect(self, url: str, *, autocommit: bool = True) -> Session:
+        """Open a session, as a caller's own: with the engine's default isolation."""
+        return Session(**connection_parameters(url), autocommit=autocommit)
+
+    def session_id(self, connection: Any) -> int:
+        """Return the server's number of a session, made different from other servers'."""
+        for server in (self, *self._spares):
+            if connection_parameters(server._url)["port"] == connection.port:
+                return int(server._base + connection.thread_id())
+        return int(self._base + connection.thread_id())  # through a relay
+
+    def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
+        """Return the sessions that wait for a lock at this moment, and whom each waits for."""
+        found: dict[int, frozenset[int]] = {}
+        for server in (self, *self._spares):
+            for waiting, blockers in server._waits().items():
+                found[server._base + waiting] = frozenset(
+                    server._base + blocker for blocker in blockers
+                )
+        return found
+
+    def kill_session(self, session: int) -> None:
+        """End a session from outside, and wait until the server has forgotten it."""
+        number = session % _STRIDE
+        owner = next(server for server in (self, *self._spares) if server._base + number == session)
+        with owner._admin() as connection:
+            with contextlib.suppress(pymysql.Error):
+                connection.execute(f"kill {number}")
+
+            def gone() -> bool:
+                query = "select id from information_schema.processlist where id = %s"
+                return connection.execute(query, [number]).fetchone() is None
+
+            wait_until(gone, f"session {number} ends")
+
+    def crash(self) -> None:
+        """End the server as a power failure would."""
+        if self._crash is None:
+            raise Unavailable(f"{self.name} ({self.how}) cannot be killed from here")
+        self._crash()
+
+    def restart(self) -> None:
+        """Stop the server if it runs, and start it again under the same URLs."""
+        if self._restart is None:
+            raise Unavailable(f"{self.name} ({self.how}) cannot be restarted from here")
+        self._restart()
+
+    def close(self) -> None:
+        """Drop what was made, and stop the server if it was started here."""
+        for server in self._spares:
+            server.close()
+        if self._stop is not None:
+            self._stop()
+        elif self._is_taken:
+            self._clear()
+
+    def _waits(self) -> dict[int, set[int]]:
+        time.sleep(max(0.0, self._looked_at + _REFRESH_SECONDS - time.monotonic()))
+        with self._admin() as connection:
+            found: dict[int, set[int]] = {}
+            for waiting, blocking in connection.execute(_LOCK_WAITS).fetchall():
+                found.setdefault(waiting, set()).add(blocking)
+            self._looked_at = time.monotonic()
+            for (waiting,) in connection.execute(_NAMED_WAITS).fetchall():
+                found[waiting] = self._holders(connection) - {waiting}
+        return found
+
+    def _holders(self, connection: Session) -> set[int]:
+        try:
+            rows = connection.execute(_NAMED_HOLDERS).fetchall()
+        except pymysql.Error:
+            rows = connection.execute(_EVERYBODY).fetchall()
+        return {int(session) for (session,) in rows}
+
+    def _refuse_foreign(self) -> None:
+        """Refuse a given server on which rowq is installed already: it may be somebody's."""
+        with self._admin() as connection:
+            there = connection.execute("show databases like 'rowq'").fetchone()
+        if there and self._stop is None:
+            raise Unavailable(f"{self.how} has a database rowq already; the tests need one without")
+
+    def _clear(self) -> None:
+        """Remove rowq, its roles, and the tests' own database and accounts."""
+        with self._admin() as connection:
+            connection.execute("drop database if exists rowq")
+            connection.execute(f"drop database if exists {OWN}")
+            for kind, user, host in self._accounts(connection):
+                place = f"@'{host}'" if host else ""
+                connection.execute(f"drop {kind} if exists '{user}'{place}")
+
+    def _accounts(self, connection: Session) -> list[tuple[str, str, str]]:
+        is_role = "is_role = 'Y'" if self.is_mariadb else "account_locked = 'Y'"
+        rows = connection.execute(
+            f"select user, host, {is_role} from mysql.user"
+            " where user like 'rowq%%' and user <> substring_index(current_user(), '@', 1)"
+        )
+        return [("role" if role else "user", user, host) for user, host, role in rows.fetchall()]
+
+    def _own_url(self) -> str:
+        parts = urlsplit(self._url)
+        return urlunsplit(parts._replace(path=f"/{OWN}"))
+
+    @contextlib.contextmanager
+    def _admin(self) -> Iterator[Session]:
+        connection = Session(**connection_parameters(self._url), autocommit=True)
+        try:
+            yield connection
+        finally:
+            connection.close()

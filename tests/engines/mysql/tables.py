@@ -1,0 +1,180 @@
+"""What the engine-neutral tests read from rowq's tables on MariaDB and MySQL, and change there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Connection = Any
+
+PER_QUEUE = (
+    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
+)  # fmt: skip
+"""The tables with rows of a queue's messages."""
+
+_PART = "part_id = (select part_id from rowq.queue where queue_name = %(queue)s)"
+# Fence rows are no messages.
+_LIVE = {"ready": "message_id > 0", "delayed": "message_id > 0", "claim": "claim_id > 0"}
+_LIVE["finished"] = "finish_id > 0"
+
+_IN_A_BATCH = "json_table(b.messages, '$[*]' columns (message_id bigint path '$[0]')) m"
+_CENSUS = (
+    f"select message_id, 'ready' from rowq.ready where message_id > 0 and {_PART}",
+    f"select message_id, 'delayed' from rowq.delayed where message_id > 0 and {_PART}",
+    f"select m.message_id, 'leased' from rowq.claim b, {_IN_A_BATCH}"
+    f" where claim_id > 0 and b.{_PART}",
+    f"select message_id, 'dead' from rowq.dead where {_PART}",
+)
+_FINISHED = (
+    f"select m.message_id, b.state from rowq.finished b, {_IN_A_BATCH}"
+    f" where finish_id > 0 and b.{_PART}",
+    f"select message_id, state from rowq.archive where {_PART}",
+)
+_BODIES = f"select message_id from rowq.message where {_PART}"
+_KEYS = f"select count(*) from rowq.dedup where {_PART}"
+
+# Table, its key, the rows that have a time to move, and how. Rows that others hold, or have not
+# committed, are passed over: a plain update would wait for both. A message's seq is its moment of
+# entry, which must go on agreeing with enqueued_at, and the floors of the lanes with seq.
+_BACK = "- interval %(seconds)s second"
+_MICROSECONDS = "- %(seconds)s * 1000000"
+_SHIFTS = (
+    ("claim", "part_id, claim_id", "claim_id > 0", f"t.lease_until = t.lease_until {_BACK}"),
+    ("delayed", "part_id, due_at, message_id", "message_id > 0", f"t.due_at = t.due_at {_BACK}"),
+    ("dead", "part_id, message_id", "true", f"t.died_at = t.died_at {_BACK}"),
+    ("finished", "part_id, finish_id", "finish_id > 0", f"t.finished_at = t.finished_at {_BACK}"),
+    (
+        "message",
+        "message_id",
+        "true",
+        f"t.enqueued_at = t.enqueued_at {_BACK}, t.due_at = t.due_at {_BACK}",
+    ),
+    ("ready", "part_id, lane, seq, message_id", "message_id > 0", f"t.seq = t.seq {_MICROSECONDS}"),
+    (
+        "lane",
+        "part_id, lane",
+        "lane >= 0 or lane = -2",
+        f"t.floor = greatest(0, t.floor {_MICROSECONDS})",
+    ),
+)
+_CHECKS = ("lane", "part_id, lane", "true", f"t.check_after = t.check_after {_BACK}")
+
+
+class MysqlTables:
+    """Reads and changes rows of tables, as their owner."""
+
+    archive_table = "rowq.archive"
+    is_free_of_deadlocks = False
+    readers_wait = True
+    savepoints_give_back = False
+
+    def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
+        """Whether a floor is beyond a message: the moment it came is its place in a lane."""
+        connection.cursor().execute("set transaction isolation level read uncommitted")
+        query = (
+            "select max(l.floor) > timestampdiff(microsecond, '1970-01-01', m.enqueued_at)"
+            " from rowq.lane l join rowq.message m using (part_id)"
+            f" where l.lane >= 0 and m.message_id = {int(message_id)} and m.{_PART}"
+        )
+        ((passed,),) = _rows(connection, query, queue)
+        return bool(passed)
+
+    def tables(self, connection: Connection) -> set[str]:
+        """Return the names of rowq's tables."""
+        query = "select table_name from information_schema.tables where table_schema = 'rowq'"
+        cursor = connection.cursor()
+        cursor.execute(query)
+        return {str(name) for (name,) in cursor.fetchall()}
+
+    def stored(self, connection: Connection, queue: str) -> dict[str, int]:
+        """Return how many rows each table has for a queue."""
+        found = {}
+        for table in PER_QUEUE:
+            live = _LIVE.get(table, "true")
+            query = f"select count(*) from rowq.{table} where {live} and {_PART}"
+            ((found[table],),) = _rows(connection, query, queue)
+        return found
+
+    def census(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
+        """Return every unfinished message and where it is, as often as it is somewhere."""
+        return [(one, state) for query in _CENSUS for one, state in _rows(connection, query, queue)]
+
+    def finished(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
+        """Return the finished messages that are kept for the archive, or are in it."""
+        return [
+            (one, state) for query in _FINISHED for one, state in _rows(connection, query, queue)
+        ]
+
+    def bodies(self, connection: Connection, queue: str) -> set[int]:
+        """Return the messages whose bodies are there."""
+        return {one for (one,) in _rows(connection, _BODIES, queue)}
+
+    def held_keys(self, connection: Connection, queue: str) -> int:
+        """Return how many dedup keys are taken."""
+        ((count,),) = _rows(connection, _KEYS, queue)
+        return int(count)
+
+    def deadlocks(self, connection: Connection) -> int:
+        """Return how many deadlocks the server has broken."""
+        query = "select count from information_schema.innodb_metrics where name = 'lock_deadlocks'"
+        ((count,),) = _rows(connection, query, queue="")
+        return int(count)
+
+    def pass_seconds(self, connection: Connection, queue: str, seconds: int) -> None:
+        """Move every stored time of a queue back."""
+        for shift in (*_SHIFTS, _CHECKS):
+            _move(connection, queue, seconds, *shift)
+
+    def tick(self, connection: Connection, queue: str) -> None:
+        """Let the moment come at which the next maintain looks for late committers again."""
+        _move(connection, queue, 2, *_CHECKS)
+
+    def expire_claim(self, connection: Connection, claim_id: int) -> None:
+        """Let the lease of one claim run out now."""
+        connection.cursor().execute(
+            "update rowq.claim set lease_until = lease_until - interval 2 day where claim_id = %s",
+            (claim_id,),
+        )
+
+    def other_sessions(self, connection: Connection) -> int:
+        """Return how many sessions of clients there are besides this one."""
+        query = (
+            "select count(*) from information_schema.processlist"
+            " where id <> connection_id() and user not in ('system user', 'event_scheduler')"
+        )
+        cursor = connection.cursor()
+        cursor.execute(query)
+        return int(cursor.fetchone()[0])
+
+
+def _rows(connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
+    cursor = connection.cursor()
+    cursor.execute(query, {"queue": queue})
+    return list(cursor.fetchall())
+
+
+def _move(
+    connection: Connection, queue: str, seconds: int, table: str, key: str, live: str, how: str
+) -> None:
+    """Change the rows of a queue in a table that nobody else holds."""
+    with _read_committed(connection) as cursor:
+        cursor.execute(
+            f"update (select {key} from rowq.{table} where ({live}) and {_PART}"
+            f" for update skip locked) c straight_join rowq.{table} t force index (primary)"
+            f" using ({key}) set {how}",
+            {"queue": queue, "seconds": seconds},
+        )
+
+
+@contextmanager
+def _read_committed(connection: Connection) -> Iterator[Any]:
+    cursor = connection.cursor()
+    cursor.execute("set transaction isolation level read committed")
+    cursor.execute("begin")
+    try:
+        yield cursor
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()

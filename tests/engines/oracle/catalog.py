@@ -1,0 +1,122 @@
+"""What Oracle says about the installed routines, and has to say by the contract."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import oracledb
+
+from rowq import Queue
+from rowq.contract import Parameter, Routine, load_contract
+from rowq.resources import sql_directory
+
+Connection = Any
+
+_NAMES = """
+    select lower(p.procedure_name) from user_procedures p
+    where p.object_name = 'ROWQ' and p.procedure_name is not null
+    """
+_ARGUMENTS = """
+    select lower(a.argument_name), a.in_out, lower(a.data_type), a.defaulted
+    from user_arguments a
+    where a.package_name = 'ROWQ' and a.object_name = upper(:routine) and a.data_level = 0
+    order by a.position
+    """
+_LONG_TEXTS = {"body", "error"}
+_FAMILIES = {
+    "boolean": "number",
+    "int32": "number",
+    "int64": "number",
+    "float": "number",
+    "text": "text",
+    "json": "text",
+    "binary": "bytes",
+    "timestamp": "moment",
+}
+_SENT = {
+    oracledb.DB_TYPE_NUMBER: "number",
+    oracledb.DB_TYPE_BINARY_DOUBLE: "number",
+    oracledb.DB_TYPE_VARCHAR: "text",
+    oracledb.DB_TYPE_CHAR: "text",
+    oracledb.DB_TYPE_CLOB: "text",
+    oracledb.DB_TYPE_BLOB: "bytes",
+    oracledb.DB_TYPE_TIMESTAMP: "moment",
+}
+
+
+class OracleCatalog:
+    """The routines as the server describes them."""
+
+    def routine_names(self, connection: Connection) -> list[str]:
+        """Return the name of every routine in package rowq, as often as it is there.
+
+        What helps callers in PL/SQL only is called private here: the contract does not know it.
+        """
+        helpers = {path.stem for path in (sql_directory() / "oracle" / "helpers").glob("*.sql")}
+        with closing(connection.cursor()) as cursor:
+            names = [name for (name,) in cursor.execute(_NAMES)]
+        return [f"internal_{name}" if name in helpers else name for name in names]
+
+    def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
+        """Return name, direction, type of each parameter, and whether it has a default."""
+        with closing(connection.cursor()) as cursor:
+            return list(cursor.execute(_ARGUMENTS, routine=routine.name))
+
+    def contract_parameters(self, routine: Routine) -> list[Any]:
+        """Return what installed_parameters should be."""
+        given = [
+            (
+                f"p_{parameter.name}",
+                "IN",
+                type_of(parameter),
+                "N" if parameter.default is None else "Y",
+            )
+            for parameter in routine.parameters
+            if parameter.direction == "in"
+        ]
+        return [*given, ("p_rows", "OUT", "ref cursor", "N")]
+
+    def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
+        """Return name and family of each column of a call, which is rolled back."""
+        own = Queue(connection)
+        message = own.enqueue(queue, "probe").message_id
+        claim = own.dequeue_fast(queue, 10)[0].claim_id
+        probes = {
+            "queue_name": queue,
+            "claim_id": claim,
+            "message_id": message,
+            "message_ids": f"[{message}]",
+            "messages": '[{"body": "probe"}]',
+            "wait_seconds": 0,
+            "force": 1,
+        }
+        names = [parameter.name for parameter in routine.parameters if parameter.direction == "in"]
+        binds = {f"p_{name}": probes[name] for name in names if name in probes}
+        given = "".join(f"{name} => :{name}, " for name in binds)
+        connection.autocommit = False
+        try:
+            with closing(connection.cursor()) as cursor, closing(connection.cursor()) as rows:
+                call = f"begin rowq.{routine.name}({given}p_rows => :p_rows); end;"
+                cursor.execute(call, {**binds, "p_rows": rows})
+                return [
+                    (column.name.lower(), _family(column.type_code)) for column in rows.description
+                ]
+        finally:
+            connection.rollback()
+            connection.autocommit = True
+
+    def contract_columns(self, routine: Routine) -> list[Any]:
+        """Return what result_columns should be."""
+        return [(column.name, _FAMILIES[column.type]) for column in routine.columns]
+
+
+def type_of(parameter: Parameter) -> str:
+    """Return the type of a parameter here: long texts are LOBs."""
+    if parameter.name in _LONG_TEXTS:
+        return "clob"
+    return load_contract().types[parameter.type]["oracle"]
+
+
+def _family(type_code: Any) -> str:
+    return _SENT.get(type_code, str(type_code))

@@ -1,0 +1,251 @@
+"""Oracle, as the engine-neutral tests see it: calls, errors, transactions."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+import oracledb
+
+from rowq.contract import Parameter, Routine
+from tests.engines.oracle.catalog import OracleCatalog, type_of
+from tests.engines.oracle.session import number_of, spelled
+from tests.engines.oracle.tables import OracleTables
+from tests.helpers.json_text import json_text
+from tests.helpers.rows import Rows
+
+Connection = Any
+
+# What a text bind takes; a varchar2 of PL/SQL is no longer either.
+_LONGEST = 32_767
+_LARGEST_NUMBER, _SMALLEST_NUMBER = 1e125, 1e-129
+_STACK = re.compile(r"\n(?:ORA-\d{5}: |Help: ).*", re.DOTALL)
+_ROWS_AT_A_TIME = 1000
+
+
+class OracleDialect(OracleCatalog, OracleTables):
+    """Oracle through python-oracledb, connections in autocommit."""
+
+    database_error: type[Exception] = oracledb.Error
+
+    def call(
+        self, connection: Connection, routine: Routine, arguments: Mapping[str, Any]
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Call a routine with these arguments by name; its rows come by p_rows."""
+        with closing(connection.cursor()) as rows:
+            rows.arraysize = rows.prefetchrows = _ROWS_AT_A_TIME
+            rows.outputtypehandler = _undecoded
+            execute_named(connection, routine, arguments, rows)
+            columns = [column.name.lower() for column in rows.description]
+            found = rows.fetchall()
+            kinds = [column.type for column in routine.columns]
+            assert len(kinds) == len(columns), f"columns of {routine.name}: {columns}"
+            return columns, [
+                tuple(_read(*cell) for cell in zip(columns, kinds, row, strict=True))
+                for row in found
+            ]
+
+    def can_say(self, parameter: Parameter, value: Any) -> bool:
+        """Whether a call can have this value: no number is infinite, no short text empty."""
+        if isinstance(value, float):
+            return value == 0 or _SMALLEST_NUMBER < abs(value) < _LARGEST_NUMBER
+        if isinstance(value, str) and type_of(parameter) == "varchar2":
+            return 0 < len(value.encode()) <= _LONGEST
+        return not (parameter.type == "timestamp" and value in {"infinity", "-infinity"})
+
+    def short_text(self, text: str) -> str | None:
+        """Return what a text other than a body is after a round trip: an empty one is null."""
+        return text or None
+
+    def error(self, error: Exception) -> tuple[str, str]:
+        """Return number, such as RQ701 or the engine's own, and text of an error."""
+        number, text = number_of(error), str(error)
+        prefix = f"ORA-{number}: RQ"
+        if not text.startswith(prefix):
+            return str(number), text
+        fault = _STACK.sub("", text.removeprefix(f"ORA-{number}: "))
+        assert fault[2:5] == f"{number - 20000}", f"ORA-{number} for {fault}"
+        return fault[:5], fault
+
+    def execute(self, connection: Connection, statement: str, values: Sequence[Any] = ()) -> Rows:
+        """Run a statement of the tests' own, with %s for each value."""
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(spelled(statement), list(values))
+            return Rows(cursor.fetchall() if cursor.description else [])
+
+    def make_table(self, connection: Connection, name: str, columns: str) -> None:
+        """Make a table of the tests' own unless it is there."""
+        query = "select count(*) from user_tables where table_name = upper(%s)"
+        if self.execute(connection, query, [name]).fetchone() == (0,):
+            self.execute(connection, f"create table {name} ({columns})")
+
+    def begin(self, connection: Connection, isolation: str = "read committed") -> None:
+        """Open a transaction, which the server knows of before anything is written in it."""
+        connection.autocommit = False
+        level = "read committed" if isolation == "read committed" else "serializable"
+        self.execute(connection, f"set transaction isolation level {level}")
+        with closing(connection.cursor()) as cursor:
+            statement = "begin :id := dbms_transaction.local_transaction_id(true); end;"
+            cursor.execute(statement, id=cursor.var(str))
+
+    def commit(self, connection: Connection) -> None:
+        """Commit it."""
+        connection.commit()
+        connection.autocommit = True
+
+    def rollback(self, connection: Connection) -> None:
+        """Roll it back."""
+        connection.rollback()
+        connection.autocommit = True
+
+    def savepoint(self, connection: Connection, name: str) -> None:
+        """Set a savepoint."""
+        self.execute(connection, f"savepoint {name}")
+
+    def back_to(self, connection: Connection, name: str) -> None:
+        """Roll back to a savepoint."""
+        self.execute(connection, f"rollback to savepoint {name}")
+
+    def wait_at_most(self, connection: Connection, seconds: int) -> None:
+        """Let a call of a session last no longer than this."""
+        connection.call_timeout = seconds * 1000
+
+    def hold_table(self, connection: Connection, table: str) -> None:
+        """Let nobody else write a table of rowq's until give_table; a reader needs no lock."""
+        self.begin(connection)
+        self.execute(connection, f"lock table rowq_{table} in exclusive mode")
+
+    def give_table(self, connection: Connection) -> None:
+        """Let others have it again."""
+        self.rollback(connection)
+
+    def interrupt(self, connection: Connection, other: Connection) -> None:
+        """End the statement that another session is executing, and not that session."""
+        del connection
+        other.cancel()
+
+    def begin_prepared(self, connection: Connection, name: str) -> None:
+        """Open a branch of a distributed transaction."""
+        connection.autocommit = False
+        connection.tpc_begin(_branch(connection, name))
+
+    def prepare(self, connection: Connection, name: str) -> None:
+        """Prepare it."""
+        del name
+        assert connection.tpc_prepare(), "there was nothing to prepare"
+
+    def commit_prepared(self, connection: Connection, name: str) -> None:
+        """Commit it, in another session."""
+        connection.tpc_commit(_branch(connection, name))
+
+    def allows_prepared(self, connection: Connection) -> bool:
+        """Whether the server allows such transactions: always."""
+        del connection
+        return True
+
+
+def execute_named(
+    connection: Connection, routine: Routine, arguments: Mapping[str, Any], rows: Any
+) -> None:
+    """Call a routine with arguments by name; its rows are to be fetched from the cursor `rows`."""
+    parameters = {parameter.name: parameter for parameter in routine.parameters}
+    given = "".join(f"p_{name} => :p_{name}, " for name in arguments)
+    with closing(connection.cursor()) as cursor:
+        binds = {
+            f"p_{name}": _value(connection, parameters[name], value)
+            for name, value in arguments.items()
+        }
+        kinds = {f"p_{name}": _kind(parameters[name], value) for name, value in arguments.items()}
+        cursor.setinputsizes(**{name: kind for name, kind in kinds.items() if kind is not None})
+        cursor.execute(
+            f"begin rowq.{routine.name}({given}p_rows => :p_rows); end;", {**binds, "p_rows": rows}
+        )
+
+
+def _branch(connection: Connection, name: str) -> Any:
+    """Return the name of a branch: at most 64 bytes."""
+    return connection.xid(1, uuid.uuid5(uuid.NAMESPACE_OID, name).hex, "rowq")
+
+
+def _undecoded(cursor: Any, metadata: Any) -> Any:
+    """Fetch a LOB as one, also where the driver would read its JSON by itself."""
+    if metadata.type_code in (oracledb.DB_TYPE_CLOB, oracledb.DB_TYPE_BLOB):
+        return cursor.var(metadata.type_code, arraysize=cursor.arraysize)
+    return None
+
+
+def _value(connection: Connection, parameter: Parameter, value: Any) -> Any:
+    """Return an argument as the driver binds it; a LOB is sent to the server here."""
+    if value is None:
+        return None
+    match type_of(parameter):
+        case "clob":
+            text = value if parameter.type == "text" else json_text(value)
+            return connection.createlob(oracledb.DB_TYPE_CLOB, text or None)
+        case "blob":
+            return connection.createlob(oracledb.DB_TYPE_BLOB, value or None)
+        case "timestamp":
+            return value.astimezone(UTC).replace(tzinfo=None)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _kind(parameter: Parameter, value: Any) -> Any:
+    """Return the driver's type of a bind; a LOB has it already."""
+    kinds = {
+        "number": oracledb.DB_TYPE_NUMBER,
+        "timestamp": oracledb.DB_TYPE_TIMESTAMP,
+        "varchar2": oracledb.DB_TYPE_VARCHAR,
+        "clob": oracledb.DB_TYPE_CLOB if value is None else None,
+        "blob": oracledb.DB_TYPE_BLOB if value is None else None,
+    }
+    return kinds[type_of(parameter)]
+
+
+def _read(column: str, kind: str, value: Any) -> Any:
+    """Return a value in the contract's Python type; the server must have sent one that fits."""
+    if value is None:
+        return None
+    if isinstance(value, oracledb.LOB):
+        value = value.read()
+    sent, read = _TYPES[kind]
+    assert isinstance(value, sent), f"{column}: {value!r} is no {kind}"
+    return read(value)
+
+
+def _boolean(value: int) -> bool:
+    assert value in (0, 1), value
+    return bool(value)
+
+
+def _float(value: float) -> float:
+    assert math.isfinite(value), value
+    return float(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _in_utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC)
+
+
+_TYPES: dict[str, tuple[type | tuple[type, ...], Callable[[Any], Any]]] = {
+    "boolean": (int, _boolean),
+    "int32": (int, _same),
+    "int64": (int, _same),
+    "float": ((int, float), _float),
+    "text": (str, _same),
+    "binary": (bytes, _same),
+    "json": (str, json.loads),
+    "timestamp": (datetime, _in_utc),
+}
+
+
+DIALECT = OracleDialect()

@@ -1,0 +1,114 @@
+"""The tests' own sessions on Oracle, and the few words that SQL has to be spelled with there."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+import oracledb
+
+from rowq.errors import CannotConnect
+from rowq.oracle.url import connection_parameters
+
+if TYPE_CHECKING:
+    from tests.engines.oracle.server import OracleServer
+
+_MARK = re.compile("%s")
+_NO_TABLE = re.compile(r"select (?!.*\bfrom\b).*", re.DOTALL)
+_ROWS = re.compile(r"(insert into .*?) values (\(%s.*?\), \(.*)", re.DOTALL)
+_TYPES = {"bigint": "number(19)", "varchar(": "varchar2("}
+
+
+class Session(oracledb.Connection):
+    """The driver's connection with what psycopg's has besides: execute, and to be closed twice.
+
+    server: where it was opened, for what only an administrator is told.
+    """
+
+    server: OracleServer
+    closed = False
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> oracledb.Cursor:
+        """Execute a statement with %s for each value and return its cursor."""
+        cursor = self.cursor()
+        cursor.execute(spelled(statement), list(values))
+        return cursor
+
+    def close(self) -> None:
+        """Close, harmlessly when that has happened before."""
+        if not self.closed:
+            self.closed = True
+            super().close()
+
+
+def open_session(url: str, *, autocommit: bool) -> Session:
+    """Open a session; raises CannotConnect."""
+    try:
+        session = oracledb.connect(
+            **connection_parameters(url), conn_class=Session, program="rowq_tests"
+        )
+    except (oracledb.Error, OSError) as error:
+        raise CannotConnect(f"Oracle: {error}") from error
+    assert isinstance(session, Session)
+    session.autocommit = autocommit
+    return session
+
+
+def spelled(statement: str) -> str:
+    """Return a statement of the tests as Oracle 19c takes it.
+
+    A mark for a value is :1 and so on, a select without a table is one from dual, several rows of
+    an insert are selects, and two types have other names in `create table`.
+    """
+    if _NO_TABLE.fullmatch(statement):
+        statement += " from dual"
+    if several := _ROWS.fullmatch(statement):
+        rows = several[2].strip("()").split("), (")
+        statement = f"{several[1]} " + " union all ".join(f"select {row} from dual" for row in rows)
+    if statement.startswith("create table"):
+        for word, own in _TYPES.items():
+            statement = statement.replace(word, own)
+    numbers = iter(range(1, len(statement)))
+    return _MARK.sub(lambda _: f":{next(numbers)}", statement)
+
+
+def as_account(url: str, name: str, password: str) -> str:
+    """Return the URL of another account in the same database."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=f"{name}:{password}@{parts.netloc.rpartition('@')[2]}"))
+
+
+def owner_in(url: str) -> str:
+    """Return the account of a URL, as Oracle keeps names."""
+    return (urlsplit(url).username or "").upper()
+
+
+def number_of(error: Exception) -> int:
+    """Return the server's number of an error, 0 for one of the driver's own."""
+    return int(getattr(error.args[0], "code", 0) or 0) if error.args else 0
+
+
+def is_alive(session: Session) -> bool:
+    """Return whether a session still answers."""
+    try:
+        session.ping()
+    except (oracledb.Error, OSError):
+        return False
+    return True
+
+
+def accepts(url: str) -> bool:
+    """Return whether the server takes a session."""
+    try:
+        open_session(url, autocommit=True).close()
+    except CannotConnect:
+        return False
+    return True
+
+
+def new_password() -> str:
+    """Return a password for the administrator of a server of this run."""
+    return f"Aa1_{secrets.token_hex(12)}"

@@ -1,0 +1,170 @@
+"""What the engine-neutral tests read from rowq's tables on Oracle, and change there."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+Connection = Any
+
+_TABLES = (
+    "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archive",
+)  # fmt: skip
+PER_QUEUE = {table: f"rowq_{table}" for table in _TABLES}
+"""The tables with rows of a queue's messages, by what they hold."""
+
+_PART = (
+    "part_id = (select q.part_id from rowq_queue q where q.queue_key = utl_raw.cast_to_raw(:queue))"
+)
+_CENSUS = {
+    state: f"select message_id from rowq_{state} where {_PART}"
+    for state in ("ready", "delayed", "leased", "dead")
+}
+_FINISHED = tuple(
+    f"select message_id, state from {table} where {_PART}"
+    for table in ("rowq_finished", "rowq_archive")
+)
+_NOW = """
+    select extract(day from s.since) * 86400000000 + extract(hour from s.since) * 3600000000
+        + extract(minute from s.since) * 60000000 + extract(second from s.since) * 1000000
+    from (select sys_extract_utc(systimestamp) - timestamp '1970-01-01 00:00:00' as since from dual)
+    s
+    """
+
+# Table, the rows to move, and how. A message's seq is its moment of entry, which must go on
+# agreeing with enqueued_at, and so must the floors of the lanes: moments in microseconds, but for
+# lanes -1 and -3, which are of claim_id and finish_id.
+_BACK = "t.{0} = t.{0} - numtodsinterval(:seconds, 'second')"
+_EARLIER = "t.{0} = greatest(t.{0} - :seconds * 1000000, 0)"
+_CHECKS = ("lane", "1 = 1", _BACK.format("check_after"))
+_SHIFTS = (
+    ("claim", "1 = 1", _BACK.format("lease_until")),
+    ("delayed", "1 = 1", _BACK.format("due_at")),
+    ("dead", "1 = 1", _BACK.format("died_at")),
+    ("finished", "1 = 1", _BACK.format("finished_at")),
+    ("message", "1 = 1", f"{_BACK.format('enqueued_at')}, {_EARLIER.format('seq')}"),
+    ("message", "t.due_at is not null", _BACK.format("due_at")),
+    ("ready", "1 = 1", _EARLIER.format("seq")),
+    ("lane", "t.lane >= 0 or t.lane = -2", _EARLIER.format("floor_seq")),
+    _CHECKS,
+)
+# A plain update would wait for rows that others hold; a row may have a logical address.
+_MOVE = """
+declare
+    type t_addresses is table of urowid index by pls_integer;
+    v_found t_addresses;
+    cursor found is
+        select t.rowid from rowq_{table} t where t.{part} and ({which}) for update skip locked;
+begin
+    open found;
+    fetch found bulk collect into v_found;
+    close found;
+    forall i in 1 .. v_found.count
+        update rowq_{table} t set {how} where t.rowid = v_found(i);
+end;
+"""
+
+
+class OracleTables:
+    """Reads and changes rows of tables, as their owner."""
+
+    archive_table = "rowq_archive"
+    is_free_of_deadlocks = False
+    readers_wait = False
+    savepoints_give_back = True
+
+    def __init__(self) -> None:
+        self._asked_at: dict[int, int] = {}
+
+    def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
+        """Whether a floor is beyond a message.
+
+        Nobody can see a row that is not committed. But the message came before it is asked for, and
+        its moment is its place: so the floor is beyond it when it is beyond the first question.
+        """
+        ((now,),) = _rows(connection, _NOW)
+        asked_at = self._asked_at.setdefault(message_id, int(now))
+        query = f"select max(l.floor_seq) from rowq_lane l where l.lane >= 0 and l.{_PART}"
+        ((floor,),) = _rows(connection, query, queue=queue)
+        return bool(floor > asked_at)
+
+    def tables(self, connection: Connection) -> set[str]:
+        """Return the names of rowq's tables, without what they all begin with."""
+        query = (
+            "select lower(substr(table_name, 6)) from user_tables"
+            " where substr(table_name, 1, 5) = 'ROWQ_'"
+        )
+        return {name for (name,) in _rows(connection, query)}
+
+    def stored(self, connection: Connection, queue: str) -> dict[str, int]:
+        """Return how many rows each table has for a queue."""
+        found = {}
+        for what, table in PER_QUEUE.items():
+            query = f"select count(*) from {table} where {_PART}"
+            ((found[what],),) = _rows(connection, query, queue=queue)
+        return found
+
+    def census(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
+        """Return every unfinished message and where it is, as often as it is somewhere."""
+        return [
+            (one, state)
+            for state, query in _CENSUS.items()
+            for (one,) in _rows(connection, query, queue=queue)
+        ]
+
+    def finished(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
+        """Return the finished messages that are kept for the archive, or are in it."""
+        return [row for query in _FINISHED for row in _rows(connection, query, queue=queue)]
+
+    def bodies(self, connection: Connection, queue: str) -> set[int]:
+        """Return the messages whose bodies are there."""
+        query = f"select message_id from rowq_message where {_PART}"
+        return {one for (one,) in _rows(connection, query, queue=queue)}
+
+    def held_keys(self, connection: Connection, queue: str) -> int:
+        """Return how many dedup keys are taken."""
+        return self.stored(connection, queue)["dedup"]
+
+    def deadlocks(self, connection: Connection) -> int:
+        """Return how many deadlocks the server has broken."""
+        return int(connection.server.deadlocks())
+
+    def pass_seconds(self, connection: Connection, queue: str, seconds: int) -> None:
+        """Move every stored time of a queue back."""
+        for shift in _SHIFTS:
+            _move(connection, queue, seconds, *shift)
+
+    def tick(self, connection: Connection, queue: str) -> None:
+        """Let the moment come at which the next maintain looks for late committers again."""
+        _move(connection, queue, 2, *_CHECKS)
+
+    def expire_claim(self, connection: Connection, claim_id: int) -> None:
+        """Let the lease of one claim run out now."""
+        _run(
+            connection,
+            "update rowq_claim set lease_until = lease_until - interval '2' day"
+            " where claim_id = :claim_id",
+            claim_id=claim_id,
+        )
+
+    def other_sessions(self, connection: Connection) -> int:
+        """Return how many sessions of this account there are besides this one."""
+        return int(connection.server.sessions_of(connection.username.upper())) - 1
+
+
+def _move(
+    connection: Connection, queue: str, seconds: int, table: str, which: str, how: str
+) -> None:
+    """Change the rows of a queue in a table that nobody else holds."""
+    block = _MOVE.format(table=table, part=_PART, which=which, how=how)
+    _run(connection, block, queue=queue, seconds=int(seconds))
+
+
+def _run(connection: Connection, statement: str, **values: Any) -> None:
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(statement, values)
+
+
+def _rows(connection: Connection, query: str, **values: Any) -> list[tuple[Any, ...]]:
+    with closing(connection.cursor()) as cursor:
+        return list(cursor.execute(query, values))

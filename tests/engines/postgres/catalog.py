@@ -1,0 +1,92 @@
+"""What PostgreSQL says about the installed routines, and what it has to say by the contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+from rowq.contract import Routine, load_contract
+
+Connection = psycopg.Connection[Any]
+
+_ARGUMENTS = """
+    select
+        a.parameter_mode,
+        a.parameter_name,
+        a.data_type || coalesce(' of ' || e.data_type, ''),
+        a.parameter_default
+    from information_schema.parameters a
+    join information_schema.routines r using (specific_schema, specific_name)
+    left join information_schema.element_types e
+        on e.object_schema = a.specific_schema
+       and e.object_name = a.specific_name
+       and e.collection_type_identifier = a.dtd_identifier
+    where r.routine_schema = 'rowq'
+      and r.routine_name = %s
+      and a.parameter_mode in ('IN', 'INOUT')
+    order by a.ordinal_position
+"""
+_PROBES = {
+    "claim_id": "0",
+    "message_id": "0",
+    "message_ids": "array[]::bigint[]",
+    "messages": "'[]'",
+    "queue_name": "'no such queue'",
+}
+_SHOWN = {
+    "boolean": "bool",
+    "integer": "int4",
+    "bigint": "int8",
+    "double precision": "float8",
+    "timestamp with time zone": "timestamptz",
+}
+
+
+class PostgresCatalog:
+    """The routines as the server describes them."""
+
+    def routine_names(self, connection: Connection) -> list[str]:
+        """Return the name of every routine, as often as it is there."""
+        query = "select proname from pg_proc where pronamespace = 'rowq'::regnamespace"
+        return [name for (name,) in connection.execute(query)]
+
+    def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
+        """Return mode, name, type and default of each parameter."""
+        return connection.execute(_ARGUMENTS, [routine.name]).fetchall()
+
+    def contract_parameters(self, routine: Routine) -> list[Any]:
+        """Return what installed_parameters should be."""
+        wanted = []
+        for parameter in routine.parameters:
+            spelled = _spelled(parameter.type)
+            array = f"ARRAY of {spelled[:-2]}" if spelled.endswith("[]") else spelled
+            default = f"NULL::{spelled}" if parameter.default == "null" else parameter.default
+            wanted.append((parameter.direction.upper(), f"p_{parameter.name}", array, default))
+        return wanted
+
+    def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
+        """Return name and type of each column of a call; `queue` exists."""
+        if routine.kind == "procedure":
+            call = f"call rowq.{routine.name}(%s, p_wait_seconds => 0)"
+            cursor = connection.execute(call.encode(), [queue])
+        else:
+            values = ", ".join(
+                _PROBES[parameter.name] for parameter in routine.parameters if not parameter.default
+            )
+            # "limit 0" describes the columns and never runs the routine.
+            query = f"select * from rowq.{routine.name}({values}) limit 0"
+            cursor = connection.execute(query.encode())
+        return [
+            (column.name.removeprefix("p_"), column.type_display)
+            for column in cursor.description or ()
+        ]
+
+    def contract_columns(self, routine: Routine) -> list[Any]:
+        """Return what result_columns should be."""
+        spelled = ((column.name, _spelled(column.type)) for column in routine.columns)
+        return [(name, _SHOWN.get(type_, type_)) for name, type_ in spelled]
+
+
+def _spelled(kind: str) -> str:
+    return load_contract().types[kind]["postgres"]

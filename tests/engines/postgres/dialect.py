@@ -1,0 +1,121 @@
+"""PostgreSQL, as the engine-neutral tests see it: calls, errors, transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from rowq.contract import Parameter, Routine, load_contract
+from tests.engines.postgres.catalog import PostgresCatalog
+from tests.engines.postgres.tables import PostgresTables
+from tests.helpers.json_text import json_text
+
+Connection = psycopg.Connection[Any]
+
+
+class PostgresDialect(PostgresCatalog, PostgresTables):
+    """PostgreSQL through psycopg, connections in autocommit."""
+
+    database_error: type[Exception] = psycopg.Error
+
+    def call(
+        self, connection: Connection, routine: Routine, arguments: Mapping[str, Any]
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Call a routine with these arguments by name; return column names and rows."""
+        types = {parameter.name: parameter.type for parameter in routine.parameters}
+        spelled = load_contract().types
+        given = ", ".join(
+            f"p_{name} => %s::{spelled[types[name]]['postgres']}" for name in arguments
+        )
+        verb = "call" if routine.kind == "procedure" else "select * from"
+        values = [_value(types[name], value) for name, value in arguments.items()]
+        with connection.cursor(row_factory=tuple_row) as cursor:
+            cursor.execute(f"{verb} rowq.{routine.name}({given})".encode(), values)
+            columns = [column.name.removeprefix("p_") for column in cursor.description or ()]
+            return columns, cursor.fetchall()
+
+    def can_say(self, parameter: Parameter, value: Any) -> bool:
+        """Whether a call can have this value as an argument: any."""
+        del parameter, value
+        return True
+
+    def short_text(self, text: str) -> str | None:
+        """Return what a text other than a body is after a round trip: itself."""
+        return text
+
+    def error(self, error: Exception) -> tuple[str, str]:
+        """Return SQLSTATE and first line of an error."""
+        assert isinstance(error, psycopg.Error)
+        return error.sqlstate or "", error.diag.message_primary or str(error)
+
+    def execute(self, connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement of the tests' own, with %s for each value; return its cursor."""
+        return connection.execute(statement.encode(), values or None)
+
+    def make_table(self, connection: Connection, name: str, columns: str) -> None:
+        """Make a table of the tests' own unless it is there."""
+        self.execute(connection, f"create table if not exists {name} ({columns})")
+
+    def begin(self, connection: Connection, isolation: str = "read committed") -> None:
+        """Open a transaction."""
+        connection.execute(f"begin isolation level {isolation}".encode())
+
+    def commit(self, connection: Connection) -> None:
+        """Commit it."""
+        connection.execute("commit")
+
+    def rollback(self, connection: Connection) -> None:
+        """Roll it back."""
+        connection.execute("rollback")
+
+    def savepoint(self, connection: Connection, name: str) -> None:
+        """Set a savepoint."""
+        self.execute(connection, f"savepoint {name}")
+
+    def back_to(self, connection: Connection, name: str) -> None:
+        """Roll back to a savepoint."""
+        self.execute(connection, f"rollback to savepoint {name}")
+
+    def wait_at_most(self, connection: Connection, seconds: int) -> None:
+        """Let a session wait no longer than this for a lock; then a statement of it fails."""
+        connection.execute(f"set lock_timeout = '{seconds}s'".encode())
+
+    def hold_table(self, connection: Connection, table: str) -> None:
+        """Let nobody else read or write a table of rowq's until give_table."""
+        self.begin(connection)
+        self.execute(connection, f"lock table rowq.{table} in access exclusive mode")
+
+    def give_table(self, connection: Connection) -> None:
+        """Let others have it again."""
+        self.rollback(connection)
+
+    def interrupt(self, connection: Connection, other: Connection) -> None:
+        """End the statement that another session is executing, and not that session."""
+        self.execute(connection, "select pg_cancel_backend(%s)", [other.info.backend_pid])
+
+    def begin_prepared(self, connection: Connection, name: str) -> None:
+        """Open a transaction that can be prepared under a name."""
+        del name
+        self.begin(connection)
+
+    def prepare(self, connection: Connection, name: str) -> None:
+        """Prepare it: from now on it outlives its session, and the server."""
+        connection.execute(f"prepare transaction '{name}'".encode())
+
+    def commit_prepared(self, connection: Connection, name: str) -> None:
+        """Commit it, in another session."""
+        connection.execute(f"commit prepared '{name}'".encode())
+
+    def allows_prepared(self, connection: Connection) -> bool:
+        """Whether the server allows such transactions."""
+        return connection.execute("show max_prepared_transactions").fetchone() != ("0",)
+
+
+def _value(kind: str, value: Any) -> Any:
+    return json_text(value) if kind == "json" and value is not None else value
+
+
+DIALECT = PostgresDialect()

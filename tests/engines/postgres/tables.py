@@ -1,0 +1,135 @@
+"""What the engine-neutral tests read from rowq's tables on PostgreSQL, and change there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+Connection = psycopg.Connection[Any]
+
+PER_QUEUE = (
+    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
+)  # fmt: skip
+"""The tables with rows of a queue's messages."""
+
+_PART = "part_id = (select part_id from rowq.queue where queue_name = %s)"
+# A new row of the ledger: the old one may be held by an open transaction that has moved the floor.
+# The floor of the delayed messages is a moment too.
+_FLOOR = (
+    "insert into rowq.floor select n.part_id, n.lane, least(n.generation, 0) - 5000000000,"
+    " n.seq - s.shift, n.safe - s.shift, n.frontier - s.shift, n.writers,"
+    " n.rescan_at - interval '{0}' second, n.sweep_at - interval '{0}' second"
+    " from (select distinct on (lane) * from rowq.floor where "
+    + _PART
+    + " order by lane, generation) n"
+    " cross join lateral (select case lane when -2 then {1} * 1000000::bigint else 0 end) s (shift)"
+)
+_SHIFTS = (
+    "update rowq.claim set lease_until = lease_until - interval '{0}' second where " + _PART,
+    "update rowq.delayed set due_at = due_at - interval '{0}' second where " + _PART,
+    "update rowq.dead set died_at = died_at - interval '{0}' second where " + _PART,
+    "update rowq.finished set finished_at = finished_at - interval '{0}' second where " + _PART,
+    "update rowq.message set enqueued_at = enqueued_at - interval '{0}' second where " + _PART,
+)
+
+_CENSUS = f"""
+    select message_id, 'ready' from rowq.ready where {_PART}
+    union all
+    select message_id, 'delayed' from rowq.delayed where {_PART}
+    union all
+    select unnest(message_ids), 'leased' from rowq.claim where {_PART}
+    union all
+    select message_id, 'dead' from rowq.dead where {_PART}
+    """
+_FINISHED = f"""
+    select unnest(message_ids), state from rowq.finished where {_PART}
+    union all
+    select message_id, state from rowq.archive where {_PART}
+    """
+_BODIES = f"select message_id from rowq.message where {_PART}"
+_KEYS = f"select count(*) from rowq.dedup where {_PART}"
+
+
+class PostgresTables:
+    """Reads and changes rows of tables, as their owner."""
+
+    archive_table = "rowq.archive"
+    is_free_of_deadlocks = True
+    readers_wait = True
+    savepoints_give_back = True
+
+    def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
+        """Whether a floor is beyond a message: the numbers of messages are the order of a lane."""
+        query = f"select max(seq) from rowq.floor where lane >= 0 and {_PART}"
+        return int(_rows(connection, query, queue)[0][0]) > message_id
+
+    def tables(self, connection: Connection) -> set[str]:
+        """Return the names of rowq's tables, partitions too."""
+        query = "select tablename from pg_tables where schemaname = 'rowq'"
+        return {name for (name,) in connection.execute(query).fetchall()}
+
+    def stored(self, connection: Connection, queue: str) -> dict[str, int]:
+        """Return how many rows each table has for a queue."""
+        queries = {table: f"select count(*) from rowq.{table} where {_PART}" for table in PER_QUEUE}
+        return {table: _rows(connection, query, queue)[0][0] for table, query in queries.items()}
+
+    def census(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
+        """Return every unfinished message and where it is, as often as it is somewhere."""
+        return [(int(one), str(state)) for one, state in _rows(connection, _CENSUS, queue)]
+
+    def finished(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
+        """Return the finished messages that are kept for the archive, or are in it."""
+        return [(int(one), str(state)) for one, state in _rows(connection, _FINISHED, queue)]
+
+    def bodies(self, connection: Connection, queue: str) -> set[int]:
+        """Return the messages whose bodies are there."""
+        return {int(one) for (one,) in _rows(connection, _BODIES, queue)}
+
+    def held_keys(self, connection: Connection, queue: str) -> int:
+        """Return how many dedup keys are taken."""
+        return int(_rows(connection, _KEYS, queue)[0][0])
+
+    def deadlocks(self, connection: Connection) -> int:
+        """Return how many deadlocks the server has broken in this database, as far as reported.
+
+        A session reports at the latest when it ends.
+        """
+        query = "select deadlocks from pg_stat_database where datname = current_database()"
+        return _number(connection, query)
+
+    def pass_seconds(self, connection: Connection, queue: str, seconds: int) -> None:
+        """Move every stored time of a queue back."""
+        for shift in (*_SHIFTS, _FLOOR):
+            connection.execute(shift.format(int(seconds), int(seconds)).encode(), (queue,))
+
+    def tick(self, connection: Connection, queue: str) -> None:
+        """Let the moment come at which the next maintain looks for late committers again."""
+        connection.execute(_FLOOR.format(2, 0).encode(), (queue,))
+
+    def expire_claim(self, connection: Connection, claim_id: int) -> None:
+        """Let the lease of one claim run out now."""
+        connection.execute(
+            "update rowq.claim set lease_until = lease_until - interval '2' day"
+            " where claim_id = %s",
+            (claim_id,),
+        )
+
+    def other_sessions(self, connection: Connection) -> int:
+        """Return how many sessions of clients there are besides this one in its database."""
+        query = (
+            "select count(*) from pg_stat_activity where datname = current_database()"
+            " and backend_type = 'client backend' and pid <> pg_backend_pid()"
+        )
+        return _number(connection, query)
+
+
+def _rows(connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
+    values = [queue] * query.count("%s")
+    return connection.execute(query.encode(), values).fetchall()
+
+
+def _number(connection: Connection, query: str) -> int:
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return int(row[0])

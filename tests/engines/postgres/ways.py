@@ -1,0 +1,114 @@
+"""The ways to PostgreSQL for the tests: a given URL, a container, or a private server."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import psycopg
+from docker.errors import DockerException
+from testcontainers.community.postgres import PostgresContainer
+
+from rowq.local_postgres.binaries import choose_binaries
+from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
+from tests.engines.base import Unavailable, free_port, wait_until
+from tests.engines.docker import docker_answers, first_line
+from tests.engines.postgres.server import PostgresServer
+
+# Processes are killed in the tests, machines are not: what was written survives without fsync.
+# A time zone off by a quarter of an hour finds every place that forgets about time zones; written
+# as a rule it needs no time zone database, which a bare machine may lack.
+SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "max_prepared_transactions": "10",
+    "timezone": "<+0545>-05:45",
+}
+
+
+class PostgresProvider:
+    """The ways to a PostgreSQL server."""
+
+    engine = "postgres"
+    product = "postgres"
+    versions: tuple[str, ...] = ("15", "16", "17", "18")
+
+    def at_hand(self) -> list[str]:
+        """Return all versions: where one cannot be had, the tests skip with the reason."""
+        return list(self.versions)
+
+    def outlook(self) -> list[str]:
+        """Say what is here: a Docker daemon or not, and which programs."""
+        images = ", ".join(f"postgres:{version}" for version in self.versions)
+        docker = f"tried first, {images}" if docker_answers() else "skipped: no Docker daemon"
+        lines = [f"postgres (docker): {docker}"]
+        for version in reversed(self.versions):
+            try:
+                found = f"local binaries {choose_binaries(int(version))}"
+            except LocalPostgresError:
+                found = f"no local binaries; apt-get install postgresql-{version}"
+            lines.append(f"postgres{version}: {found}")
+        return lines
+
+    def from_url(self, url: str) -> PostgresServer:
+        """Use a server that runs already."""
+        try:
+            return PostgresServer(url, "given URL,")
+        except psycopg.Error as error:
+            raise Unavailable(str(error)) from None
+
+    def from_docker(self, version: str) -> PostgresServer:
+        """Start the image postgres:<version> on a port that stays the same when it restarts."""
+        if not docker_answers():
+            raise Unavailable("no Docker daemon")
+        image = f"postgres:{version}"
+        words = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        container = PostgresContainer(image, driver=None, command=words)
+        container.with_bind_ports(5432, free_port())
+        try:
+            container.start()
+        except (DockerException, TimeoutError) as error:
+            container.stop()
+            raise Unavailable(f"image {image} did not start: {first_line(error)}") from None
+        wrapped = container.get_wrapped_container()
+        url = container.get_connection_url()
+
+        def restart() -> None:
+            wrapped.restart()
+            wait_until(lambda: _accepts(url), f"{image} is back", seconds=60)
+
+        how = f"docker image {image},"
+        return PostgresServer(url, how, stop=container.stop, crash=wrapped.kill, restart=restart)
+
+    def from_local(self, version: str) -> PostgresServer:
+        """Start programs from a wheel or a package in a directory of their own."""
+        home = Path(tempfile.mkdtemp(prefix="rowq-test-"))
+        local = LocalPostgres(home, int(version), SETTINGS)
+        try:
+            local.__enter__()
+        except LocalPostgresError as error:
+            shutil.rmtree(home)
+            raise Unavailable(first_line(error)) from None
+
+        def stop() -> None:
+            local.__exit__(None, None, None)
+            shutil.rmtree(home)
+
+        how = f"local binaries {local.origin}"
+        return PostgresServer(
+            local.url, how, stop=stop, crash=local.kill, restart=local.restart, log=local.log
+        )
+
+
+def _accepts(url: str) -> bool:
+    """Return whether the server takes a session."""
+    try:
+        psycopg.connect(url, connect_timeout=5).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+PROVIDERS = (PostgresProvider(),)

@@ -1,0 +1,126 @@
+"""What SQL Server says about the installed routines, and has to say by the contract."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import datetime
+from typing import Any
+
+from rowq import Queue
+from rowq.contract import Routine, load_contract
+from rowq.sqlserver.calls import call_of, procedure_name
+from rowq.sqlserver.driver import is_by_freetds, load_driver
+
+Connection = Any
+
+_NAMES = """
+    select o.name from sys.objects o
+    where o.schema_id = schema_id(N'rowq') and o.type in ('P', 'FN', 'IF', 'TF')
+    """
+_PARAMETERS = """
+    select p.name, t.name, p.max_length, p.scale
+    from sys.all_parameters p
+    join sys.types t on t.user_type_id = p.user_type_id
+    where p.object_id = object_id(?) and p.parameter_id > 0
+    order by p.parameter_id
+    """
+_FAMILIES: dict[str, type] = {
+    "boolean": bool,
+    "int32": int,
+    "int64": int,
+    "float": float,
+    "text": str,
+    "json": str,
+    "binary": bytearray,  # as pyodbc announces it; values are bytes
+    "timestamp": datetime,
+}
+
+
+class SqlserverCatalog:
+    """The routines as the server describes them."""
+
+    def routine_names(self, connection: Connection) -> list[str]:
+        """Return the name of every routine as the contract spells it, as often as it is there."""
+        with closing(connection.cursor()) as cursor:
+            names = cursor.execute(_NAMES).fetchall()
+        # Babelfish shows names in lower case.
+        known = {
+            procedure_name(routine).lower(): routine for routine in load_contract().of("sqlserver")
+        }
+        return [known.get(name.lower(), _private(name.lower())) for (name,) in names]
+
+    def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
+        """Return name and type of each parameter; the server does not tell the defaults."""
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(_PARAMETERS, f"rowq.{procedure_name(routine.name)}")
+            return [(name, _spelled(*type_)) for name, *type_ in cursor.fetchall()]
+
+    def contract_parameters(self, routine: Routine) -> list[Any]:
+        """Return what installed_parameters should be: what goes in; results are result sets."""
+        types = load_contract().types
+        return [
+            (f"@{parameter.name}", types[parameter.type]["sqlserver"])
+            for parameter in routine.parameters
+            if parameter.direction == "in"
+        ]
+
+    def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
+        """Return name and Python type of each column of a call, which is rolled back."""
+        own = Queue(connection)
+        message = own.enqueue(queue, "probe").message_id
+        claim = own.dequeue_fast(queue, 10)[0].claim_id
+        probes = {
+            "queue_name": queue,
+            "claim_id": claim,
+            "message_id": message,
+            "message_ids": f"[{message}]",
+            "messages": '[{"body": "probe"}]',
+            "wait_seconds": 0.0,
+            "force": True,
+        }
+        names = {parameter.name for parameter in routine.parameters if parameter.direction == "in"}
+        values = {name: value for name, value in probes.items() if name in names}
+        with closing(connection.cursor()) as cursor:
+            if routine.kind != "procedure":
+                cursor.execute("begin transaction")
+            try:
+                execute_named(connection, cursor, routine.name, values)
+                return [(column[0], column[1]) for column in cursor.description]
+            finally:
+                cursor.cancel()
+                cursor.execute("if @@trancount > 0 rollback transaction")
+
+    def contract_columns(self, routine: Routine) -> list[Any]:
+        """Return what result_columns should be."""
+        return [(column.name, _FAMILIES[column.type]) for column in routine.columns]
+
+
+def execute_named(
+    connection: Connection, cursor: Any, routine: str, values: Mapping[str, Any]
+) -> None:
+    """Call a routine with arguments by name, each sent as the client sends it."""
+    call = call_of(routine)
+    bindings = call.freetds_bindings if is_by_freetds(connection) else call.bindings
+    by_name = dict(zip((name for name, _ in call.parameters), bindings, strict=True))
+    cursor.setinputsizes([by_name[name] for name in values])
+    null = load_driver().BinaryNull
+    given = ", ".join(f"@{name} = ?" for name in values)
+    cursor.execute(
+        f"exec rowq.{procedure_name(routine)} {given}",
+        [null if value is None else value for value in values.values()],
+    )
+
+
+def _private(name: str) -> str:
+    """Return the name of a private helper as the contract's tests know such names."""
+    return re.sub(r"^internal", "internal_", name)
+
+
+def _spelled(name: str, length: int, scale: int) -> str:
+    """Return a type as a declaration has it."""
+    if name in {"nvarchar", "varbinary"}:
+        half = length // 2 if name == "nvarchar" else length
+        return f"{name}({'max' if length == -1 else half})"
+    return f"{name}({scale})" if name == "datetime2" else name

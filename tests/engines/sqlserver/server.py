@@ -1,0 +1,248 @@
+"""A running SQL Server, or Babelfish, as the tests need it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from rowq.errors import RowqError
+from rowq.sqlserver.engine import ENGINE
+from tests.engines.base import Unavailable, wait_until
+from tests.engines.sqlserver.deadlocks import graphs_since
+
+_RELEASES = {"14": "2017", "15": "2019", "16": "2022", "17": "2025"}
+_AZURE = {5: "Azure SQL Database", 8: "Azure SQL Managed Instance"}
+_WHAT = """
+    select cast(serverproperty('ProductVersion') as nvarchar(128)),
+        cast(serverproperty('Edition') as nvarchar(128)),
+        cast(serverproperty('EngineEdition') as int),
+        cast(serverproperty('babelfish') as int),
+        @@version
+    """
+_WAITS = """
+    select w.session_id, w.blocking_session_id
+    from sys.dm_os_waiting_tasks w
+    where w.blocking_session_id is not null and w.wait_type like 'LCK%'
+    """
+_DATA_FILES = "select f.name, f.size from sys.database_files f where f.type_desc = 'ROWS'"
+_PAGE_BYTES, _MEGABYTE = 8192, 1 << 20
+# A session of Babelfish is a process of PostgreSQL, which knows more than its T-SQL side tells.
+_BABELFISH_WAITS = """
+    select a.pid, array_to_string(pg_blocking_pids(a.pid), ',')
+    from pg_catalog.pg_stat_activity a
+    where a.wait_event_type = 'Lock'
+    """
+# A case-sensitive database finds names that are spelled in two ways; row versions and snapshots are
+# what Azure SQL begins with, and ask more of a queue than locks do.
+_OPTIONS = (
+    "set read_committed_snapshot on with rollback immediate",
+    "set allow_snapshot_isolation on",
+    "set recovery simple",
+)
+
+
+class SqlserverServer:
+    """A server that speaks T-SQL, however it runs.
+
+    url: of a login that may create databases. stop, crash, restart: how to do that, None where it
+    cannot be done. made: the names of all databases made here, of those that are gone too. A server
+    that is not Microsoft's says so in `name` and `how`, and lacks the capabilities that only the
+    engine itself has.
+    """
+
+    engine = "sqlserver"
+
+    def __init__(
+        self,
+        url: str,
+        how: str,
+        *,
+        stop: Callable[[], None] | None = None,
+        crash: Callable[[], None] | None = None,
+        restart: Callable[[], None] | None = None,
+    ) -> None:
+        self.url = url
+        self._stop = stop
+        self._crash = crash
+        self._restart = restart
+        self.made: list[str] = []
+        self._databases: list[str] = []
+        self._sessions: list[tuple[Any, int]] = []
+        with self._admin() as connection:
+            version, edition, kind, babelfish, text = connection.execute(_WHAT).fetchone()
+            self.is_babelfish = bool(babelfish) or "babelfish" in text.lower()
+            if self.is_babelfish:
+                _shim().prepare_server(connection)
+                _shim().teach_migrations()
+        self.product = "babelfish" if self.is_babelfish else "sqlserver"
+        self.name = self.product + (_babelfish(text) if self.is_babelfish else _series(version))
+        what = f"SQL Server {version}, {_AZURE.get(kind, edition)}"
+        self.how = f"{how} {babelfish_words(text) if self.is_babelfish else what}"
+        genuine = [] if self.is_babelfish else ["genuine", "waits"]
+        restarts = ["restart"] * (restart is not None)
+        self.capabilities = frozenset(["databases", "days", *genuine, *restarts])
+
+    def fresh_database(self) -> str:
+        """Make an empty database and return its URL."""
+        name = f"rowq_test_{uuid.uuid4().hex[:12]}"
+        collation = "" if self.is_babelfish else " collate Latin1_General_100_CS_AS"
+        with self._admin() as connection:
+            connection.execute(f"create database {name}{collation}")
+            self.made.append(name)
+            self._databases.append(name)
+            if not self.is_babelfish:
+                for option in _OPTIONS:
+                    connection.execute(f"alter database {name} {option}")
+        url = with_database(self.url, name)
+        if self.is_babelfish:
+            with contextlib.closing(ENGINE.connect(url)) as connection:
+                _shim().prepare_database(connection)
+        return url
+
+    def drop_database(self, url: str) -> None:
+        """Drop a database made by fresh_database, whoever is connected to it."""
+        name = urlsplit(url).path.lstrip("/")
+        with self._admin() as connection:
+            if not self.is_babelfish:
+                connection.execute(f"alter database {name} set single_user with rollback immediate")
+            connection.execute(f"drop database {name}")
+        self._databases.remove(name)
+
+    def connect(self, url: str, *, autocommit: bool = True) -> Any:
+        """Open a session."""
+        connection = ENGINE.connect(url)
+        self._sessions = [pair for pair in self._sessions if not pair[0].closed]
+        self._sessions.append((connection, _number(connection)))
+        connection.autocommit = autocommit
+        return connection
+
+    def session_id(self, connection: Any) -> int:
+        """Return the server's number of a session; one that is not opened here must be idle."""
+        known = (number for session, number in self._sessions if session is connection)
+        return next(known, None) or _number(connection)
+
+    def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
+        """Return the sessions that wait for a lock at this moment, and whom each waits for."""
+        found: dict[int, set[int]] = {}
+        with self._admin() as connection:
+            if self.is_babelfish:
+                rows = connection.execute(_BABELFISH_WAITS).fetchall()
+                return {pid: frozenset(map(int, blockers.split(","))) for pid, blockers in rows}
+            for waiting, blocking in connection.execute(_WAITS).fetchall():
+                found.setdefault(waiting, set()).add(blocking)
+        return {waiting: frozenset(blockers) for waiting, blockers in found.items()}
+
+    def deadlocks_since(self, moment: datetime) -> list[str]:
+        """Return the graphs of the deadlocks since a moment."""
+        if self.is_babelfish:
+            return []
+        with self._admin() as connection:
+            return graphs_since(connection, moment)
+
+    def kill_session(self, session: int) -> None:
+        """End a session from outside, and wait until the server has forgotten it."""
+        with self._admin() as connection:
+            with contextlib.suppress(Exception):
+                connection.execute(f"kill {int(session)}")
+
+            def gone() -> bool:
+                query = "select 1 from sys.dm_exec_sessions where session_id = ?"
+                return connection.execute(query, session).fetchone() is None
+
+            wait_until(gone, f"session {session} ends")
+
+    def limit_space(self, url: str, spare_bytes: int | None) -> None:
+        """Let the data files of a database grow by so much and no more, or without end with None.
+
+        A file may have as much room inside as it last grew by, so it is made to grow in small steps
+        while there is a limit.
+        """
+        if self.is_babelfish:
+            raise Unavailable("a database of Babelfish has no files of its own")
+        with contextlib.closing(ENGINE.connect(url)) as connection:
+            for name, pages in connection.execute(_DATA_FILES).fetchall():
+                limit = "unlimited"
+                if spare_bytes is not None:
+                    limit = f"{-(-(pages * _PAGE_BYTES + spare_bytes) // _MEGABYTE)}MB"
+                quoted = name.replace("'", "''")
+                options = f"name = N'{quoted}', maxsize = {limit}, filegrowth = 1MB"
+                try:
+                    connection.execute(f"alter database current modify file ({options})")
+                except Exception as error:
+                    raise Unavailable(f"its files cannot be limited: {error}") from None
+
+    def crash(self) -> None:
+        """End the server as a power failure would."""
+        if self._crash is None:
+            raise Unavailable(f"{self.name} ({self.how}) cannot be killed from here")
+        self._crash()
+
+    def restart(self) -> None:
+        """Stop the server if it runs, and start it again under the same URLs."""
+        if self._restart is None:
+            raise Unavailable(f"{self.name} ({self.how}) cannot be restarted from here")
+        self._restart()
+
+    def close(self) -> None:
+        """Drop what was made, and stop the server if it was started here."""
+        if self._stop is not None:
+            self._stop()
+            return
+        for name in list(self._databases):
+            self.drop_database(with_database(self.url, name))
+
+    @contextlib.contextmanager
+    def _admin(self) -> Iterator[Any]:
+        connection = ENGINE.connect(self.url)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def with_database(url: str, name: str) -> str:
+    """Return the URL of another database on the same server."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+
+
+def _shim() -> ModuleType:
+    """Return what rewrites for Babelfish; it loads the driver, which is not everywhere."""
+    return import_module("tests.laboratory.babelfish.shim")
+
+
+def _number(connection: Any) -> int:
+    return int(connection.execute("select @@spid").fetchval())
+
+
+def accepts(url: str) -> bool:
+    """Return whether the server takes a session."""
+    try:
+        ENGINE.connect(url).close()
+    except RowqError:
+        return False
+    return True
+
+
+def babelfish_words(text: str) -> str:
+    """Return what a server that is not SQL Server is, from its @@version."""
+    found = re.search(r"PostgreSQL [\d.]+", text)
+    return f"Babelfish {_babelfish(text)} ({found[0] if found else 'unknown'}), not SQL Server"
+
+
+def _babelfish(text: str) -> str:
+    """Return the version of Babelfish in its @@version."""
+    found = re.search(r"Babelfish (\d+\.\d+)", text)
+    return found[1] if found else "0"
+
+
+def _series(version: str) -> str:
+    """Return the year in a release's name."""
+    major = version.partition(".")[0]
+    return _RELEASES.get(major, major)

@@ -1,0 +1,156 @@
+"""What the engine-neutral tests read from rowq's tables on SQL Server, and change there."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+Connection = Any
+
+_TABLES = "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished"
+PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
+"""The tables with rows of a queue's messages, by what they hold."""
+
+# Names compare by their bytes, as the routines compare them: trailing blanks count.
+_PART = (
+    "part_id = (select q.part_id from rowq.queue q"
+    " where q.queue_key = convert(varbinary(402), cast(? as nvarchar(200)) + N'.'))"
+)
+_CENSUS = {
+    state: f"select message_id from rowq.{state} where {_PART}"
+    for state in ("ready", "delayed", "leased", "dead")
+}
+_FINISHED = tuple(
+    f"select message_id, state from rowq.{table} where {_PART}"
+    for table in ("finished", "archived")
+)
+
+# Table and what to move in it. Rows that others hold, or have not committed, are passed over. A
+# message's seq is its moment of entry, which must go on agreeing with enqueued_at, and the floors
+# of the lanes with what they are floors of: moments in microseconds, but for lane -1, claim_id.
+_BACK = "dateadd(second, -{seconds}, {column})"
+_EARLIER = "iif({column} > {seconds}000000, {column} - {seconds}000000, 0)"
+_SHIFTS = (
+    ("claim", "lease_until", _BACK, ""),
+    ("delayed", "due_at", _BACK, ""),
+    ("dead", "died_at", _BACK, ""),
+    ("finished", "finished_at", _BACK, ""),
+    ("message", "enqueued_at", _BACK, ""),
+    ("message", "due_at", _BACK, ""),
+    ("ready", "seq", _EARLIER, ""),
+    ("leased", "seq", _EARLIER, ""),
+    ("lane", "floor", _EARLIER, " and lane <> -1"),
+)
+_CHECKS = ("lane", "check_after", _BACK, "")
+
+
+class SqlserverTables:
+    """Reads and changes rows of tables, as their owner."""
+
+    archive_table = "rowq.archived"
+    is_free_of_deadlocks = False
+    readers_wait = True
+    savepoints_give_back = False
+
+    def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
+        """Whether a floor is beyond a message: the moment it came is its place in a lane."""
+        query = (
+            "select max(l.floor), max(datediff_big(microsecond, '1970-01-01', m.enqueued_at))"
+            " from rowq.lane l with (readuncommitted)"
+            " join rowq.message m with (readuncommitted) on m.part_id = l.part_id"
+            f" where l.lane >= 0 and m.message_id = ? and m.{_PART}"
+        )
+        ((floor, entry),) = _rows(connection, query, message_id, queue)
+        return bool(floor > entry)
+
+    def tables(self, connection: Connection) -> set[str]:
+        """Return the names of rowq's tables."""
+        query = "select t.name from sys.tables t where schema_name(t.schema_id) = 'rowq'"
+        return {name for (name,) in _rows(connection, query)}
+
+    def stored(self, connection: Connection, queue: str) -> dict[str, int]:
+        """Return how many rows each table has for a queue."""
+        found = {}
+        for what, table in PER_QUEUE.items():
+            query = f"select count(*) from rowq.{table} where {_PART}"
+            ((found[what],),) = _rows(connection, query, queue)
+        return found
+
+    def census(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
+        """Return every unfinished message and where it is, as often as it is somewhere."""
+        return [
+            (one, state)
+            for state, query in _CENSUS.items()
+            for (one,) in _rows(connection, query, queue)
+        ]
+
+    def finished(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
+        """Return the finished messages that are kept for the archive, or are in it."""
+        return [
+            (one, state) for query in _FINISHED for one, state in _rows(connection, query, queue)
+        ]
+
+    def bodies(self, connection: Connection, queue: str) -> set[int]:
+        """Return the messages whose bodies are there."""
+        query = f"select message_id from rowq.message where {_PART}"
+        return {one for (one,) in _rows(connection, query, queue)}
+
+    def held_keys(self, connection: Connection, queue: str) -> int:
+        """Return how many dedup keys are taken."""
+        query = f"select count(*) from rowq.dedup where {_PART}"
+        ((count,),) = _rows(connection, query, queue)
+        return int(count)
+
+    def deadlocks(self, connection: Connection) -> int:
+        """Return how many deadlocks the server has broken."""
+        query = (
+            "select cntr_value from sys.dm_os_performance_counters"
+            " where counter_name = 'Number of Deadlocks/sec' and instance_name = '_Total'"
+        )
+        return sum(int(count) for (count,) in _rows(connection, query))
+
+    def pass_seconds(self, connection: Connection, queue: str, seconds: int) -> None:
+        """Move every stored time of a queue back."""
+        for shift in (*_SHIFTS, _CHECKS):
+            _move(connection, queue, seconds, *shift)
+
+    def tick(self, connection: Connection, queue: str) -> None:
+        """Let the moment come at which the next maintain looks for late committers again."""
+        _move(connection, queue, 2, *_CHECKS)
+
+    def expire_claim(self, connection: Connection, claim_id: int) -> None:
+        """Let the lease of one claim run out now."""
+        _run(
+            connection,
+            "update rowq.claim set lease_until = dateadd(day, -2, lease_until) where claim_id = ?",
+            claim_id,
+        )
+
+    def other_sessions(self, connection: Connection) -> int:
+        """Return how many sessions of clients there are in this database besides this one."""
+        query = (
+            "select count(*) from sys.dm_exec_sessions"
+            " where is_user_process = 1 and session_id <> @@spid and database_id = db_id()"
+        )
+        ((count,),) = _rows(connection, query)
+        return int(count)
+
+
+def _move(
+    connection: Connection, queue: str, seconds: int, table: str, column: str, how: str, also: str
+) -> None:
+    """Change the rows of a queue in a table that nobody else holds."""
+    hints = "with (rowlock, readpast, readcommittedlock)"
+    change = f"{column} = {how.format(column=column, seconds=int(seconds))}"
+    _run(connection, f"update rowq.{table} {hints} set {change} where {_PART}{also}", queue)
+
+
+def _run(connection: Connection, statement: str, *values: Any) -> None:
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(statement, *values)
+
+
+def _rows(connection: Connection, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(query, *values)
+        return [tuple(row) for row in cursor.fetchall()]

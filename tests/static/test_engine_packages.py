@@ -1,0 +1,43 @@
+"""Each engine of the contract has its package in tests/engines, with the same pieces as the others.
+
+What a piece must be able to do is written in tests/engines/base.py and tests/helpers/dialects.py,
+and mypy holds it: every server, provider and dialect goes through a protocol there.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+from tests.engines.provide import PROVIDERS
+from tests.helpers.dialects import DIALECTS
+from tests.static.sources import ENGINES, ROOT
+
+FOLDER = ROOT / "tests" / "engines"
+PIECES = ("server", "ways", "dialect", "catalog", "tables")
+
+
+def test_every_engine_has_a_package_and_every_package_is_an_engine() -> None:
+    there = {path.name for path in FOLDER.iterdir() if path.is_dir() and path.name[0] != "_"}
+    assert there == set(ENGINES)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_package_has_every_piece(engine: str, piece: str) -> None:
+    assert (FOLDER / engine / f"{piece}.py").is_file()
+
+
+@pytest.mark.parametrize("room", ["engine_only", "security"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_has_tests_of_its_own(engine: str, room: str) -> None:
+    assert list((ROOT / "tests" / room / engine).glob("test_*.py"))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_tests_use_the_servers_and_the_dialect_of_every_package(engine: str) -> None:
+    ways = import_module(f"tests.engines.{engine}.ways")
+    assert {provider.engine for provider in ways.PROVIDERS} == {engine}
+    assert set(ways.PROVIDERS) <= set(PROVIDERS)
+    assert DIALECTS[engine] is import_module(f"tests.engines.{engine}.dialect").DIALECT
