@@ -68,7 +68,7 @@ clean: ## Remove .venv, caches and built files
 	@if command -v npm >/dev/null && $(BIN)/python -m tests.static.plsql --fetch; then touch $@; fi
 
 # MariaDB of Debian 13 on an older Debian, about 20 MB: without it that version is not tested.
-.venv/.stamp-mariadb: tests/engines/debian_mariadb.py | .venv/.stamp-dev
+.venv/.stamp-mariadb: tests/engines/mysql/debian.py | .venv/.stamp-dev
 	@echo "Setting up MariaDB of Debian 13"
 	@if $(BIN)/python -m tests.engines.mysql.debian --fetch; then touch $@; fi
 
