@@ -1,5 +1,5 @@
 -- A row is one successful dequeue: the lease of a whole batch, whose messages are in rowq_leased. A
--- heartbeat changes only lease_until, which is in no index. claim_id is the fencing token;
+-- heartbeat changes only lease_until, which is in no index. claim_id is the fencing token, and
 -- finish_id of rowq_finished comes from the same sequence.
 create table rowq_claim (
     part_id     number(10) not null,
