@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.profile.actions import courses
-from benchmarks.rowq_bench.profile.report import render
-from benchmarks.rowq_bench.profile.run import ProfilePlan, run_profile
-from benchmarks.rowq_bench.profile.wal import Written, add_up
+from benchmarks.studies.profile.actions import courses
+from benchmarks.studies.profile.report import render
+from benchmarks.studies.profile.run import ProfilePlan, run_profile
+from benchmarks.studies.profile.wal import Written, add_up
 from rowq.demo.local_postgres import LocalPostgresError
 from rowq.demo.postgres_binaries import choose_binaries
 

@@ -87,14 +87,22 @@ FORMS = (
 
 NAMES = (
     ("internal/pop_claimed.sql", "v_taken(v_taken.count + 1)", "v_taking(v_taken.count + 1)"),
-    ("internal/pop_claimed.sql", "internal_claimed_messages(p_part_id, p_claim_id)", "internal_claimed_messages(p_part_id)"),
+    (
+        "internal/pop_claimed.sql",
+        "internal_claimed_messages(p_part_id, p_claim_id)",
+        "internal_claimed_messages(p_part_id)",
+    ),
     (
         "internal/pop_claimed.sql",
         "internal_refuse_claim(p_claim_id)",
         "internal_refuse_claims(p_claim_id)",
     ),
     ("internal/pop_claimed.sql", "v_taken(i).seq", "v_taken(i).place"),
-    ("internal/pop_claimed.sql", "    v_wanted t_places;", "    v_wanted t_places;\n    v_other number;"),
+    (
+        "internal/pop_claimed.sql",
+        "    v_wanted t_places;",
+        "    v_wanted t_places;\n    v_other number;",
+    ),
     ("internal/split_by_attempts.sql", "p_queue.max_attempts", "p_queue.max_tries"),
     ("internal/push_dead.sql", "lane, attempt, died_at)", "lane, attempt, dead_at)"),
     ("internal/push_dead.sql", "p_messages(i).attempt, v_now", "p_messages(i).attempt"),

@@ -1,9 +1,10 @@
 """No variable that a caller may set breaks, loses, steals or forges anything in any routine.
 
 A life of a queue in a session with hostile values, compared with one in a session that has set
-nothing; in calls of their own, and in the caller's transactions. What internal_pin_session sets is tried
-alone. The values of the others are tried in rounds, one of each variable at once: a life that is
-the same in spite of all of them is so in spite of each. Where it is not, they are tried one by one.
+nothing; in calls of their own, and in the caller's transactions. What internal_pin_session sets is
+tried alone. The values of the others are tried in rounds, one of each variable at once: a life that
+is the same in spite of all of them is so in spite of each. Where it is not, they are tried one by
+one.
 """
 
 from __future__ import annotations
