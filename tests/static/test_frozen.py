@@ -10,8 +10,10 @@ from generate.release import (
     ReleasedError,
     digest_of,
     release,
+    release_all,
     released,
     require_migration,
+    script_to_release,
 )
 from rowq.engines import part_of
 from rowq.migrate.engines import release_for
@@ -233,6 +235,32 @@ def test_a_source_that_changes_after_the_release_asks_for_a_new_migration(migrat
     require_migration(migrations)
     assert release(migrations) is not None
     assert not changed_files(migrations)
+
+
+def test_a_release_of_all_engines_makes_each_script_once_and_all_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [copied_without_history(tmp_path, engine) for engine in ENGINES]
+    made: list[str] = []
+
+    def script_of_engine(migrations: Path) -> str | None:
+        made.append(migrations.name)
+        return script_to_release(migrations)
+
+    monkeypatch.setattr("generate.release.ROOT", tmp_path)
+    monkeypatch.setattr("generate.release.script_to_release", script_of_engine)
+    later = begin_next(folders[-1], "too-early")
+    with pytest.raises(SystemExit, match=f"{ENGINES[-1]}: .* must be released before"):
+        release_all()
+    assert not [file for folder in folders for file in folder.glob(SUMS)]
+    later.unlink()
+    made.clear()
+    release_all()
+    assert made == ENGINES
+    assert all(is_released(migration_files(folder)[-1]) for folder in folders)
+    capsys.readouterr()
+    release_all()
+    assert capsys.readouterr().out.count("nothing new to release") == len(ENGINES)
 
 
 def test_no_migration_is_released_before_the_one_that_it_follows(migrations: Path) -> None:
