@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 COUNTED = 100_000
-"""No table is counted any further; the queries of the engines' modules `look` have this number."""
+"""No table is counted any further; the queries of each engine's module `status` say so, too."""
 
 
 @dataclass(frozen=True, slots=True)
