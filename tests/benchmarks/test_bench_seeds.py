@@ -78,7 +78,7 @@ def test_every_form_of_every_scenario_is_measured_and_reported(
     seed: Any, engine: str, labs: Callable[[str], Lab], tmp_path: Path
 ) -> None:
     if seed.name != "seed_002" and LENGTH <= 1:
-        pytest.skip(f"a minute for each seed; to have all of them: {LENGTH_VARIABLE}=2")
+        pytest.skip(f"a minute for each seed; to run it: {LENGTH_VARIABLE}=2")
     scenarios: list[Scenario] = []
     for one in seeds_scenarios(engine):
         if one.kind in seed.kinds:
@@ -172,7 +172,7 @@ def test_rows_that_a_transaction_has_locked_are_counted(
 
 def test_a_wait_for_a_lock_is_counted(engine: str, place: Callable[[Form], Any]) -> None:
     if engine == "sqlserver":
-        pytest.skip("it may count a wait when that is over: see test_seeds_sqlserver.py")
+        pytest.skip("SQL Server counts a wait when it is over; to run it: test_seeds_sqlserver.py")
     form = sql_form("for_update", "", seed_002.FOLDER, engine)
     with (
         place(form) as url,

@@ -168,7 +168,6 @@ def test_a_report_shows_oracle_when_it_has_been_measured_and_is_the_same_when_no
     assert "[oracle](results/seeds_oracle.json)" in shown
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_the_quick_size_of_all_experiments_runs_at_a_url(
     oracle_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

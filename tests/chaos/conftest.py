@@ -12,7 +12,7 @@ from rowq import Queue
 from rowq.migrate import migrate
 from tests.chaos.mortal import MAY_BE_GIVEN, WAYS, Mortal, given, no_way
 from tests.engines.base import Connection, Unavailable, url_variable
-from tests.engines.plugin import SERVERS
+from tests.engines.provide import SERVERS
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,9 @@ def server(request: pytest.FixtureRequest) -> Iterator[Mortal]:
         except Unavailable as reason:
             variable = url_variable(MAY_BE_GIVEN.get(product, ""))
             if variable not in os.environ:
-                pytest.skip(f"no server of our own to kill: {reason}")
+                pytest.skip(
+                    f"no server of our own to kill: {reason}; to run it: Docker or local programs"
+                )
             mortal = given(request.config.stash[SERVERS].get(request.param))
         yield mortal
 

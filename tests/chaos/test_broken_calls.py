@@ -70,7 +70,10 @@ def kill_backend(mortal: Mortal, trials: list[Trial]) -> None:
     """Kill the process of one session: PostgreSQL then ends all the others, and recovers."""
     left = waiting(trials)
     if mortal.server.engine != "postgres" or not left:
-        pytest.skip("a session is no process of its own there, or none waits")
+        pytest.skip(
+            "a session is no process of its own there, or none waits"
+            "; to run it: --engine postgres18"
+        )
     os.kill(left[0].caller.session, signal.SIGKILL)
     wait_until(lambda: not waiting(trials), "every session is told", 30)
 
@@ -139,4 +142,7 @@ def _skip_what_cannot_be(stand: Stand, break_off: Break) -> None:
         with closing(stand.mortal.server.connect(stand.url)) as connection:
             interrupting_dialect_of(connection)
     if break_off is kill_backend and stand.mortal.server.engine != "postgres":
-        pytest.skip("only on PostgreSQL a session is a process, which can be killed")
+        pytest.skip(
+            "only on PostgreSQL a session is a process, which can be killed"
+            "; to run it: --engine postgres18"
+        )

@@ -72,7 +72,7 @@ class Limit:
         try:
             self._server.limit_space(self.url, FREE_BYTES)
         except Unavailable as reason:
-            pytest.skip(str(reason))
+            pytest.skip(f"{reason}; to run it: --engine postgres18")
 
     def make_room(self) -> None:
         """Take the limit away."""
@@ -88,7 +88,9 @@ def disk(server: Mortal) -> Iterator[Disk | Limit]:
     elif isinstance(server.server, Limiting):
         yield Limit(server.server)
     else:
-        pytest.skip(f"{server.name} ({server.how}) keeps its files where no test can limit them")
+        pytest.skip(
+            f"{server.name} keeps its files where no test can limit them; to run it: local programs"
+        )
 
 
 @contextmanager
@@ -99,7 +101,9 @@ def small_disk() -> Iterator[Disk]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         if done.returncode:
-            pytest.skip(f"a disk cannot be mounted, which takes root: {done.stderr.strip()}")
+            pytest.skip(
+                f"a disk cannot be mounted: {done.stderr.strip()}; to run it: run the tests as root"
+            )
         yield Disk(mount)
     finally:
         subprocess.run(["umount", "--lazy", str(mount)], capture_output=True, check=False)

@@ -99,7 +99,6 @@ def patiently(mortal: Mortal, change: Callable[[], Numbers]) -> Numbers:
     raise AssertionError
 
 
-@pytest.mark.slow
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
 def test_ten_sessions_work_on_while_rowq_is_upgraded_and_taken_back(
     mortal: Mortal, url: str, tmp_path: Path, next_release: int
@@ -119,7 +118,6 @@ def test_ten_sessions_work_on_while_rowq_is_upgraded_and_taken_back(
     assert status(url).drift == ()
 
 
-@pytest.mark.slow
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P08")
 def test_migrating_again_under_load_disturbs_nobody(
     mortal: Mortal, url: str, tmp_path: Path

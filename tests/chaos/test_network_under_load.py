@@ -67,7 +67,6 @@ class Weather(threading.Thread):
         self._network.delay_seconds = self._dice.choice([0, 0, 0.001, 0.01])
 
 
-@pytest.mark.slow
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
 def test_ten_sessions_lose_nothing_and_do_nothing_twice_on_a_bad_network(
     mortal: Mortal, url: str, tmp_path: Path

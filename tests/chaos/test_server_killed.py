@@ -41,7 +41,6 @@ each_death = pytest.mark.parametrize("die", [crash, stop_at_once])
 
 
 @each_death
-@pytest.mark.slow
 @pytest.mark.timeout(limit(600))
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
 def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_three_times(

@@ -40,7 +40,10 @@ STARTS = 60
 def session(mortal: Mortal, url: str) -> Iterator[Connection]:
     """Return a session of the tables' owner, with the tables that handlers write."""
     if mortal.server.engine not in {"postgres", "mysql"}:
-        pytest.skip(f"no deeds are written for {mortal.server.engine}")
+        pytest.skip(
+            f"no deeds are written for {mortal.server.engine}"
+            f"; to run it: --engine postgres18,mariadb"
+        )
     with closing(mortal.server.connect(url)) as connection:
         dialect = dialect_of(connection)
         dialect.make_table(connection, "ledger", "message_id bigint not null")
@@ -167,7 +170,6 @@ class Trial:
         return f"{self.kind}: {self.starts} starts, deeds {dict(counts)}, calls {dict(events)}"
 
 
-@pytest.mark.slow
 @pytest.mark.promise("P02", "P03", "P04", "P08", "P09")
 @pytest.mark.parametrize("kind", [one.__name__ for one in IN_PYTHON])
 def test_unruly_handlers_cost_their_own_messages_and_no_others(
@@ -180,7 +182,6 @@ def test_unruly_handlers_cost_their_own_messages_and_no_others(
     print(trial.summary())
 
 
-@pytest.mark.slow
 @pytest.mark.promise("P02", "P03", "P04", "P08", "P09")
 def test_unruly_programs_cost_their_own_messages_and_no_others(
     url: str, session: Connection, tmp_path: Path

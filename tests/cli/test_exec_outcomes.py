@@ -145,7 +145,7 @@ def test_a_command_that_cannot_run_stops_the_worker_before_anything_is_dead(
     database_url: str, queue: rowq.Queue, made: str, command: str
 ) -> None:
     if shutil.which(command.split()[0]) is None:
-        pytest.skip(f"{command.split()[0]} is not installed")
+        pytest.skip(f"no {command.split()[0]}; to run it: install it")
     fill(queue, made, 5)
     done = work(database_url, made, "--exec", command, "--drain")
     assert done.returncode == ExitCode.FAILED

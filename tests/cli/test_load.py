@@ -215,7 +215,6 @@ def test_a_line_number_counts_the_lines_inside_quotes(tmp_path: Path) -> None:
     assert bad.value.line == 5
 
 
-@pytest.mark.slow
 def test_seventy_thousand_rows_go_in_within_seconds(
     run: Run, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:

@@ -99,7 +99,7 @@ def test_nothing_of_a_program_or_its_files_outlives_a_killed_worker(
 ) -> None:
     """The guard does not know a program yet that was started the moment before."""
     if moment == "unknown to the guard" and sys.platform != "linux":
-        pytest.skip("it is found by /proc")
+        pytest.skip("it is found by /proc; to run it: Linux")
     command = [sys.executable, "-c", STARTER, f"cd {tmp_path}; {line}", moment]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

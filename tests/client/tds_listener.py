@@ -158,5 +158,7 @@ def _drivers() -> list[str]:
 
 # The drivers for SQL Server that are installed, and one that a tester names, by its path perhaps.
 DRIVERS = [pytest.param(name, id=name.rpartition("/")[2]) for name in _drivers()] or [
-    pytest.param("", marks=pytest.mark.skip(reason="no driver: apt-get install unixodbc tdsodbc"))
+    pytest.param(
+        "", marks=pytest.mark.skip(reason="no driver; to run it: apt-get install unixodbc tdsodbc")
+    )
 ]

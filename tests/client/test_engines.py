@@ -163,7 +163,7 @@ def test_no_scheme_and_no_driver_belongs_to_two_engines() -> None:
 )
 def test_nobody_listening_is_said_at_once(engine: str, scheme: str) -> None:
     if scheme == "sqlserver":
-        missing = "pyodbc does not load: apt-get install unixodbc tdsodbc"
+        missing = "pyodbc does not load; to run it: apt-get install unixodbc tdsodbc"
         pytest.importorskip("pyodbc", reason=missing, exc_type=ImportError)
     with pytest.raises(rowq.CannotConnect, match=engine) as refused:
         rowq.connect(f"{scheme}://me:secret@127.0.0.1:1/db")

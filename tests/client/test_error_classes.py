@@ -51,7 +51,9 @@ def words_of(number: str) -> str:
 
 
 def sqlserver_error(code: str) -> Exception:
-    pyodbc = pytest.importorskip("pyodbc", reason="apt-get install unixodbc", exc_type=ImportError)
+    pyodbc = pytest.importorskip(
+        "pyodbc", reason="no unixODBC; to run it: apt-get install unixodbc", exc_type=ImportError
+    )
     origin = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]"
     text = f"[HY000] {origin}{words_of(f'RQ{code[2:]}')} ({code}) (SQLExec)"
     error: Exception = pyodbc.Error("HY000", text)

@@ -14,7 +14,9 @@ import rowq
 from tests.client.fork_program import CALLS
 from tests.engines.base import Connection
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="this system has no fork; to run it: Linux or macOS"
+)
 
 
 @pytest.mark.promise("P01")

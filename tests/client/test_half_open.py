@@ -22,7 +22,7 @@ from tests.stored_times import pass_seconds
 
 BODY = "x" * 300
 needs_filters = pytest.mark.skipif(
-    sys.platform != "linux", reason="silence is made by Linux's packet filters"
+    sys.platform != "linux", reason="silence is made by Linux's packet filters; to run it: Linux"
 )
 
 
@@ -59,7 +59,10 @@ def impatient_url(between: Relay, monkeypatch: pytest.MonkeyPatch) -> str:
 def _sockets_are_ours(server: Server) -> None:
     """Skip where the driver has a patience of its own."""
     if server.engine == "oracle":
-        pytest.skip("python-oracledb asks after a minute at the soonest: test_oracle_connecting.py")
+        pytest.skip(
+            "python-oracledb asks after a minute at the soonest"
+            "; to run it: test_oracle_connecting.py"
+        )
 
 
 def with_options(url: str, options: str) -> str:

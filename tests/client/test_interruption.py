@@ -18,7 +18,8 @@ from tests.dice import AGAIN, dice, times
 from tests.engines.base import Connection, Server, wait_until
 
 pytestmark = pytest.mark.skipif(
-    not hasattr(signal, "SIGUSR1") or sys.platform == "win32", reason="needs signals of Unix"
+    not hasattr(signal, "SIGUSR1") or sys.platform == "win32",
+    reason="no signals of Unix; to run it: Linux or macOS",
 )
 
 ERRORS = [SoftLimit(), HardLimit(), TimeoutError("too long"), KeyboardInterrupt()]
@@ -63,7 +64,10 @@ def test_a_broken_off_wait_takes_no_message_where_the_server_can_be_told(
     server: Server, queue: rowq.Queue, queue_name: str, connection: Connection
 ) -> None:
     if server.engine != "postgres":
-        pytest.skip("only PostgreSQL's driver can cancel without a second login")
+        pytest.skip(
+            "only PostgreSQL's driver can cancel without a second login"
+            "; to run it: --engine postgres18"
+        )
     with suppress(SoftLimit), interrupted(0.3, SoftLimit()):
         queue.dequeue_wait(queue_name, wait_seconds=20)
     asleep = "select from pg_stat_activity where query like %s and wait_event = 'PgSleep'"

@@ -21,7 +21,11 @@ from rowq.sqlserver.engine import ENGINE as SQLSERVER
 from tests.client import tds_listener as tds
 from tests.client.tds_listener import DRIVERS, TdsListener
 
-pytest.importorskip("pyodbc", reason="apt-get install unixodbc tdsodbc", exc_type=ImportError)
+pytest.importorskip(
+    "pyodbc",
+    reason="no unixODBC; to run it: apt-get install unixodbc tdsodbc",
+    exc_type=ImportError,
+)
 
 
 @pytest.mark.parametrize(

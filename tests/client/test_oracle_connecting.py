@@ -32,7 +32,9 @@ def test_a_listener_that_says_nothing_is_no_connection(silent: socket.socket) ->
         rowq.connect(url_of(silent, "connect_timeout=0.2"))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="open files are listed as Linux lists them")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="open files are listed as Linux lists them; to run it: Linux"
+)
 @pytest.mark.parametrize(("given", "wanted"), [("", (1, 60)), ("expire_time=2", (1, 120))])
 def test_the_system_asks_a_silent_server_whether_it_is_there(
     silent: socket.socket, given: str, wanted: tuple[int, int]

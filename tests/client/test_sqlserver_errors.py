@@ -24,7 +24,8 @@ from tests.client.tds_listener import DRIVERS, TdsListener
 
 pyodbc = pytest.importorskip(
     "pyodbc",
-    reason="pyodbc does not load: apt-get install unixodbc, pip install 'rowq[sqlserver]'",
+    reason="pyodbc does not load"
+    "; to run it: apt-get install unixodbc, pip install 'rowq[sqlserver]'",
     exc_type=ImportError,
 )
 
@@ -398,7 +399,9 @@ _purge(session)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="this system has no fork; to run it: Linux or macOS"
+)
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_a_child_leaves_the_parents_connections_alone(driver: str, listener: TdsListener) -> None:
     command = [sys.executable, "-c", FORKS, listener.url(driver)]

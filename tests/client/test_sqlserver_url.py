@@ -185,7 +185,9 @@ def test_the_driver_sends_the_password_as_it_was_meant(
     ]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other options")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems have other options; to run it: Linux"
+)
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_the_system_ends_a_connection_after_a_minute_of_silence(
     listener: TdsListener, driver: str

@@ -78,7 +78,7 @@ def test_an_async_queue_does_so_too(
     connection: Connection, queue: rowq.Queue, queue_name: str, database_url: str, hard: str
 ) -> None:
     if engine_for_connection(connection).name != "postgres":
-        pytest.skip("AsyncQueue is for PostgreSQL")
+        pytest.skip("AsyncQueue is for PostgreSQL; to run it: --engine postgres18")
     fill(queue, queue_name, connection, hard)
 
     async def main() -> None:

@@ -51,7 +51,10 @@ STATEMENTS = {
 def hold_own_claim(server: Server, queue_name: str) -> Callable[[Connection, rowq.Message], None]:
     """Return what a handler may do to hold up its claim's heartbeat."""
     if server.engine not in STATEMENTS:
-        pytest.skip(f"no statement that locks a claim is written for {server.engine}")
+        pytest.skip(
+            f"no statement that locks a claim is written for {server.engine}"
+            f"; to run it: --engine postgres18,mariadb"
+        )
 
     def hold(own: Connection, message: rowq.Message) -> None:
         own.cursor().execute(STATEMENTS[server.engine], [queue_name, message.claim_id])

@@ -160,7 +160,6 @@ def test_a_handler_in_a_child_learns_in_a_stalled_network_that_its_lease_is_over
 
 
 @pytest.mark.chaos
-@pytest.mark.slow
 def test_a_parent_whose_children_keep_dying_gives_up(
     queue: rowq.Queue, queue_name: str, start: Start
 ) -> None:

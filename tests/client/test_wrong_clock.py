@@ -25,7 +25,7 @@ LEASE_SECONDS = 1
 HOUR = 3600
 
 pytestmark = pytest.mark.skipif(
-    LIBRARY is None, reason="there is no libfaketime; on Debian: apt-get install libfaketime"
+    LIBRARY is None, reason="there is no libfaketime; to run it: apt-get install libfaketime"
 )
 
 

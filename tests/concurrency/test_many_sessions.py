@@ -45,14 +45,13 @@ def test_ten_sessions_at_one_queue_lose_nothing_and_do_nothing_twice(
     assert count(history, "enqueue") >= 10_000
 
 
-@pytest.mark.slow
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
 def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_double(
     server: Server, database_url: str, connection: Connection, queue_name: str, tmp_path: Path
 ) -> None:
     if not {server.name, server.product} & set(LONG_RUN_ON):
-        pytest.skip(f"the long run is for {LONG_RUN_ON}; to have it here: {VARIABLE}={server.name}")
+        pytest.skip(f"the long run is for others; to run it: {VARIABLE}={server.name}")
     Queue(connection).create_queue(queue_name, backoff_base_seconds=0)
     run = Run(server, database_url, queue_name, Recorder())
     history = perform(run, times(100_000), tmp_path, kill_now_and_then(run))

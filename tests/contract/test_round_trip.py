@@ -107,7 +107,6 @@ def test_a_nul_in_a_text_is_refused_by_name_or_kept(connection: Connection, queu
 
 
 @pytest.mark.promise("P20")
-@pytest.mark.slow
 def test_bodies_of_16_megabytes_come_out_as_they_went_in(
     connection: Connection, queue: str
 ) -> None:

@@ -127,7 +127,6 @@ def test_a_fault_makes_the_exit_status_4_after_the_report(
     assert ("DIFFERENT" in capsys.readouterr().out) is not as_json
 
 
-@pytest.mark.slow
 def test_the_demo_on_a_private_server_agrees_with_the_file_and_leaves_nothing(
     tmp_path: Path,
 ) -> None:
@@ -143,7 +142,6 @@ def test_the_demo_on_a_private_server_agrees_with_the_file_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_the_demo_on_a_given_database_takes_its_queue_and_table_away(
     empty_database: str, server: Server
 ) -> None:

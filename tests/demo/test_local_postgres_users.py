@@ -18,7 +18,9 @@ from rowq.local_postgres.server import LocalPostgres
 from tests.demo.clients import CLIENT, PACKAGES, answer, runs
 
 ROOT = os.geteuid() == 0
-as_root = pytest.mark.skipif(not ROOT, reason="only root meets this; run the tests as root")
+as_root = pytest.mark.skipif(
+    not ROOT, reason="only root meets this; to run it: run the tests as root"
+)
 
 
 @as_root
@@ -92,7 +94,7 @@ def _python_for_everybody() -> str:
                 return python
         except OSError:
             continue
-    pytest.skip("the user nobody can run no Python >= 3.11 here; install python3")
+    pytest.skip("the user nobody can run no Python >= 3.11 here; to run it: install python3")
 
 
 def test_nothing_outside_its_directory_changes(home: Path) -> None:

@@ -11,6 +11,21 @@ Connection = Any
 """A connection of the engine's own driver."""
 
 
+TO_RUN = "; to run it: "
+"""Stands in the reason of every skip, between why a test is skipped and how to have it run."""
+REMEDIES = {
+    "psql": "--engine postgres18",
+    "restart": "a private server: Docker, or local programs",
+    "async": "--engine postgres18",
+    "databases": "a private server: Docker, or local programs",
+    "days": "--engine postgres18,mariadb",
+    "waits": "the engine itself, not one that speaks its language",
+    "log": "local programs",
+    "genuine": "the engine itself, not one that speaks its language",
+}
+"""By capability of a server, what to run for a test that needs it."""
+
+
 class Unavailable(Exception):  # noqa: N818 - it reads as what it says
     """A server cannot be had in this way; the message says why."""
 
@@ -81,12 +96,14 @@ class EngineProvider(Protocol):
     """The ways to servers of one product. A way that is closed raises Unavailable.
 
     engine: such as "mysql". product: the servers' name before the version, such as "mariadb".
-    versions: those that a test may ask for, the preferred one first.
+    versions: those that a test may ask for, the preferred one first. is_large: whether a server
+    takes so much memory that the worker processes of a run share one.
     """
 
     engine: str
     product: str
     versions: tuple[str, ...]
+    is_large: bool
 
     def at_hand(self) -> list[str]:
         """Return the versions that are tested unless others are named."""

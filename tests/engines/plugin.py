@@ -1,11 +1,10 @@
-"""The fixtures and the report: every test that asks for a server runs on every server."""
+"""The fixtures: every test that asks for a server runs on every server that is chosen."""
 
 from __future__ import annotations
 
 import contextlib
 import re
 import uuid
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -14,12 +13,19 @@ import pytest
 
 from rowq.migrate import migrate
 from tests import dice
-from tests.engines.base import Connection, Server, Unavailable
+from tests.engines.base import (
+    REMEDIES,
+    TO_RUN,
+    Connection,
+    Server,
+    Unavailable,
+    url_variable,
+)
 from tests.engines.logs import LOGS
-from tests.engines.provide import REQUIRED_VARIABLE, Servers, required
+from tests.engines.provide import PROVIDERS, REQUIRED_VARIABLE, SERVERS, Servers, required
 from tests.laboratory.babelfish.faults import fault_of
+from tests.run.selection import is_selected, newest
 
-SERVERS = pytest.StashKey[Servers]()
 ENGINE_ONLY = re.compile(r"/tests/(?:engine_only|security)/(postgres|mysql|sqlserver|oracle)/")
 # How DDL behaves and what a catalog looks like differs so much that each engine has its own tests
 # of its migrations: those of MySQL are below engine_only/mysql.
@@ -30,7 +36,6 @@ INTERLEAVINGS = re.compile(r"/tests/interleavings/")
 ONE_OF_EACH = re.compile(r"/tests/chaos/")
 # They draw by chance.
 DICED = re.compile(r"/tests/(?:chaos/|concurrency/|contract/test_hostile|client/test_half_open)")
-OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--engine",
         metavar="NAMES",
-        help="comma-separated servers to test on, such as postgres18,mariadb (default: all)",
+        help="comma-separated servers to test on, such as postgres18,mariadb",
     )
 
 
@@ -70,7 +75,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test that uses a server once on each chosen server that it is about."""
     if "server" in metafunc.fixturenames:
-        names = _chosen(metafunc.config)
+        names = chosen(metafunc.config)
         path = metafunc.definition.path.as_posix()
         only = _only_engine(path)
         if only:
@@ -80,9 +85,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             names = list({name.rstrip("0123456789."): name for name in names}.values())
         values = [pytest.param(name, id=name) for name in names]
         if not values:
-            reason = f"no server is chosen that this is about: {only or 'any'}"
+            reason = f"about {only or 'any server'}, of which none is chosen{TO_RUN}{_remedy(only)}"
             values = [pytest.param("", id="none", marks=pytest.mark.skip(reason=reason))]
         metafunc.parametrize("server", values, indirect=True, scope="session")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that do not belong to the run's selection."""
+    latest = set() if _words(config) else newest(chosen(config))
+    left_out = [item for item in items if not _is_selected(item, latest)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _is_selected(item: pytest.Item, latest: set[str]) -> bool:
+    server = server_of(item)
+    is_older = bool(latest) and server is not None and server not in latest
+    return is_selected(item.config.getoption("--selection"), item.nodeid, older=is_older)
 
 
 def _only_engine(path: str) -> str | None:
@@ -120,48 +141,33 @@ def pytest_runtest_makereport(
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Note the server of a test, to count by it."""
-    call = getattr(item, "callspec", None)
-    if call is not None and "server" in call.params:
-        name = call.params["server"]
+    if name := server_of(item):
         item.user_properties.append(("server", name))
         if name.startswith("babelfish") and (fault := fault_of(item.nodeid)):
             words = f"{name}: {fault.what}"
             item.add_marker(pytest.mark.xfail(reason=words, strict=fault.always))
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Say which server ran how, and how many tests."""
-    counts: dict[str, Counter[str]] = {name: Counter() for name in _chosen(config)}
-    for outcome in OUTCOMES:
-        for report in terminalreporter.stats.get(outcome, []):
-            for key, name in getattr(report, "user_properties", []):
-                if key == "server" and name in counts:
-                    counts[name][outcome] += 1
-    servers = config.stash[SERVERS]
-    terminalreporter.section("servers")
-    if not _words(config) and (others := set(servers.names) - counts.keys()):
-        reason = "not at hand, see the head of this report"
-        terminalreporter.line(f"{', '.join(sorted(others))}: {reason}")
-    for name, count in counts.items():
-        tests = ", ".join(f"{count[word]} {word}" for word in OUTCOMES if count[word])
-        how = _how(servers, name) or ("did not start" if tests else "not needed")
-        terminalreporter.line(f"{name}: {how}" + (f": {tests}" if tests else ""))
-
-
-def _how(servers: Servers, name: str) -> str:
-    if name in servers.refused:
-        return f"not run: {servers.refused[name]}"
-    return servers.running[name].how if name in servers.running else ""
-
-
-def _chosen(config: pytest.Config) -> list[str]:
+def chosen(config: pytest.Config) -> list[str]:
+    """Return the servers of a run: those that were asked for, or all that are at hand."""
     servers = config.stash[SERVERS]
     words = _words(config)
     if not words:
         return [*servers.at_hand, *sorted(servers.required - set(servers.at_hand))]
     return list(dict.fromkeys(name for word in words for name in servers.named(word)))
+
+
+def _remedy(engine: str | None) -> str:
+    """Return how to choose a server of an engine."""
+    products = [provider.product for provider in PROVIDERS if engine in {None, provider.engine}]
+    variables = " or ".join(f"{url_variable(product)}=URL" for product in products)
+    return f"--engine {' or '.join(products)}, with Docker or {variables}"
+
+
+def server_of(item: pytest.Item) -> str | None:
+    """Return the name of the server that a test runs on, None where it needs none."""
+    call = getattr(item, "callspec", None)
+    return call.params.get("server") or None if call is not None else None
 
 
 def _words(config: pytest.Config) -> list[str]:
@@ -178,7 +184,7 @@ def server(request: pytest.FixtureRequest) -> Server:
     except Unavailable as reason:
         if name in request.config.stash[SERVERS].required:
             pytest.fail(f"{name} is in {REQUIRED_VARIABLE} and is not available: {reason}")
-        pytest.skip(f"{name}: {reason}")
+        pytest.skip(f"{name}: {reason}{TO_RUN}see tests/README.md, Which server")
 
 
 @pytest.fixture(autouse=True)
@@ -190,21 +196,19 @@ def _capabilities(request: pytest.FixtureRequest) -> None:
     if needed:
         server: Server = request.getfixturevalue("server")
         if missing := needed - server.capabilities:
-            pytest.skip(f"{server.name} ({server.how}) lacks: {', '.join(sorted(missing))}")
-
-
-@pytest.fixture(scope="session")
-def _migrated(server: Server) -> str:
-    """Return the URL of the one migrated database of a server."""
-    url = server.fresh_database()
-    migrate(url)
-    return url
+            lacks = f"{server.name} lacks {', '.join(sorted(missing))}"
+            pytest.skip(f"{lacks}{TO_RUN}{', '.join(REMEDIES[name] for name in sorted(missing))}")
 
 
 @pytest.fixture
-def database_url(_migrated: str) -> str:
+def database_url(request: pytest.FixtureRequest, server: Server) -> str:
     """Return the URL of a database with rowq in it, shared by all tests on the server."""
-    return _migrated
+    migrated = request.config.stash[SERVERS].migrated
+    if server.name not in migrated:
+        url = server.fresh_database()
+        migrate(url)
+        migrated[server.name] = url
+    return migrated[server.name]
 
 
 @pytest.fixture
@@ -213,7 +217,7 @@ def empty_database(server: Server) -> Iterator[str]:
     try:
         url = server.fresh_database()
     except Unavailable as reason:
-        pytest.skip(f"{server.name}: {reason}")
+        pytest.skip(f"{server.name}: {reason}{TO_RUN}a private server, or --engine postgres18")
     yield url
     server.drop_database(url)
 

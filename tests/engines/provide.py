@@ -6,6 +6,8 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
+import pytest
+
 from tests.engines.base import EngineProvider, Server, Unavailable, url_variable
 from tests.engines.mysql import ways as mysql
 from tests.engines.oracle import ways as oracle
@@ -31,6 +33,14 @@ class Servers:
 
     A URL in the environment wins: then its server is the only one of that product. Otherwise a
     container is tried, then the programs that are installed here.
+
+    Attributes:
+        running: by name, those that were started or given.
+        refused: by name, why one cannot be had.
+        outlook: for the head of a report, what there is.
+        at_hand: the names of those that are tested unless others are named.
+        migrated: by name, the URL of the database with rowq that all tests share.
+        shared: the names of those that are one for all worker processes.
     """
 
     def __init__(self) -> None:
@@ -38,6 +48,8 @@ class Servers:
         self.refused: dict[str, str] = {}
         self.outlook: list[str] = []
         self.at_hand: list[str] = []
+        self.migrated: dict[str, str] = {}
+        self.shared: set[str] = set()
         self._sources: dict[str, tuple[EngineProvider, str]] = {}
         for provider in PROVIDERS:
             self._add(provider)
@@ -92,6 +104,7 @@ class Servers:
             server = provider.from_url(url)
             self.running[server.name] = server
             self.at_hand.append(server.name)
+            self.shared.add(server.name)
             self.outlook.append(f"{server.name}: {server.how}")
             return
         self.outlook += provider.outlook()
@@ -99,6 +112,8 @@ class Servers:
         self.at_hand += [f"{provider.product}{version}" for version in at_hand]
         for version in dict.fromkeys([*provider.versions, *at_hand]):
             self._sources[f"{provider.product}{version}"] = provider, version
+            if provider.is_large:
+                self.shared.add(f"{provider.product}{version}")
 
     def _start(self, name: str) -> Server:
         """Start a server in the first way that works."""
@@ -115,3 +130,7 @@ class Servers:
         provider, version = self._sources[name]
         yield "docker", lambda: provider.from_docker(version)
         yield "local programs", lambda: provider.from_local(version)
+
+
+SERVERS = pytest.StashKey[Servers]()
+"""Where a run keeps its servers."""

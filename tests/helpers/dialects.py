@@ -178,7 +178,10 @@ def interrupting_dialect_of(connection: Connection) -> Interrupting:
     """Return the dialect, which can interrupt; skips the test where the engine cannot."""
     dialect = dialect_of(connection)
     if not isinstance(dialect, Interrupting):
-        pytest.skip("this engine ends sessions, and no single statement of another one")
+        pytest.skip(
+            "this engine ends sessions, and no single statement of another one"
+            "; to run it: --engine postgres18"
+        )
     return dialect
 
 
@@ -186,7 +189,12 @@ def preparing_dialect_of(connection: Connection) -> Preparing:
     """Return the dialect, which can prepare; skips the test where engine or server cannot."""
     dialect = dialect_of(connection)
     if not isinstance(dialect, Preparing):
-        pytest.skip("this engine prepares transactions by a coordinator of its own only")
+        pytest.skip(
+            "this engine prepares transactions by a coordinator of its own only"
+            "; to run it: --engine postgres18"
+        )
     if not dialect.allows_prepared(connection):
-        pytest.skip("the server allows none; start it with max_prepared_transactions = 10")
+        pytest.skip(
+            "the server prepares none; to run it: start it with max_prepared_transactions = 10"
+        )
     return dialect

@@ -17,4 +17,6 @@ def need(missing: str | None, variable: str) -> None:
         return
     if os.environ.get(variable):
         pytest.fail(f"{variable} is set, but {missing}")
-    pytest.skip(f"{missing}; with {variable}=1 this is a failure")
+    pytest.skip(
+        f"{missing}; to run it: make install, see tests/README.md; {variable}=1 makes it a failure"
+    )

@@ -259,7 +259,6 @@ def test_postgres_grants_give_each_role_its_routines_and_nothing_else() -> None:
     assert sorted(given) == sorted(wanted)
 
 
-@pytest.mark.skipif("sqlserver" not in ENGINES, reason="sql/sqlserver is not there")
 def test_sqlserver_grants_give_each_role_its_routines_and_nothing_else() -> None:
     text = (SQL / "sqlserver" / "grants.sql").read_text(encoding="utf-8")
     given = re.findall(r"^grant (\w+) on (\S+) to rowq_(\w+);$", text, re.MULTILINE)

@@ -61,7 +61,7 @@ def test_no_statement_is_unsafe_for_the_binary_log(
     connection: Connection, queue_name: str, form: str
 ) -> None:
     if connection.execute("select @@log_bin").fetchone() == (0,):
-        pytest.skip("the server keeps no binary log: start it with --log-bin")
+        pytest.skip("the server keeps no binary log; to run it: start it with --log-bin")
     connection.execute(f"set session binlog_format = '{form}'")
     a_bit_of_everything(connection, queue_name)
 
@@ -81,14 +81,16 @@ def test_a_log_of_statements_is_refused_by_the_engine_and_not_written_wrongly(
 def two_servers(server: Server) -> Iterator[tuple[str, str]]:
     """Return the URLs of two empty servers."""
     if server.product != "mariadb":
-        pytest.skip("a replica is set up in MariaDB's words; run with --engine mariadb")
+        pytest.skip("a replica is set up in MariaDB's words; to run it: --engine mariadb")
     if not server.how.startswith("local programs"):
-        pytest.skip("a replica must reach its source by the same address: run on local programs")
+        pytest.skip(
+            "a replica must reach its source by the same address; to run it: local programs"
+        )
     urls: list[str] = []
     try:
         urls += [server.fresh_database() for _ in range(2)]
     except Unavailable as reason:
-        pytest.skip(f"{server.name} ({server.how}): {reason}")
+        pytest.skip(f"no second server: {reason}; to run it: local programs")
     yield urls[0], urls[1]
     for url in urls:
         server.drop_database(url)

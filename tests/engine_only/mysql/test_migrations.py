@@ -49,7 +49,7 @@ def client(empty_database: str) -> Client:
     """Return a function that runs a script with the engine's own client."""
     program = shutil.which("mariadb") or shutil.which("mysql")
     if program is None:
-        pytest.skip("no mariadb and no mysql: apt-get install mariadb-client-core")
+        pytest.skip("no mariadb and no mysql; to run it: apt-get install mariadb-client-core")
     parts = connection_parameters(empty_database)
     words = [f"--{name}={parts[name]}" for name in ("host", "port", "user", "password")]
 
@@ -191,7 +191,10 @@ def test_a_routine_that_is_made_anew_is_never_missing_and_keeps_its_rights(
     server: Server, empty_database: str, session: Connection
 ) -> None:
     if "mariadb" not in session.server_version.lower():
-        pytest.skip("MySQL cannot replace a procedure: it is missing for a moment")
+        pytest.skip(
+            "MySQL cannot replace a procedure: it is missing for a moment"
+            "; to run it: --engine mariadb"
+        )
     migrate.migrate(empty_database)
     session.execute("create user rowq_test_poor@'%' identified by 'x'")
     session.execute("grant rowq_monitor to rowq_test_poor@'%'")

@@ -76,7 +76,7 @@ def test_a_setting_of_the_session_does_not_matter_and_stays(
     own: Connection, queue_name: str, setting: str
 ) -> None:
     if "ORACLE" in setting and "mariadb" not in own.server_version.lower():
-        pytest.skip("MySQL has no such sql_mode; run with --engine mariadb")
+        pytest.skip("MySQL has no such sql_mode; to run it: --engine mariadb")
     name = setting.partition(" ")[0]
     own.execute(f"set session {setting}")
     before = own.execute(f"select @@session.{name}").fetchall()

@@ -82,7 +82,9 @@ def test_a_body_of_16_megabytes_goes_and_comes_with_its_batch(
     ((limit,),) = connection.execute("select @@max_allowed_packet").fetchall()
     length = 16 * 2**20
     if limit < 2 * length:
-        pytest.skip(f"the server takes {limit} bytes: start it with --max-allowed-packet=64M")
+        pytest.skip(
+            f"the server takes {limit} bytes; to run it: start it with --max-allowed-packet=64M"
+        )
     own = rowq.Queue(connection)
     own.alter_queue(queue, max_body_length=2 * length)
     text, data = "z" * length, b"\x00\xff" * (length // 2)

@@ -32,7 +32,7 @@ def strict(connect: Connect) -> Callable[[], Connection]:
     def open_session() -> Connection:
         session = connect()
         if not session.execute("show variables like 'innodb_snapshot_isolation'").fetchall():
-            pytest.skip("the server has no innodb_snapshot_isolation; run with --engine mariadb")
+            pytest.skip("the server has no innodb_snapshot_isolation; to run it: --engine mariadb")
         session.execute("set session innodb_snapshot_isolation = 1")
         session.execute("set session transaction isolation level repeatable read")
         return session
@@ -126,7 +126,7 @@ def test_no_routine_asks_the_caller_of_an_old_snapshot_to_begin_again(
     session = strict()
     version = tuple(map(int, session.server_version.partition("-")[0].split(".")))
     if version < ON_BY_DEFAULT:
-        pytest.skip("on by default since MariaDB 11.6.2; run with --engine mariadb11.8")
+        pytest.skip("on by default since MariaDB 11.6.2; to run it: --engine mariadb11.8")
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
     session.execute("begin")
     session.execute("select count(*) from rowq.message")

@@ -98,7 +98,9 @@ def grant(server: OracleServer, url: str, *rights: str) -> None:
         try:
             server.tell(f"grant {right} to {owner_in(url)}")
         except oracledb.DatabaseError as error:
-            pytest.skip(f"the given account may not pass on {right}: {error}")
+            pytest.skip(
+                f"the account may not pass on {right}: {error}; to run it: give one that may"
+            )
 
 
 def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
@@ -122,9 +124,7 @@ def sqlplus(url: str, text: str) -> subprocess.CompletedProcess[str]:
     """
     program = next((found for name in SQLPLUS if (found := shutil.which(name))), None)
     if program is None:
-        pytest.skip(
-            "neither sqlplus nor sql: install Oracle's Instant Client with SQL*Plus, or SQLcl"
-        )
+        pytest.skip("neither sqlplus nor sql; to run it: install SQL*Plus or SQLcl")
     parts = connection_parameters(url)
     place = f"//{parts['host']}:{parts['port']}/{parts['service_name']}"
     login = f'connect {parts["user"]}/"{parts["password"]}"@{place}\n'

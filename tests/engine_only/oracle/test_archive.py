@@ -76,7 +76,7 @@ def days(server: OracleServer, empty_database: str) -> Iterator[Connection]:
     if server.ask("select o.value from v$option o where o.parameter = 'Partitioning'") != [
         ("TRUE",)
     ]:
-        pytest.skip(f"{server.name} has no option of partitions: Oracle Free and Enterprise have")
+        pytest.skip("the server has no option of partitions; to run it: Oracle Free or Enterprise")
     migrate(empty_database)
     script = (sql_directory() / "oracle" / "partition_archive.sql").read_text(encoding="utf-8")
     with closing(server.connect(empty_database)) as session:

@@ -157,5 +157,7 @@ def test_health_says_what_it_may_not_see_and_sees_it_with_the_right(
             for view in ("v_$transaction", "v_$session"):
                 server.tell(f"grant select on sys.{view} to {owner}")
         except oracledb.DatabaseError as error:
-            pytest.skip(f"the given account may not pass on rights to views of SYS: {error}")
+            pytest.skip(
+                f"the account may not pass on SYS's views: {error}; to run it: give one that may"
+            )
         assert not horizon().startswith("unknown: ")

@@ -21,7 +21,7 @@ Open = Callable[..., Connection]
 @pytest.fixture(autouse=True)
 def _only_postgres(server: Server) -> None:
     if server.engine != "postgres":
-        pytest.skip(f"about PostgreSQL, not about {server.engine}")
+        pytest.skip(f"about PostgreSQL, not about {server.engine}; to run it: --engine postgres18")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def notifying_url(server: Server) -> Iterator[str]:
         try:
             local.__enter__()
         except LocalPostgresError as error:
-            pytest.skip(f"a private server of that version: {error}")
+            pytest.skip(f"no private server of that version: {error}; to run it: make install")
         try:
             migrate(local.url)
             yield local.url

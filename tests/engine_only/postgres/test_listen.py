@@ -197,11 +197,14 @@ def test_a_queue_that_is_none_is_refused(
 
 @pytest.mark.promise("P01")
 def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepared(
-    server: object, lone: Connection, open_lone: Open, q: str
+    lone: Connection, open_lone: Open, q: str
 ) -> None:
     row = lone.execute("select current_setting('max_prepared_transactions')").fetchone()
     if row == ("0",):
-        pytest.skip(f"{server} prepares no transactions")
+        pytest.skip(
+            "this server prepares no transactions"
+            "; to run it: start it with max_prepared_transactions = 10"
+        )
     assert one(lone, "listen", queue_name=q).outcome == "unavailable"
     # As if another producer tried it at this very moment.
     held = "select pg_advisory_lock_shared(1919907698, part_id) from rowq.queue"

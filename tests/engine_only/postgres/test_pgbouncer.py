@@ -25,7 +25,7 @@ CLIENTS = 8
 MESSAGES = 40
 
 pytestmark = pytest.mark.skipif(
-    PROGRAM is None, reason="there is no pgbouncer; on Debian: apt-get install pgbouncer"
+    PROGRAM is None, reason="there is no pgbouncer; to run it: apt-get install pgbouncer"
 )
 
 

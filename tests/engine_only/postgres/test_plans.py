@@ -47,7 +47,7 @@ class Watched:
         try:
             connection.execute("load 'auto_explain'")
         except psycopg.errors.UndefinedFile:
-            pytest.skip("this server came without auto_explain; run it on one that has contrib")
+            pytest.skip("this server came without auto_explain; to run it: one with its contrib")
         for name, value in {
             "log_min_duration": "0",
             "log_nested_statements": "on",
@@ -131,7 +131,6 @@ def fill(connection: Connection) -> None:
         take(connection, "hot", 20)
 
 
-@pytest.mark.slow
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("archive_days", [0, 1])
 def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
@@ -182,7 +181,6 @@ def drain(connection: Connection) -> None:
             one(connection, "maintain", queue_name="hot")
 
 
-@pytest.mark.slow
 @pytest.mark.promise("P11", "P13")
 def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue_nothing(
     lone: Connection, open_lone: Open
@@ -200,7 +198,6 @@ def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue
         assert end <= 1.2 * start + 5, f"a batch of {size}: {start} buffers before, {end} after"
 
 
-@pytest.mark.slow
 @pytest.mark.promise("P13")
 def test_a_held_snapshot_does_not_make_dequeue_dearer_while_messages_pass(
     lone: Connection, open_lone: Open

@@ -7,7 +7,7 @@ import pytest
 
 from tests.engines.base import Connection
 
-INSTALL = "on Debian: apt-get install postgresql-15-plpgsql-check, then --engine postgres15"
+INSTALL = "apt-get install postgresql-15-plpgsql-check, then --engine postgres15"
 
 ACCEPTED = (
     # Deliberate: a stable function would see the snapshot of the statement that calls it, and the
@@ -25,7 +25,7 @@ def checker(lone: Connection) -> Connection:
     try:
         lone.execute("create extension plpgsql_check")
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
-        pytest.skip(f"{str(error).splitlines()[0]}; {INSTALL}")
+        pytest.skip(f"{str(error).splitlines()[0]}; to run it: {INSTALL}")
     return lone
 
 

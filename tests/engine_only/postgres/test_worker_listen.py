@@ -193,7 +193,10 @@ def test_a_rate_is_over_only_once_there_were_too_many() -> None:
 def test_it_ends_with_a_named_error_where_transactions_may_be_prepared(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as there:
         if there.execute("show max_prepared_transactions").fetchone() == ("0",):
-            pytest.skip("this server prepares no transactions")
+            pytest.skip(
+                "this server prepares no transactions"
+                "; to run it: start it with max_prepared_transactions = 10"
+            )
         rowq.Queue(there).create_queue("prepared")
     with pytest.raises(rowq.WorkerFailed, match="prepared transactions"):
         rowq.Worker(database_url, "prepared", print, listen=True).run()

@@ -112,7 +112,10 @@ def test_the_crowd_at_the_last_page_is_kept_in_order_where_the_server_can(
     query = "select serverproperty('ProductMajorVersion'), serverproperty('EngineEdition')"
     ((major, edition),) = rows(connection, query)
     if int(major) < 15 and int(edition) not in {5, 8}:
-        pytest.skip("optimize_for_sequential_key came with SQL Server 2019")
+        pytest.skip(
+            "optimize_for_sequential_key came with SQL Server 2019"
+            "; to run it: --engine sqlserver2022"
+        )
     assert [bool(is_on) for _, is_on in rows(connection, LAST_PAGES)] == [True] * 4
 
 

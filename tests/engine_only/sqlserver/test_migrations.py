@@ -24,7 +24,8 @@ from tests.engines.base import Connection, Server
 
 pyodbc = pytest.importorskip(
     "pyodbc",
-    reason="pyodbc does not load: apt-get install unixodbc, pip install 'rowq[sqlserver]'",
+    reason="pyodbc does not load"
+    "; to run it: apt-get install unixodbc, pip install 'rowq[sqlserver]'",
     exc_type=ImportError,
 )
 install = pytest.importorskip("rowq.sqlserver.install")
@@ -100,7 +101,7 @@ def sqlcmd(empty_database: str) -> Callable[[str], tuple[bool, str]]:
     """Return a function that runs a text with sqlcmd: whether that went well, and what was said."""
     program = shutil.which("sqlcmd") or shutil.which("/opt/mssql-tools18/bin/sqlcmd")
     if program is None:
-        pytest.skip("no sqlcmd: install mssql-tools18, or go-sqlcmd")
+        pytest.skip("no sqlcmd; to run it: install mssql-tools18, or go-sqlcmd")
     target = parse_url(empty_database)
     words = ["-S", f"{target.host},{target.port}", "-U", target.user, "-d", target.database, "-C"]
 

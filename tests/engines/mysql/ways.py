@@ -45,6 +45,7 @@ class MysqlProvider:
     engine = "mysql"
     product = "mysql"
     versions: tuple[str, ...] = ("8.4", "8.0")
+    is_large = False
 
     def at_hand(self) -> list[str]:
         """Return the versions that can be had: all of them with Docker."""

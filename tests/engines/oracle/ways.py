@@ -23,6 +23,7 @@ class OracleProvider:
     engine = "oracle"
     product = "oracle"
     versions: tuple[str, ...] = ("23",)
+    is_large = True
 
     def at_hand(self) -> list[str]:
         """Return the versions that can be had: what has an image, with Docker."""

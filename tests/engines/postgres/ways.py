@@ -34,6 +34,7 @@ class PostgresProvider:
     engine = "postgres"
     product = "postgres"
     versions: tuple[str, ...] = ("15", "16", "17", "18")
+    is_large = False
 
     def at_hand(self) -> list[str]:
         """Return all versions: where one cannot be had, the tests skip with the reason."""

@@ -23,6 +23,7 @@ class SqlserverProvider:
     engine = "sqlserver"
     product = "sqlserver"
     versions: tuple[str, ...] = ("2022", "2025", "2019")
+    is_large = True
 
     def at_hand(self) -> list[str]:
         """Return the versions that can be had: all of them with Docker."""

@@ -263,7 +263,10 @@ def test_rights_in_a_database_whose_name_has_capitals_are_not_in_the_way(
     admin: Connection, empty_database: str
 ) -> None:
     if admin.execute("select @@lower_case_table_names").fetchall() != ((0,),):
-        pytest.skip("this server takes ROWQ and rowq for the same database")
+        pytest.skip(
+            "this server takes ROWQ and rowq for the same database"
+            "; to run it: Linux, or lower_case_table_names=0"
+        )
     admin.execute("create database ROWQ")
     try:
         admin.execute("create user rowq_test_tenant@'%' identified by 'x'")

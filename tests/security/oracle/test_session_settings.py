@@ -77,7 +77,7 @@ def test_a_message_lives_the_same_whatever_the_session_has_set(
     except oracledb.DatabaseError as error:
         if error.args[0].code not in UNKNOWN:
             raise
-        pytest.skip(f"alter session {SETTINGS[setting]}: {error}")
+        pytest.skip(f"alter session {SETTINGS[setting]}: {error}; to run it: another version")
     lives_as_in_a_clean_session(session)
 
 

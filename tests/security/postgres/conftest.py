@@ -58,7 +58,7 @@ def cluster(server: Server) -> Iterator[PostgresServer]:
     try:
         own = PostgresProvider().from_local(server.name.removeprefix("postgres"))
     except Unavailable as reason:
-        pytest.skip(f"a server of its own is needed, {reason}")
+        pytest.skip(f"no server of its own: {reason}; to run it: make install")
     yield own
     own.close()
 

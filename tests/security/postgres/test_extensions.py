@@ -12,7 +12,7 @@ from tests.security.postgres.conftest import Login, Session
 def _trusted(superuser: Session) -> None:
     query = "select from pg_available_extensions where name = 'citext'"
     if superuser.execute(query).fetchone() is None:
-        pytest.skip("the server has no extension citext")
+        pytest.skip("the server has no extension citext; to run it: one with its contrib")
 
 
 def owners(superuser: Session) -> set[object]:

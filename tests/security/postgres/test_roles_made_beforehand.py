@@ -52,7 +52,10 @@ def test_who_made_a_role_beforehand_does_not_become_an_admin(
     url: str, superuser: Session, login: Login
 ) -> None:
     if superuser.info.server_version < 160000:
-        pytest.skip("before 16 whoever may create roles may grant all of them: sql/RIGHTS.md")
+        pytest.skip(
+            "before 16 whoever may create roles may grant all of them"
+            "; to run it: --engine postgres16"
+        )
     boss = login("boss")
     superuser.execute("alter role boss createrole")
     with psycopg.connect(boss, autocommit=True) as session:

@@ -68,7 +68,7 @@ def set_to(session: Connection, statements: str) -> None:
         except Exception as error:
             if not re.search("not (currently )?supported", str(error)):
                 raise
-            pytest.skip(f"{statement}: {error}")
+            pytest.skip(f"{statement}: {error}; to run it: another version")
 
 
 @pytest.mark.promise("P15", "P20")

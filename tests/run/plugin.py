@@ -1,0 +1,87 @@
+"""A run as a whole: which tests it has, which processes run them, and what its end says."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from tests.engines.provide import SERVERS
+from tests.run.selection import SELECTIONS, selection_of
+from tests.run.summary import Summary
+from tests.run.workers import FileAndServerScheduling, printable, processors, workers_for
+
+HOW = "servers"
+"""Where a worker process puts how its servers run, for the process that started it."""
+SUMMARY = pytest.StashKey[Summary]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --selection."""
+    parser.addoption(
+        "--selection",
+        choices=SELECTIONS,
+        help="which tests of those named to run, see tests/run/selection.py (default: short where"
+        " no tests are named, else all)",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Settle the selection before worker processes take over the options."""
+    config.option.selection = selection_of(config)
+    config.option.loadscopereorder = False
+    config.stash[SUMMARY] = Summary()
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return how many worker processes `--numprocesses auto` means."""
+    del config
+    return workers_for(processors())
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileAndServerScheduling:
+    """Return what shares out the tests."""
+    return FileAndServerScheduling(config, log, config.stash[SERVERS])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable(config: pytest.Config) -> Generator[None, Any, Any]:
+    """Let a report reach the process that prints it, whatever a test has written."""
+    data = yield
+    return printable(data) if hasattr(config, "workeroutput") else data
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count what is left out."""
+    if items:
+        items[0].config.stash[SUMMARY].left_out += len(items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Note how this process's servers ran, and tell the process that started it."""
+    config = session.config
+    servers, summary = config.stash[SERVERS], config.stash[SUMMARY]
+    used = {name: server.how for name, server in servers.running.items()}
+    summary.note(used, servers.refused, summary.left_out)
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[HOW] = [used, servers.refused, summary.left_out]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear from a worker process how its servers ran."""
+    if told := getattr(node, "workeroutput", {}).get(HOW):
+        node.config.stash[SUMMARY].note(*told)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say on one screen what ran where, what was skipped, and how to run that, too."""
+    terminalreporter.section("what ran")
+    stats = terminalreporter.stats
+    for line in config.stash[SUMMARY].lines(stats, config.getoption("--selection")):
+        terminalreporter.line(line)

@@ -1,0 +1,68 @@
+"""The end of a run: what ran where and how it came out, and the skips by their reasons."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+NO_SERVER = "no server"
+MOST_REASONS = 20
+"""So many reasons of skips fit on a screen with the rest."""
+
+
+class Summary:
+    """What the processes of a run have noted."""
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        self._how: dict[str, str] = {}
+
+    def note(self, used: Mapping[str, str], refused: Mapping[str, str], left_out: int) -> None:
+        """Add what one process says: how servers ran, why others did not, what it left out."""
+        self._how |= {**used, **{name: f"not run: {why}" for name, why in refused.items()}}
+        self.left_out = max(self.left_out, left_out)
+
+    def lines(self, stats: Mapping[str, list[Any]], selection: str) -> Iterator[str]:
+        """Yield the lines of the report; stats are the reports of tests by outcome."""
+        counts = _by_server(stats)
+        for name in sorted(counts):
+            how = self._how.get(name, "")
+            tests = ", ".join(
+                f"{counts[name][word]} {word}" for word in OUTCOMES if counts[name][word]
+            )
+            yield f"{name}{f' ({how})' if how else ''}: {tests}"
+        yield from _skips(stats.get("skipped", []))
+        if self.left_out and selection != "all":
+            others = "make test-all runs them" if selection == "short" else "make test runs them"
+            yield f"left out: {self.left_out} tests, see tests/run/selection.py; {others}"
+
+
+def _by_server(stats: Mapping[str, list[Any]]) -> dict[str, Counter[str]]:
+    """Return how many tests came out how, by their server."""
+    counts: dict[str, Counter[str]] = {}
+    for outcome in OUTCOMES:
+        for report in stats.get(outcome, []):
+            facts = dict(getattr(report, "user_properties", []))
+            counts.setdefault(facts.get("server", NO_SERVER), Counter())[outcome] += 1
+    return counts
+
+
+def _skips(reports: list[Any]) -> Iterator[str]:
+    """Yield how many tests were skipped for each reason, the commonest first."""
+    reasons = Counter(_reason(report) for report in reports)
+    if not reasons:
+        return
+    yield f"skipped: {reasons.total()}"
+    for reason, count in reasons.most_common(MOST_REASONS):
+        yield f"{count:6} {reason}"
+    if len(reasons) > MOST_REASONS:
+        yield f"   ... and {len(reasons) - MOST_REASONS} reasons more: pytest -rs names them"
+
+
+def _reason(report: Any) -> str:
+    """Return why a test was skipped, without pytest's own word."""
+    where = report.longrepr
+    text = where[2] if isinstance(where, tuple) else str(where)
+    return str(text).removeprefix("Skipped: ")
