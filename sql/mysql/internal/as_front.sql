@@ -6,9 +6,9 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_as_front
--- purpose   Messages as they go to the front of their priority, p_spent attempts fewer.
+-- purpose   Prepare messages for the front of their priority, with p_spent attempts fewer.
 -- promise   P09
--- differs   nothing elsewhere: other engines change arrays in place
+-- differs   no such helper elsewhere: other engines change arrays in place
     select json_arrayagg(json_array(j.message_id, j.lane div 2 * 2, j.attempt - p_spent))
     into p_front
     from json_table(

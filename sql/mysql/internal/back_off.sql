@@ -11,7 +11,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_back_off
--- purpose   When failed messages are due again: [message_id, lane, attempt, due_at in microseconds].
+-- purpose   Compute when failed messages are due again: [message_id, lane, attempt, due_at in microseconds].
 -- promise   P10
     declare v_base, v_factor, v_cap, v_jitter double;
     declare v_now bigint default timestampdiff(microsecond, '1970-01-01', utc_timestamp(6));

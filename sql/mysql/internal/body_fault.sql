@@ -12,7 +12,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_body_fault
--- purpose   What is wrong with the length of a body, or null.
+-- purpose   Return what is wrong with the length of a body; null means nothing.
 -- promise   P15
 -- differs   elsewhere the most octets of an answer are no setting of the server
     declare v_length bigint default coalesce(char_length(p_body), length(p_body_binary));

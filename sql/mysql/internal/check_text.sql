@@ -6,7 +6,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_check_text
--- purpose   Refuse a text that no client can read; call it where one has the byte ED.
+-- purpose   Refuse a text that no client can read; call it only for a text with a byte ED.
 -- promise   P15 P20
 -- errors    RQ711
 -- differs   elsewhere the engine refuses it

@@ -13,7 +13,7 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_count_messages
--- purpose   Messages of a queue by where they are, each counted up to p_limit.
+-- purpose   Count the messages of a queue by where they are, each up to p_limit.
 -- promise   P13
 -- differs   PostgreSQL counts in queue_stats itself
     -- Count from the first row and not from the floor, so that messages that were committed late

@@ -11,7 +11,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_dedup_owner
--- purpose   The unfinished message that has a dedup key, or null.
+-- purpose   Return the unfinished message that has a dedup key, or null.
 -- promise   P12
 -- locks     the dedup row, shared
     set p_message_id = null;

@@ -9,7 +9,7 @@ begin
 -- purpose   Delete everything that belongs to a queue, and the queue.
 -- promise   P15
 -- locks     all rows of the queue
--- differs   nothing elsewhere: part of drop_queue
+-- differs   no such helper elsewhere: part of drop_queue
     delete m
     from rowq.ready r force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = r.message_id

@@ -9,7 +9,7 @@ begin
 -- purpose   Delete ready rows by their whole keys: an array of [message_id, lane, attempt, seq].
 -- promise   P02
 -- locks     ready rows
--- differs   nothing elsewhere: other engines delete by an array
+-- differs   no such helper elsewhere: other engines delete by an array
     delete r
     from json_table(
         p_messages,

@@ -11,7 +11,7 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_first_key
--- purpose   The first live key of a lane from p_from on, or null.
+-- purpose   Return the first live key of a lane from p_from on; null where there is none.
 -- promise   P13 P14
     declare v_attempt smallint;
     declare v_due_at, v_since datetime(6);

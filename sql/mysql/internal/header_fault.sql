@@ -9,7 +9,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_header_fault
--- purpose   What is wrong with headers, or null.
+-- purpose   Return what is wrong with headers; null means nothing.
 -- promise   P15
     -- This finds a number of more than 100 digits, or with an exponent above 200.
     declare c_hard varchar(200) default '(?:[0-9.]{102}|[0-9]{101}'

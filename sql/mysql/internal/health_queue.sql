@@ -6,7 +6,7 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_health_queue
--- purpose   The checks of a queue, as JSON arrays in a row.
+-- purpose   Return the checks of a queue, as JSON arrays in a row.
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_oldest, v_paused_at, v_due_at, v_lease_until datetime(6);
     declare v_attempt smallint;

@@ -6,7 +6,7 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_health_server
--- purpose   Appends the checks that concern the whole server: who holds back the purge, how much waits for it, numbers that run out.
+-- purpose   Append the checks that concern the whole server: who holds back the purge, how much waits for it, numbers that run out.
 -- differs   this engine's own
     declare v_age double default 0;
     declare v_length, v_used double default 0;

@@ -18,7 +18,7 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_locate_messages
--- purpose   Where a message that has a body is; p_due_at comes in as its last place among the delayed.
+-- purpose   Find where a message is that still has a body; p_due_at is passed in as its last place in delayed.
     declare v_due_at datetime(6) default p_due_at;
     set p_due_at = null, p_state = null, p_lane = null, p_attempt = null, p_claim_id = null,
         p_worker_name = null, p_lease_until = null, p_finished_at = null;

@@ -12,7 +12,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_maintain_archive
--- purpose   The archive part of maintain: move, purge whole days, drop partitions; a fault in it is a warning.
+-- purpose   Run the archive part of maintain: move, purge whole days, drop partitions; an error in it is a warning.
 -- promise   P09 P19
 -- locks     a row of lane, passed over when locked; as archive and purge_archive
 -- commits   its own transaction where the caller has none, and implicitly; never the caller's

@@ -13,7 +13,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_maintain_delivery
--- purpose   The part of maintain that deliveries wait for: floors, promoting, reaping.
+-- purpose   Run the part of maintain that deliveries wait for: floors, promote, reap.
 -- promise   P09 P11 P13 P14
 -- locks     as promote and reap; the part, shared
 -- commits   its own transaction where the caller has none; never the caller's

@@ -16,7 +16,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_maintain_queue
--- purpose   Housekeeping of one queue by the one session that is elected for it.
+-- purpose   Run the housekeeping of one queue in the one session that is elected for it.
 -- promise   P09 P11 P13 P14 P19
 -- locks     rows of lane, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's

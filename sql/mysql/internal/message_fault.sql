@@ -18,7 +18,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_message_fault
--- purpose   What is wrong with the arguments of enqueue, or null.
+-- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
 -- promise   P15
     set p_fault = case
         when p_priority not between 0 and 9

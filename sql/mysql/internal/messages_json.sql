@@ -13,7 +13,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_messages_json
--- purpose   Messages p_first and following of a batch, p_count of them, as JSON with commas between; null when one of several may be too long.
+-- purpose   Return p_count messages of a batch from p_first on, as JSON with commas between; null when one of several may be too long.
 -- promise   P20
 -- differs   elsewhere the most octets of an answer are no setting of the server
     declare v_length bigint;

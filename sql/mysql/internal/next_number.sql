@@ -10,7 +10,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_next_number
--- purpose   Use up a number of the claims (lane -1) or of what is finished (lane -3).
+-- purpose   Take the next number of the claims (lane -1) or of the finished batches (lane -3).
 -- promise   P13
 -- locks     a new row, which is gone before anybody sees it
 -- differs   elsewhere a sequence gives it

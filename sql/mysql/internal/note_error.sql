@@ -6,7 +6,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_note_error
--- purpose   Keep why messages failed.
+-- purpose   Store the error that messages failed with.
 -- promise   P10
 -- locks     message rows
 -- differs   the last error stands beside the body, and not where the message waits

@@ -6,7 +6,7 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_oldest_ready
--- purpose   When the oldest message at the head of a lane was enqueued, or null.
+-- purpose   Find when the oldest message at the head of a lane was enqueued; null where there is none.
 -- promise   P13
     declare v_lane, v_next, v_attempt smallint default -2;
     declare v_is_hidden boolean default false;

@@ -10,9 +10,9 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_outcomes
--- purpose   The result of a finishing routine: one row a message.
+-- purpose   Return the result of a finishing routine: one row for each message.
 -- promise   P08
--- differs   nothing elsewhere: other engines return a query
+-- differs   no such helper elsewhere: other engines return a query
     if p_message_ids is null then
         select j.message_id, p_outcome as outcome
         from json_table(

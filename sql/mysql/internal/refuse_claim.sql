@@ -6,7 +6,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_refuse_claim
--- purpose   The error for a claim that is gone.
+-- purpose   Raise the error for a claim that is gone.
 -- promise   P08
 -- errors    RQ721
     declare v_text varchar(128);

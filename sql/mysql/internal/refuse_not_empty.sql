@@ -6,11 +6,11 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_refuse_not_empty
--- purpose   The error for a queue that still has messages or an archive.
+-- purpose   Raise an error if a queue still has messages or an archive.
 -- promise   P15
 -- locks     the first row of each kind, shared
 -- errors    RQ704
--- differs   nothing elsewhere: part of drop_queue
+-- differs   no such helper elsewhere: part of drop_queue
     declare v_probe bigint;
     declare v_text varchar(128);
 

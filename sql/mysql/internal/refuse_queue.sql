@@ -6,7 +6,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_refuse_queue
--- purpose   The error for a queue name that is missing or unknown.
+-- purpose   Raise the error for a queue name that is missing or unknown.
 -- promise   P15
 -- errors    RQ701 RQ711
     declare v_text varchar(128);

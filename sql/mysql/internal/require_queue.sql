@@ -6,7 +6,7 @@ sql security definer
 reads sql data
 begin
 -- routine   internal_require_queue
--- purpose   The part of a queue that must exist.
+-- purpose   Return the part of a queue; raise an error if it does not exist.
 -- promise   P15
 -- errors    RQ701 RQ711
     set p_part_id = null;

@@ -6,7 +6,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_return_ready
--- purpose   Put what internal_pop_ready took, but for the first p_kept messages, where it was.
+-- purpose   Put back what internal_pop_ready took to where it was, except the first p_kept messages.
 -- promise   P05 P07
 -- locks     ready rows that the caller has locked already
 -- commits   never; call it in the transaction that took the messages

@@ -12,7 +12,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_trim_claim
--- purpose   A new claim's messages as one JSON array; those that go beyond max_allowed_packet return to their places.
+-- purpose   Return a new claim's messages as one JSON array, and those that go beyond max_allowed_packet to their places.
 -- promise   P02 P05 P10
 -- locks     the claim row and ready rows, locked by the caller; what internal_push_dead locks
 -- commits   never; call it in the transaction that took the messages

@@ -4,7 +4,7 @@ is
 -- purpose   Insert the lanes of a new queue.
 -- promise   P13
 -- locks     new rows only
--- differs   nothing elsewhere: lanes only, as the queue row itself is what a drop locks
+-- differs   no such helper elsewhere: lanes only, as the queue row itself is what a drop locks
     v_lanes t_numbers;
     v_open  t_numbers;
 begin

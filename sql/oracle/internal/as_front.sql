@@ -1,7 +1,7 @@
 procedure internal_as_front(p_messages in out nocopy t_messages, p_spent in number)
 is
 -- routine   internal_as_front
--- purpose   Messages as they go to the front of their priority, p_spent attempts fewer.
+-- purpose   Prepare messages for the front of their priority, with p_spent attempts fewer.
 -- promise   P09
 begin
     for i in 1 .. p_messages.count loop

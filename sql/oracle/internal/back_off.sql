@@ -6,7 +6,7 @@ procedure internal_back_off(
 )
 is
 -- routine   internal_back_off
--- purpose   When failed messages are due again, one moment a message.
+-- purpose   Compute when failed messages are due again, one moment for each.
 -- promise   P10
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_delay number;

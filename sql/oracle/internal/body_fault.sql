@@ -6,7 +6,7 @@ function internal_body_fault(
 return varchar2
 is
 -- routine   internal_body_fault
--- purpose   What is wrong with the length of a body, or null.
+-- purpose   Return what is wrong with the length of a body; null means nothing.
 -- promise   P15
     e_never_stored exception;
     pragma exception_init(e_never_stored, -22275);

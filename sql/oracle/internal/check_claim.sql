@@ -4,7 +4,7 @@ is
 -- purpose   Refuse a claim_id that is missing.
 -- promise   P15
 -- errors    RQ711
--- differs   nothing elsewhere: part of the routines
+-- differs   no such helper elsewhere: part of the routines
 begin
     if p_claim_id is null then
         internal_refuse('claim_id is missing');

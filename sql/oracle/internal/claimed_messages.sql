@@ -2,9 +2,9 @@ function internal_claimed_messages(p_part_id in number, p_claim_id in number)
 return t_messages
 is
 -- routine   internal_claimed_messages
--- purpose   The messages that a claim holds, in the order in which they were given out.
+-- purpose   Return the messages that a claim holds, in the order in which they were given out.
 -- promise   P08
--- differs   nothing elsewhere: other engines read them from the claim
+-- differs   no such helper elsewhere: other engines read them from the claim
     v_held t_messages;
 begin
     select l.message_id, l.lane, l.attempt, l.place

@@ -2,9 +2,9 @@ function internal_clob_part(p_text in clob, p_place in number, p_length in numbe
 return varchar2
 is
 -- routine   internal_clob_part
--- purpose   What stands in a text from a place on, p_length at most; null behind its end.
+-- purpose   Return up to p_length units of a text from a place on; null behind its end.
 -- promise   P15 P20
--- differs   nothing elsewhere: place and length are UTF-16 units, in which a CLOB counts
+-- differs   no such helper elsewhere: place and length are UTF-16 units, in which a CLOB counts
     e_split exception;
     pragma exception_init(e_split, -22831);
     e_never_stored exception;

@@ -2,7 +2,7 @@ function internal_count_messages(p_part_id in number, p_limit in number)
 return rowq_count
 is
 -- routine   internal_count_messages
--- purpose   Messages of a queue by where they are, each counted up to p_limit.
+-- purpose   Count the messages of a queue by where they are, each up to p_limit.
 -- promise   P13
 -- differs   PostgreSQL counts in queue_stats itself
     v_count rowq_count := rowq_count(p_part_id, 0, 0, 0, 0, null);

@@ -5,9 +5,9 @@ procedure internal_cut_headers(
 )
 is
 -- routine   internal_cut_headers
--- purpose   Take the headers out of a batch as the text they are; in p_rest {} stands for them.
+-- purpose   Cut the headers out of a batch as text; {} takes their place in p_rest.
 -- promise   P15 P20
--- differs   nothing elsewhere: an object of JSON has values here, and rounds numbers
+-- differs   no such helper elsewhere: an object of JSON has values here, and rounds numbers
     c_quote  constant pls_integer := ascii('"');
     c_blanks constant varchar2(4 char) := chr(9) || chr(10) || chr(13) || chr(32);
     v_part      varchar2(32767);

@@ -2,9 +2,9 @@ function internal_dedup_order(p_dedup_key in varchar2, p_number in number)
 return varchar2
 is
 -- routine   internal_dedup_order
--- purpose   The place of a dedup key among others, as an index of t_places; p_number tells equal keys apart.
+-- purpose   Return the place of a dedup key among others, as an index of t_places; p_number tells equal keys apart.
 -- promise   P12
--- differs   nothing elsewhere: on other engines the order of texts is not the session's to choose
+-- differs   no such helper elsewhere: there no session chooses the order of texts
     v_hex varchar2(1600 char);
 begin
     -- Use digits only: two sessions that reserve the same keys must do so in the same order, and

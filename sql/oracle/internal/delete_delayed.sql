@@ -4,7 +4,7 @@ is
 -- purpose   Delete delayed rows that are locked, and append their messages.
 -- promise   P03
 -- locks     delayed rows, which the caller holds already
--- differs   nothing elsewhere: part of promote and withdraw
+-- differs   no such helper elsewhere: part of promote and pop_waiting
     v_next pls_integer := p_messages.count;
 begin
     forall i in 1 .. p_locked.count

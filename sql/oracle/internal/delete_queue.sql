@@ -4,7 +4,7 @@ is
 -- purpose   Delete everything that belongs to a queue, and the queue.
 -- promise   P15
 -- locks     all rows of the queue
--- differs   nothing elsewhere: part of drop_queue
+-- differs   no such helper elsewhere: part of drop_queue
 begin
     delete from rowq_ready r where r.part_id = p_part_id;
     delete from rowq_delayed d where d.part_id = p_part_id;

@@ -2,7 +2,7 @@ function internal_first_key(p_part_id in number, p_lane in number, p_from in num
 return number
 is
 -- routine   internal_first_key
--- purpose   The first live key of a lane from p_from on, or null.
+-- purpose   Return the first live key of a lane from p_from on; null where there is none.
 -- promise   P13 P14
     v_since  constant timestamp(6) :=
         internal_from_microseconds(case when p_lane = -2 then p_from else 0 end);

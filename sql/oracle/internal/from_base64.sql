@@ -2,9 +2,9 @@ function internal_from_base64(p_text in clob)
 return blob
 is
 -- routine   internal_from_base64
--- purpose   The bytes of a base64 text, line breaks allowed; null when it is none.
+-- purpose   Return the bytes of a base64 text, line breaks allowed; null when it is none.
 -- promise   P15 P20
--- differs   nothing elsewhere: other engines have a function for it
+-- differs   no such helper elsewhere: other engines have a function for it
     -- 8000 letters are a whole number of groups of four, and few enough bytes even where a
     -- character takes four.
     c_step constant pls_integer := 8000;

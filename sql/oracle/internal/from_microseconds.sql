@@ -2,8 +2,8 @@ function internal_from_microseconds(p_microseconds in number)
 return timestamp
 is
 -- routine   internal_from_microseconds
--- purpose   The moment that is so many microseconds after the beginning of 1970; null stays null.
--- differs   nothing elsewhere: other engines have a function for it
+-- purpose   Return the moment that is so many microseconds after the beginning of 1970; null stays null.
+-- differs   no such helper elsewhere: other engines have a function for it
 begin
     return timestamp '1970-01-01 00:00:00' + numtodsinterval(p_microseconds / 1000000, 'second');
 end internal_from_microseconds;

@@ -2,7 +2,7 @@ function internal_has_doorbell
 return boolean
 is
 -- routine   internal_has_doorbell
--- purpose   Whether doorbell.sql was run.
+-- purpose   Return whether doorbell.sql was run.
 -- differs   this engine's own
     v_count pls_integer;
 begin

@@ -2,9 +2,9 @@ function internal_header_fault(p_headers in clob)
 return varchar2
 is
 -- routine   internal_header_fault
--- purpose   What is wrong with headers, or null.
+-- purpose   Return what is wrong with headers; null means nothing.
 -- promise   P15
--- differs   nothing elsewhere: part of message_fault
+-- differs   no such helper elsewhere: part of message_fault
 begin
     if p_headers is null then
         return null;

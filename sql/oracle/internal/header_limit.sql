@@ -2,9 +2,9 @@ function internal_header_limit(p_headers in clob)
 return varchar2
 is
 -- routine   internal_header_limit
--- purpose   What in headers, which are JSON, not every JSON reader would take, or null.
+-- purpose   Return what in valid JSON headers not every JSON reader would accept, or null.
 -- promise   P15
--- differs   nothing elsewhere: part of header_fault
+-- differs   no such helper elsewhere: part of header_fault
     c_quote constant pls_integer := ascii('"');
     v_part     varchar2(32767);
     v_char     varchar2(4 char);

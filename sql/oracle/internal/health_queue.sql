@@ -6,7 +6,7 @@ procedure internal_health_queue(
 )
 is
 -- routine   internal_health_queue
--- purpose   Appends the checks of a queue.
+-- purpose   Append the checks of a queue.
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_dead        pls_integer;
     v_due_at      timestamp(6);

@@ -1,7 +1,7 @@
 procedure internal_health_server(p_checks in out nocopy rowq_checks)
 is
 -- routine   internal_health_server
--- purpose   Appends the checks that concern all queues: old transactions, the archive, the sequence.
+-- purpose   Append the checks that concern all queues: old transactions, the archive, the sequence.
 -- differs   this engine's own
     -- ORA-00942 (no such table or view) and ORA-01031 (no privilege) mean that it may not look.
     e_no_view exception;

@@ -2,8 +2,8 @@ function internal_ids_of(p_messages in t_messages)
 return rowq_ids
 is
 -- routine   internal_ids_of
--- purpose   The ids of messages, as SQL knows a list.
--- differs   nothing elsewhere: other engines keep messages as a list already
+-- purpose   Return the ids of messages, as SQL knows a list.
+-- differs   no such helper elsewhere: other engines keep messages as a list already
     v_ids rowq_ids := rowq_ids();
 begin
     v_ids.extend(p_messages.count);

@@ -2,9 +2,9 @@ function internal_is_json(p_text in clob)
 return boolean
 is
 -- routine   internal_is_json
--- purpose   Whether a text is JSON in the strict sense; false for null.
+-- purpose   Return whether a text is JSON in the strict sense; false for null.
 -- promise   P15
--- differs   nothing elsewhere: other engines have a function for it
+-- differs   no such helper elsewhere: other engines have a function for it
     v_count pls_integer;
 begin
     -- Only SQL knows the condition "is json"; PL/SQL does not.

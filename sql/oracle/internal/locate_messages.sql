@@ -12,7 +12,7 @@ procedure internal_locate_messages(
 )
 is
 -- routine   internal_locate_messages
--- purpose   Where a message that has a body is; p_due_at comes in as its last place among the delayed.
+-- purpose   Find where a message is that still has a body; p_due_at is passed in as its last place in delayed.
     v_due_at constant timestamp(6) := p_due_at;
     cursor waiting is
         select 'delayed' as state, d.lane, d.attempt, d.due_at,

@@ -7,7 +7,7 @@ procedure internal_maintain_archive(
 )
 is
 -- routine   internal_maintain_archive
--- purpose   The archive part of maintain: move, purge whole days, drop partitions; a fault in it is noted.
+-- purpose   Run the archive part of maintain: move, purge whole days, drop partitions; an error in it is noted, not raised.
 -- promise   P09 P19
 -- locks     as archive and purge_archive; with a fault a row of meta
 -- commits   as internal_drop_days; never the caller's transaction

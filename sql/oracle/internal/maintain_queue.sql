@@ -6,7 +6,7 @@ procedure internal_maintain_queue(
 )
 is
 -- routine   internal_maintain_queue
--- purpose   Housekeeping of one queue by the one session that is elected for it.
+-- purpose   Run the housekeeping of one queue in the one session that is elected for it.
 -- promise   P09 P11 P13 P14 P19
 -- locks     a row of lane, passed over when locked, to the end of the transaction; as what it calls
 -- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own

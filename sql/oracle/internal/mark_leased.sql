@@ -1,8 +1,8 @@
 procedure internal_mark_leased(p_part_id in number, p_lines in out nocopy rowq_lines)
 is
 -- routine   internal_mark_leased
--- purpose   Say leased of what was not found but still has a body: it is in a worker's hands.
--- differs   nothing elsewhere: part of cancel
+-- purpose   Mark as leased what was not found but still has a body: a worker holds it.
+-- differs   no such helper elsewhere: part of cancel
     v_asked  rowq_ids := rowq_ids();
     v_leased t_numbers;
     v_places t_places;

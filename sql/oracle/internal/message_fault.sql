@@ -12,7 +12,7 @@ function internal_message_fault(
 return varchar2
 is
 -- routine   internal_message_fault
--- purpose   What is wrong with the arguments of enqueue, or null.
+-- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
 -- promise   P15
 begin
     return case

@@ -6,9 +6,9 @@ function internal_messages_json(
 return clob
 is
 -- routine   internal_messages_json
--- purpose   What dequeue_fast returns for a claim, as a JSON array.
+-- purpose   Return what dequeue_fast returns for a claim, as a JSON array.
 -- promise   P20
--- differs   nothing elsewhere: part of dequeue_wait
+-- differs   no such helper elsewhere: part of dequeue_wait
     v_object json_object_t;
     v_text   clob := '[';
 

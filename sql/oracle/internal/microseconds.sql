@@ -2,8 +2,8 @@ function internal_microseconds(p_moment in timestamp)
 return number
 is
 -- routine   internal_microseconds
--- purpose   A moment as microseconds since 1970; null stays null.
--- differs   nothing elsewhere: other engines have a function for it
+-- purpose   Return a moment as microseconds since 1970; null stays null.
+-- differs   no such helper elsewhere: other engines have a function for it
     v_since interval day(9) to second(6);
 begin
     v_since := p_moment - timestamp '1970-01-01 00:00:00';

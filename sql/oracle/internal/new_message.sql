@@ -14,9 +14,9 @@ function internal_new_message(
 return t_new_message
 is
 -- routine   internal_new_message
--- purpose   A message as it will be stored, from arguments that are already checked.
+-- purpose   Return a message as it will be stored, from arguments that are already checked.
 -- promise   P05 P11
--- differs   nothing elsewhere: part of store
+-- differs   no such helper elsewhere: part of store
     v_new t_new_message;
 begin
     v_new.body := p_body;

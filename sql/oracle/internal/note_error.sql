@@ -5,7 +5,7 @@ procedure internal_note_error(
 )
 is
 -- routine   internal_note_error
--- purpose   Keep why messages failed: the first 2000 characters.
+-- purpose   Store the error that messages failed with.
 -- promise   P10
 -- locks     message rows
 -- differs   the last error stands beside the body, and not where the message waits

@@ -4,7 +4,7 @@ is
 -- purpose   Remember the last fault of a queue's archive for health; null forgets it.
 -- promise   P19
 -- locks     a row of meta
--- differs   nothing elsewhere: other engines warn
+-- differs   no such helper elsewhere: other engines warn
     v_name constant rowq_meta.name%type := 'archive_fault.' || internal_number_text(p_part_id);
 begin
     if p_fault is null then

@@ -2,7 +2,7 @@ function internal_oldest_ready(p_part_id in number)
 return timestamp
 is
 -- routine   internal_oldest_ready
--- purpose   When the oldest message at the head of a lane was enqueued, or null.
+-- purpose   Find when the oldest message at the head of a lane was enqueued; null where there is none.
 -- promise   P13
     v_lanes  t_lanes := internal_open_lanes_of(p_part_id);
     v_id     rowq_ready.message_id%type;

@@ -4,7 +4,7 @@ is
 -- purpose   Let dequeue look into the lanes of new messages.
 -- promise   P02
 -- locks     as internal_open_lanes, only for a lane that was never used
--- differs   nothing elsewhere: part of store
+-- differs   no such helper elsewhere: part of store
     -- The lane of the default priority is open from the start.
     c_default_lane constant pls_integer := 11;
     v_lanes t_lanes;

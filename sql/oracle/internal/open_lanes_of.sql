@@ -2,9 +2,9 @@ function internal_open_lanes_of(p_part_id in number)
 return t_lanes
 is
 -- routine   internal_open_lanes_of
--- purpose   The lanes that dequeue looks into, best first, with their floors.
+-- purpose   Return the lanes that dequeue looks into, best first, with their floors.
 -- promise   P05 P13
--- differs   nothing elsewhere: other engines read them one by one
+-- differs   no such helper elsewhere: other engines read them one by one
     v_lanes t_lanes;
 begin
     select l.lane, l.floor_seq

@@ -7,9 +7,9 @@ function internal_outcomes(
 return rowq_lines
 is
 -- routine   internal_outcomes
--- purpose   One line a message: p_outcome for p_messages; p_other for what else was asked for.
+-- purpose   Return a line for each message: p_outcome for p_messages, p_other for the others that were asked for.
 -- promise   P08
--- differs   nothing elsewhere: other engines return a query
+-- differs   no such helper elsewhere: other engines return a query
     v_lines rowq_lines := rowq_lines();
     v_done  t_places;
 begin

@@ -2,9 +2,9 @@ function internal_peek_ready(p_part_id in number, p_limit in number)
 return rowq_lines
 is
 -- routine   internal_peek_ready
--- purpose   The next p_limit ready messages, best lane first.
+-- purpose   Return the next p_limit ready messages, best lane first.
 -- promise   P05 P13
--- differs   nothing elsewhere: part of peek
+-- differs   no such helper elsewhere: part of peek
     v_lanes t_lanes := internal_open_lanes_of(p_part_id);
     v_left  pls_integer;
     v_some  t_messages;

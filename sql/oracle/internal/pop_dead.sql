@@ -7,10 +7,10 @@ procedure internal_pop_dead(
 )
 is
 -- routine   internal_pop_dead
--- purpose   Take dead messages that are locked out of their place; a key that a newer message holds keeps one dead.
+-- purpose   Take locked dead messages out of their place; one whose dedup key another message has stays dead.
 -- promise   P12
 -- locks     dead rows, which the caller holds already; new dedup rows, in key order
--- differs   nothing elsewhere: part of reset
+-- differs   no such helper elsewhere: part of reset
     v_found  t_messages;
     v_wanted rowq_ids;
     v_ids    t_numbers;

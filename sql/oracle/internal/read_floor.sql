@@ -2,7 +2,7 @@ function internal_read_floor(p_part_id in number, p_lane in number)
 return number
 is
 -- routine   internal_read_floor
--- purpose   Where the live rows of a lane begin; 0 for a lane that is not there.
+-- purpose   Return where the live rows of a lane begin; 0 for a lane that is not there.
 -- promise   P13
     v_floor rowq_lane.floor_seq%type;
 begin

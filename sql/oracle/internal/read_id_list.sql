@@ -2,7 +2,7 @@ function internal_read_id_list(p_message_ids in clob)
 return rowq_ids
 is
 -- routine   internal_read_id_list
--- purpose   The ids in a JSON array; null stays null, anything else is refused.
+-- purpose   Return the ids in a JSON array; null stays null, anything else is refused.
 -- promise   P15
 -- errors    RQ711
 -- differs   other engines check a list in check_ids and read it where they need it

@@ -1,7 +1,7 @@
 procedure internal_refuse_claim(p_claim_id in number)
 is
 -- routine   internal_refuse_claim
--- purpose   The error for a claim that is gone.
+-- purpose   Raise the error for a claim that is gone.
 -- promise   P08
 -- errors    RQ721
 begin

@@ -1,10 +1,10 @@
 procedure internal_refuse_not_empty(p_part_id in number, p_queue_name in varchar2)
 is
 -- routine   internal_refuse_not_empty
--- purpose   The error for a queue that still has messages or an archive.
+-- purpose   Raise an error if a queue still has messages or an archive.
 -- promise   P15
 -- errors    RQ704
--- differs   nothing elsewhere: part of drop_queue
+-- differs   no such helper elsewhere: part of drop_queue
     v_id number;
     cursor kept is
         select m.message_id

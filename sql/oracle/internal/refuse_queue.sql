@@ -1,7 +1,7 @@
 procedure internal_refuse_queue(p_queue_name in varchar2)
 is
 -- routine   internal_refuse_queue
--- purpose   The error for a queue name that is missing or unknown.
+-- purpose   Raise the error for a queue name that is missing or unknown.
 -- promise   P15
 -- errors    RQ701 RQ711
 begin

@@ -2,7 +2,7 @@ function internal_require_queue(p_queue_name in varchar2)
 return t_queue
 is
 -- routine   internal_require_queue
--- purpose   The settings of a queue that must exist.
+-- purpose   Return the settings of a queue; raise an error if it does not exist.
 -- promise   P15
 -- errors    RQ701 RQ711
     v_key   raw(400);

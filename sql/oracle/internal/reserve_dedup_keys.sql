@@ -1,7 +1,7 @@
 procedure internal_reserve_dedup_keys(p_part_id in number, p_new in out nocopy t_new_messages)
 is
 -- routine   internal_reserve_dedup_keys
--- purpose   Give every message an id and take its dedup key; where another one has the key, its id.
+-- purpose   Give each message an id and reserve its dedup key; where another message has the key, return that one's id.
 -- promise   P12
 -- locks     new dedup rows; waits for open enqueues of the same keys, in key order
     c_most_tries constant pls_integer := 100;

@@ -7,9 +7,9 @@ function internal_retry_outcomes(
 return rowq_lines
 is
 -- routine   internal_retry_outcomes
--- purpose   The lines of retry_later: retrying with the moment it is due, dead, or stale.
+-- purpose   Return the lines of retry_later: retrying with due_at, dead, or stale.
 -- promise   P08 P10
--- differs   nothing elsewhere: part of retry_later
+-- differs   no such helper elsewhere: part of retry_later
     v_lines rowq_lines := internal_outcomes(p_ids, p_messages, 'retrying');
     v_alive t_places;
     v_text  varchar2(50 char);

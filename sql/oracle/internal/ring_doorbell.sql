@@ -1,7 +1,7 @@
 procedure internal_ring_doorbell(p_part_id in number, p_listened_until in timestamp)
 is
 -- routine   internal_ring_doorbell
--- purpose   Ring for who waits at a queue, where doorbell.sql was run and somebody listens.
+-- purpose   Ring for the sessions that wait at a queue, if doorbell.sql was run and somebody listens.
 -- locks     none that another could wait for
 -- commits   never; the ring is heard when the caller's transaction commits
 -- differs   this engine's own

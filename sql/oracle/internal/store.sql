@@ -5,7 +5,7 @@ procedure internal_store(
 )
 is
 -- routine   internal_store
--- purpose   Keep messages, already checked, and let them wait where they belong.
+-- purpose   Store messages that are already checked in the places where they belong.
 -- promise   P01 P02 P05 P11 P12 P20
 -- locks     new rows only; with dedup keys, waits for open enqueues of the same keys, in key order
 -- errors    RQ701

@@ -2,9 +2,9 @@ function internal_text_length(p_text in clob)
 return number
 is
 -- routine   internal_text_length
--- purpose   How many characters a text has.
+-- purpose   Return how many characters a text has.
 -- promise   P15
--- differs   nothing elsewhere: dbms_lob.getlength counts an emoji as two
+-- differs   no such helper elsewhere: dbms_lob.getlength counts an emoji as two
     v_part   varchar2(32767);
     v_place  number := 1;
     v_length number := 0;

@@ -2,9 +2,9 @@ function internal_to_base64(p_bytes in blob)
 return clob
 is
 -- routine   internal_to_base64
--- purpose   Bytes as base64 in one line; null stays null.
+-- purpose   Return bytes as base64 in one line; null stays null.
 -- promise   P20
--- differs   nothing elsewhere: other engines have a function for it
+-- differs   no such helper elsewhere: other engines have a function for it
     -- 12000 bytes are a whole number of groups of three, so that only the last chunk is padded.
     c_step constant pls_integer := 12000;
     v_length pls_integer := dbms_lob.getlength(p_bytes);

@@ -5,7 +5,7 @@ procedure internal_wait_for_ring(
 )
 is
 -- routine   internal_wait_for_ring
--- purpose   Say that somebody listens at a queue; where that was said before, wait for a ring, for a second at most.
+-- purpose   Note that somebody listens at a queue; if that is noted already, wait for a ring, for a second at most.
 -- locks     the queue row, passed over when locked; none while waiting
 -- commits   never; the caller commits at once, and looks before it listens again
 -- differs   this engine's own

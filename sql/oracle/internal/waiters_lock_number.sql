@@ -2,7 +2,7 @@ function internal_waiters_lock_number(p_part_id in number)
 return number
 is
 -- routine   internal_waiters_lock_number
--- purpose   The number of the lock by which waiters of a queue elect their leader; 0 where the owner may not use dbms_lock.
+-- purpose   Return the number of the lock that elects a queue's leading waiter; 0 if the owner may not use dbms_lock.
 -- differs   this engine's own: the server has numbers and no names for locks that need no row
     v_count pls_integer;
 begin

@@ -15,7 +15,7 @@ is
 -- version   1
 -- purpose   Create a queue; an existing queue of that name is left as it is.
 -- promise   P15
--- locks     the new queue row and the rows of its lanes; waits for who is creating the same queue
+-- locks     the new queue and lane rows; waits for a session that is creating the same queue
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing

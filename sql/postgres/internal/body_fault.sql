@@ -7,7 +7,7 @@ returns text
 language plpgsql
 as $$
 -- routine   internal_body_fault
--- purpose   What is wrong with the length of a body, or null.
+-- purpose   Return what is wrong with the length of a body; null means nothing.
 -- promise   P15
 declare
     v_length constant integer := greatest(char_length(p_body), octet_length(p_body_binary));

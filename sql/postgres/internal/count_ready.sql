@@ -7,7 +7,7 @@ create or replace function rowq.internal_count_ready(
 language plpgsql
 as $$
 -- routine   internal_count_ready
--- purpose   Ready messages, counted up to p_limit, and when the oldest at the head of a lane was enqueued.
+-- purpose   Count the ready messages up to p_limit, and find when the oldest at the head of a lane was enqueued.
 -- promise   P13
 declare
     v_lane  smallint := -1;

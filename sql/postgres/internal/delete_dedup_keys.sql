@@ -7,7 +7,7 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_delete_dedup_keys
--- purpose   Free dedup keys, as far as these messages hold them.
+-- purpose   Delete dedup keys that these messages own.
 -- promise   P12
 -- locks     dedup rows
 declare

@@ -7,7 +7,7 @@ returns bigint
 language plpgsql
 as $$
 -- routine   internal_first_key
--- purpose   The lowest key of a lane at or above p_from that this statement can see, or null.
+-- purpose   Return the first live key of a lane from p_from on that this statement can see; null where there is none.
 -- promise   P14
 -- differs   only engines whose readers walk dead rows need it
 declare

@@ -4,7 +4,7 @@ language sql
 immutable
 as $$
 -- routine   internal_from_microseconds
--- purpose   A moment from microseconds since 1970, exactly.
+-- purpose   Return the moment that is so many microseconds after the beginning of 1970.
 -- promise   P14
 -- differs   only engines whose readers walk dead rows need it
 select timestamp with time zone 'epoch' + p_microseconds * interval '1 microsecond'

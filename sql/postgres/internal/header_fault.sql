@@ -3,7 +3,7 @@ returns text
 language plpgsql
 as $$
 -- routine   internal_header_fault
--- purpose   What is wrong with headers, or null.
+-- purpose   Return what is wrong with headers; null means nothing.
 -- promise   P15
 -- differs   jsonb has no exponents: digits are counted as they come out
 begin

@@ -10,7 +10,7 @@ returns table (
 language plpgsql
 as $$
 -- routine   internal_health_queues
--- purpose   Checks of each queue.
+-- purpose   Return the checks of each queue.
 #variable_conflict use_column
 begin
     return query

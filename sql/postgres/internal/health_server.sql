@@ -10,7 +10,7 @@ returns table (
 language plpgsql
 as $$
 -- routine   internal_health_server
--- purpose   Checks that concern the whole server: old snapshots and sequences.
+-- purpose   Return the checks that concern the whole server: old snapshots and sequences.
 -- differs   this engine's own
 #variable_conflict use_column
 begin

@@ -3,7 +3,7 @@ returns boolean
 language plpgsql
 as $$
 -- routine   internal_is_id_list
--- purpose   Whether a list of messages is flat, not too long and without null; a null list passes.
+-- purpose   Return whether a list of messages is flat, not too long and without null; a null list passes.
 -- promise   P15
 begin
     return p_message_ids is null

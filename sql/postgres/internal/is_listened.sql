@@ -3,7 +3,7 @@ returns boolean
 language sql
 as $$
 -- routine   internal_is_listened
--- purpose   Whether a session waits to be told of this queue's new messages: see listen.
+-- purpose   Return whether a session listens for this queue's new messages: see listen.
 -- locks     none that lasts, and none that is waited for
 -- differs   this engine's own
     -- A session that listens holds this lock shared. One expression tries the lock and gives it

@@ -3,7 +3,7 @@ returns boolean
 language plpgsql
 as $$
 -- routine   internal_is_past
--- purpose   Whether a moment has come, or lies so far ahead that only a wrong clock can have set it.
+-- purpose   Return whether a moment has come, or lies so far ahead that only a wrong clock can have set it.
 -- promise   P14
 -- differs   only engines whose readers walk dead rows need it
 begin

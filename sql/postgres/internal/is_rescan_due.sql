@@ -7,7 +7,7 @@ returns boolean
 language plpgsql
 as $$
 -- routine   internal_is_rescan_due
--- purpose   Whether a lane's time has come for a rescan, or for a sweep; so too without a floor.
+-- purpose   Return whether a rescan or a sweep of a lane is due; it is where the lane has no floor.
 -- promise   P13 P14
 -- differs   only engines whose readers walk dead rows need it
 declare

@@ -14,7 +14,7 @@ create or replace function rowq.internal_locate_messages(
 language plpgsql
 as $$
 -- routine   internal_locate_messages
--- purpose   Where a message that has a body is.
+-- purpose   Find where each message is that still has a body.
 #variable_conflict use_column
 begin
     select 'delayed', d.lane, d.attempt, d.due_at, d.last_error

@@ -17,7 +17,7 @@ create or replace function rowq.internal_maintain_queue(
 language plpgsql
 as $$
 -- routine   internal_maintain_queue
--- purpose   Housekeeping of one queue by the one session that is elected for it.
+-- purpose   Run the housekeeping of one queue in the one session that is elected for it.
 -- promise   P09 P11 P13 P14 P16 P19
 -- locks     advisory lock of the queue, tried
 declare

@@ -3,7 +3,7 @@ returns integer[]
 language plpgsql
 as $$
 -- routine   internal_maintained_parts
--- purpose   Queues whose lock, by which one is elected, is held by a session that may call maintain.
+-- purpose   List the queues whose housekeeping lock is held by a session that may call maintain.
 -- promise   P16 P19
 -- differs   only where a lock of this kind may be taken by anybody
 begin

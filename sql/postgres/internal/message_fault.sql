@@ -13,7 +13,7 @@ returns text
 language plpgsql
 as $$
 -- routine   internal_message_fault
--- purpose   What is wrong with the arguments of enqueue, or null.
+-- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
 -- promise   P15
 begin
     return case

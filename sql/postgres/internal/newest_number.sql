@@ -3,7 +3,7 @@ returns bigint
 language plpgsql
 as $$
 -- routine   internal_newest_number
--- purpose   The newest number given out so far for rows of this kind of lane.
+-- purpose   Return the newest number given out so far for rows of this kind of lane.
 -- promise   P14
 -- differs   only engines whose readers walk dead rows need it
 begin

@@ -13,7 +13,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   internal_poll
--- purpose   One look of dequeue_wait: messages as a JSON array, else the pause before the next.
+-- purpose   Look once for dequeue_wait: return messages as a JSON array, else the pause before the next look.
 -- promise   P03 P05
 -- locks     as dequeue_fast
 -- errors    RQ701 RQ711

@@ -4,7 +4,7 @@ language plpgsql
 stable
 as $$
 -- routine   internal_read_floor
--- purpose   Where a reader of this lane may begin.
+-- purpose   Return where a reader of a lane begins.
 -- promise   P13
 -- differs   only engines whose readers walk dead rows need it
 declare

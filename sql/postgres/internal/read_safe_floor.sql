@@ -4,7 +4,7 @@ language plpgsql
 stable
 as $$
 -- routine   internal_read_safe_floor
--- purpose   Where a reader begins that must not overlook what was committed late.
+-- purpose   Return where a reader of a lane begins that must not overlook late rows.
 -- promise   P13 P14
 -- differs   only engines whose readers walk dead rows need it
 declare

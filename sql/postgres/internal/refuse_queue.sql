@@ -3,7 +3,7 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_refuse_queue
--- purpose   The error for a queue name that is missing or unknown.
+-- purpose   Raise the error for a queue name that is missing or unknown.
 -- promise   P15
 -- errors    RQ701 RQ711
 begin

@@ -3,7 +3,7 @@ returns rowq.queue
 language plpgsql
 as $$
 -- routine   internal_require_queue
--- purpose   The settings of a queue, or the error that there is none.
+-- purpose   Return the settings of a queue; raise an error if it does not exist.
 -- promise   P15
 -- errors    RQ701 RQ711
 declare

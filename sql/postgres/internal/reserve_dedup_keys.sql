@@ -6,7 +6,7 @@ returns bigint[]
 language plpgsql
 as $$
 -- routine   internal_reserve_dedup_keys
--- purpose   For each message its own id, or the id of the unfinished message that has its dedup key.
+-- purpose   Reserve dedup keys; return for each message its own id, or the id of the message that owns its key.
 -- promise   P12
 -- locks     new dedup rows, in key order; waits for other open enqueues of the same keys
 declare

@@ -5,7 +5,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 -- routine   internal_wait_until
--- purpose   The moment that ends a wait, or the error that it is too long.
+-- purpose   Return the moment that ends a wait; raise an error if the wait is too long.
 -- promise   P15
 -- errors    RQ711
 -- differs   only where the caller's path reaches into dequeue_wait

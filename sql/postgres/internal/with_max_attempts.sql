@@ -9,7 +9,7 @@ returns table (message_id bigint, lane smallint, attempt smallint, allowed integ
 language plpgsql
 as $$
 -- routine   internal_with_max_attempts
--- purpose   Messages of a claim with the number of attempts each is allowed.
+-- purpose   Add to each message of a claim the number of attempts that it is allowed.
 -- promise   P10
 #variable_conflict use_column
 begin

@@ -15,7 +15,7 @@ set jit = off
 as $$
 -- routine   health
 -- version   1
--- purpose   What hurts: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.
+-- purpose   Report what needs attention: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.
 -- promise   none
 -- locks     none
 -- commits   never; the caller owns the transaction

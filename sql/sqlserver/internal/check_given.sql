@@ -7,7 +7,7 @@ create or alter procedure rowq.InternalCheckGiven
 as
 begin
 -- routine   InternalCheckGiven
--- purpose   Refuse a batch with a message that cannot be, and say which one.
+-- purpose   Refuse a batch with an invalid message, and say which one.
 -- promise   P15 P20
 -- errors    RQ711
     set nocount on;

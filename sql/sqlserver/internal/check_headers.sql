@@ -7,10 +7,10 @@ create or alter procedure rowq.InternalCheckHeaders
 as
 begin
 -- routine   InternalCheckHeaders
--- purpose   Refuse headers in an array of messages that not every JSON reader would take.
+-- purpose   Refuse headers, in an array of messages, that not every JSON reader would accept.
 -- promise   P15
 -- errors    RQ711
--- differs   nothing elsewhere: part of message_fault
+-- differs   no such helper elsewhere: part of message_fault
     set nocount on;
     declare @fault nvarchar(200);
 

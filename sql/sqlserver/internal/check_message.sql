@@ -12,7 +12,7 @@ create or alter procedure rowq.InternalCheckMessage
 as
 begin
 -- routine   InternalCheckMessage
--- purpose   Refuse arguments of enqueue that cannot be.
+-- purpose   Refuse invalid arguments of enqueue.
 -- promise   P15
 -- errors    RQ711
     set nocount on;

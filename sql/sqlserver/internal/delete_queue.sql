@@ -9,7 +9,7 @@ begin
 -- purpose   Delete everything that belongs to a queue, and the queue.
 -- promise   P15
 -- locks     all rows of the queue
--- differs   nothing elsewhere: part of drop_queue
+-- differs   no such helper elsewhere: part of drop_queue
     set nocount on;
     delete from rowq.ready where part_id = @part_id;
     delete from rowq.delayed where part_id = @part_id;

@@ -8,7 +8,7 @@ create or alter procedure rowq.InternalFirstKey
 as
 begin
 -- routine   InternalFirstKey
--- purpose   The first live key of a lane from its very start, or null.
+-- purpose   Return the first live key of a lane from its very start on; null where there is none.
 -- promise   P13 P14
 -- locks     rows, shared while they are read, passing over locked ones
     set nocount on;

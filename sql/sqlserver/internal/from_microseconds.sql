@@ -7,7 +7,7 @@ create or alter procedure rowq.InternalFromMicroseconds
 as
 begin
 -- routine   InternalFromMicroseconds
--- purpose   The moment that lies so many microseconds after 1970 began, as floors are kept.
+-- purpose   Return the moment that is so many microseconds after the beginning of 1970.
 -- differs   other engines have an expression for it
     set nocount on;
     -- dateadd takes an int, so the moment is built in three steps.

@@ -15,7 +15,7 @@ begin
 -- locks     the part, shared; the claim row; then dead, message and dedup rows, or new ready rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
--- differs   nothing elsewhere: only here both routines need a transaction of their own
+-- differs   no such helper elsewhere: only here both routines need a transaction of their own
     set nocount on;
     set rowcount 0;
     set xact_abort on;

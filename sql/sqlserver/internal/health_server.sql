@@ -7,7 +7,7 @@ create or alter procedure rowq.InternalHealthServer
 as
 begin
 -- routine   InternalHealthServer
--- purpose   How old the oldest transaction of this database is, and whose it is.
+-- purpose   Return the age and the session of the oldest transaction of this database.
 -- differs   this engine's own
     set nocount on;
     declare @session_id int;

@@ -16,7 +16,7 @@ create or alter procedure rowq.InternalLocateMessages
 as
 begin
 -- routine   InternalLocateMessages
--- purpose   Where a message that has a body is; @due_at comes in as its last place among the delayed.
+-- purpose   Find where a message is that still has a body; @due_at is passed in as its last place in delayed.
 -- locks     rows, shared while they are read, passing over locked ones
     set nocount on;
     declare @was_due_at datetime2(6) = @due_at;

@@ -9,7 +9,7 @@ create or alter procedure rowq.InternalLockClaim
 as
 begin
 -- routine   InternalLockClaim
--- purpose   Lock a claim before anything is taken out of it; without a list of messages it must exist.
+-- purpose   Lock a claim before messages are taken out of it; raise an error if it is gone and no list of messages is given.
 -- promise   P08
 -- locks     the claim row, first of all
 -- errors    RQ721

@@ -10,7 +10,7 @@ create or alter procedure rowq.InternalMaintainArchive
 as
 begin
 -- routine   InternalMaintainArchive
--- purpose   The archive part of maintain: drop partitions, move, purge whole days; a fault in it is a message, not an error.
+-- purpose   Run the archive part of maintain: drop partitions, move, purge whole days; an error in it is printed, not raised.
 -- promise   P09 P19
 -- locks     as archive and purge_archive
 -- commits   where the caller has no transaction, after each 1000 messages; never the caller's

@@ -11,7 +11,7 @@ create or alter procedure rowq.InternalMaintainDelivery
 as
 begin
 -- routine   InternalMaintainDelivery
--- purpose   The part of maintain that deliveries wait for, by the one session elected for it: floors, promoting, reaping.
+-- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, promote, reap.
 -- promise   P09 P11 P13 P14
 -- locks     the part, shared; a row of lane, passed over when locked; as promote, reap
 -- commits   its own transaction where the caller has none; never the caller's

@@ -8,7 +8,7 @@ create or alter procedure rowq.InternalNoteError
 as
 begin
 -- routine   InternalNoteError
--- purpose   Keep why messages failed.
+-- purpose   Store the error that messages failed with.
 -- promise   P10
 -- locks     message rows
 -- differs   the last error stands beside the body, and not where the message waits

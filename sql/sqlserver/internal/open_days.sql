@@ -7,7 +7,7 @@ with execute as owner
 as
 begin
 -- routine   InternalOpenDays
--- purpose   Split off the archive today, the next two days, and every day before of which messages wait.
+-- purpose   Split off the archive today, the next two days, and each earlier day that has finished messages waiting.
 -- promise   P19
 -- locks     the archive, for a moment, waiting for a second at most
 -- commits   never; call it outside transactions

@@ -13,7 +13,7 @@ begin
 -- purpose   Delete up to @limit messages of one lane (stage 0 to 19), of the delayed (20) or of the dead (21).
 -- promise   P15
 -- locks     ready, delayed or dead rows, passing over locked ones; message and dedup rows
--- differs   nothing elsewhere: part of purge_queue
+-- differs   no such helper elsewhere: part of purge_queue
     set nocount on;
     declare @since datetime2(6);
     declare @taken rowq.message_list;

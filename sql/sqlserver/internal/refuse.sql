@@ -6,7 +6,7 @@ create or alter procedure rowq.InternalRefuse
 as
 begin
 -- routine   InternalRefuse
--- purpose   The error for an argument.
+-- purpose   Raise the error for an invalid argument.
 -- promise   P15
 -- errors    RQ711
 -- differs   PostgreSQL raises with an expression

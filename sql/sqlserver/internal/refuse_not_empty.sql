@@ -7,11 +7,11 @@ create or alter procedure rowq.InternalRefuseNotEmpty
 as
 begin
 -- routine   InternalRefuseNotEmpty
--- purpose   The error for a queue that still has messages or an archive.
+-- purpose   Raise an error if a queue still has messages or an archive.
 -- promise   P15
--- locks     the first row of each kind, shared while it is read; waits for who holds it
+-- locks     the first row of each kind, shared while it is read; waits for a session that holds it
 -- errors    RQ704
--- differs   nothing elsewhere: part of drop_queue
+-- differs   no such helper elsewhere: part of drop_queue
     set nocount on;
     declare @text nvarchar(2048) = concat(
         N'RQ704 queue_not_empty: ', left(@queue_name, 200), N'; force drops all of it'

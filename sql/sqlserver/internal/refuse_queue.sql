@@ -6,7 +6,7 @@ create or alter procedure rowq.InternalRefuseQueue
 as
 begin
 -- routine   InternalRefuseQueue
--- purpose   The error for a queue name that is missing or unknown.
+-- purpose   Raise the error for a queue name that is missing or unknown.
 -- promise   P15
 -- errors    RQ701 RQ711
     set nocount on;

@@ -12,7 +12,7 @@ create or alter procedure rowq.InternalRequireQueue
 as
 begin
 -- routine   InternalRequireQueue
--- purpose   The part and settings of a queue that must exist.
+-- purpose   Return the part and the settings of a queue; raise an error if it does not exist.
 -- promise   P15
 -- locks     the row of the queue, shared, while it is read; none with row versions
 -- errors    RQ701 RQ711

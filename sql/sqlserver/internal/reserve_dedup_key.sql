@@ -9,9 +9,9 @@ create or alter procedure rowq.InternalReserveDedupKey
 as
 begin
 -- routine   InternalReserveDedupKey
--- purpose   Note a message as the one that has a dedup key, or say which unfinished message has it.
+-- purpose   Reserve a dedup key for a message, or return the unfinished message that has it.
 -- promise   P12
--- locks     the dedup row; waits for who is just adding or freeing it
+-- locks     the dedup row; waits for a session that is adding or freeing it
     set nocount on;
     declare @key varbinary(802) = convert(varbinary(802), @dedup_key + N'.');
     set @holder = null;
