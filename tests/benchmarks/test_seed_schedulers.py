@@ -32,7 +32,7 @@ def open_gate() -> Gate:
 def run(name: str, engine: str, place: Callable[[Form], Any]) -> tuple[Tally, Served]:
     """Let one process of a form execute everything; return that, and what the server counted."""
     dialect = DIALECTS[engine]
-    (form,) = (one for one in seed_004.SEED.forms(engine) if one.name == name)
+    (form,) = (candidate for candidate in seed_004.SEED.forms(engine) if candidate.name == name)
     with (
         place(form) as url,
         form.open_client(url, 100) as control,

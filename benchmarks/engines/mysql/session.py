@@ -66,4 +66,4 @@ def _text(value: Value) -> str:
     if isinstance(value, bytes | str):
         text = value.decode() if isinstance(value, bytes) else value
         return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
-    return ", ".join(str(one) for one in value)
+    return ", ".join(str(element) for element in value)

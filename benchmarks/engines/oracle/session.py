@@ -109,9 +109,9 @@ class OracleSession(Closing):
         longest = _FITS_A_BLOCK if is_block(text) else _FITS_A_STATEMENT
         binds: dict[str, Any] = {}
         for name, value in values.items():
-            for key, one in _named(name, value):
-                is_long = isinstance(one, str) and len(one.encode()) > longest
-                binds[key] = self._lob(one) if is_long else one
+            for key, bound in _named(name, value):
+                is_long = isinstance(bound, str) and len(bound.encode()) > longest
+                binds[key] = self._lob(bound) if is_long else bound
         return binds
 
     def _lob(self, text: Any) -> Any:
@@ -163,7 +163,7 @@ def _named(name: str, value: Value) -> Iterator[tuple[str, int | str]]:
     elif isinstance(value, bytes):
         yield f"p_{name}", value.decode()
     else:
-        yield from ((f"p_{name}_{place}", one) for place, one in enumerate(value))
+        yield from ((f"p_{name}_{place}", element) for place, element in enumerate(value))
 
 
 def _wide(cursor: Any) -> Any:

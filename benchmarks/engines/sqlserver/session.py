@@ -69,10 +69,10 @@ class SqlserverSession(Closing):
         known = self._prepared.get(text)
         if known is None:
             known = self._prepared[text] = _Prepared(text, self._connection.cursor())
-        given = [one for name in order for one in _elements(values[name])]
+        given = [element for name in order for element in _elements(values[name])]
         try:
             if given:
-                known.cursor.setinputsizes([self._type_of(one) for one in given])
+                known.cursor.setinputsizes([self._type_of(element) for element in given])
             # The very text it has prepared: pyodbc prepares another object anew.
             known.cursor.execute(known.text, *given)
             return self._read(known.cursor)

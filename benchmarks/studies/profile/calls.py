@@ -58,9 +58,9 @@ class Session:
             found.append(self._call(action, values))
             lengths.append(time.perf_counter() - began)
         self._taken = found if action.name == "dequeue" else []
-        for one in self._taken:
-            if one.ntuples != self._course.batch:
-                raise RuntimeError(f"a dequeue returned {one.ntuples} messages")
+        for result in self._taken:
+            if result.ntuples != self._course.batch:
+                raise RuntimeError(f"a dequeue returned {result.ntuples} messages")
         return lengths
 
     def cost(self, action: Action, calls: int) -> Cost:

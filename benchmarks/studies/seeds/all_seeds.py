@@ -53,7 +53,7 @@ def seeds_scenarios(engine: str, *, quick: bool = False) -> list[Scenario]:
 
 def seed_of(kind: str) -> Seed:
     """Return the seed that a kind of scenario belongs to."""
-    (seed,) = (one for one in SEEDS if kind in one.kinds)
+    (seed,) = (seed for seed in SEEDS if kind in seed.kinds)
     return seed
 
 
