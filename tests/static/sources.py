@@ -106,10 +106,10 @@ def errors_of(engine: str, name: str) -> set[str]:
     texts = {object_name(path): path.read_text(encoding="utf-8") for path in sql_files(engine)}
     waiting, seen, errors = [name], set[str](), set[str]()
     while waiting:
-        one = waiting.pop()
-        if one not in seen:
-            seen.add(one)
-            text = texts.get(one, "")
+        dialect = waiting.pop()
+        if dialect not in seen:
+            seen.add(dialect)
+            text = texts.get(dialect, "")
             errors |= raised(text)
             waiting += ["".join(names) for names in _CALLED.findall(code_of(text))]
     return errors

@@ -153,7 +153,10 @@ def test_oracle_columns_have_the_contract_s_order(name: str) -> None:
 def top_level(text: str) -> list[str]:
     """Return the parts between commas that stand in no parenthesis."""
     depths = [text[:place].count("(") - text[:place].count(")") for place in range(len(text))]
-    marked = "".join("\0" if one == "," and not depths[at] else one for at, one in enumerate(text))
+    marked = "".join(
+        "\0" if character == "," and not depths[at] else character
+        for at, character in enumerate(text)
+    )
     return marked.split("\0")
 
 
@@ -208,11 +211,13 @@ def test_contract_names_only_what_it_describes_and_describes_only_what_it_names(
     assert parameters == CONTRACT["parameters"].keys()
     assert columns == CONTRACT["columns"].keys()
     described = [*CONTRACT["parameters"].values(), *CONTRACT["columns"].values()]
-    assert {one["type"] for one in described} == CONTRACT["types"].keys()
+    assert {described_type["type"] for described_type in described} == CONTRACT["types"].keys()
 
 
 def test_a_routine_of_some_engines_only_names_engines_that_there_are() -> None:
-    named = {one for entry in CONTRACT["routine"].values() for one in entry.get("engines", ())}
+    named = {
+        engine for entry in CONTRACT["routine"].values() for engine in entry.get("engines", ())
+    }
     assert named <= set(CONTRACT["types"]["text"])
 
 

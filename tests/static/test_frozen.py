@@ -76,7 +76,7 @@ def test_released_files_never_change(engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_released_migration_has_the_sums_of_both_its_files(engine: str) -> None:
     files = [path for path in migration_files(MIGRATIONS / engine) if is_released(path)]
-    names = {each.name for path in files for each in (path, script_of(path))}
+    names = {file.name for path in files for file in (path, script_of(path))}
     assert released(MIGRATIONS / engine).keys() == names
 
 
@@ -92,7 +92,7 @@ def test_all_engines_have_the_same_numbers_and_slugs() -> None:
         ]
         for engine in ENGINES
     }
-    assert len({tuple(each) for each in slugs.values()}) == 1, slugs
+    assert len({tuple(slug) for slug in slugs.values()}) == 1, slugs
 
 
 @pytest.mark.parametrize("engine", ENGINES)

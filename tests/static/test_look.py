@@ -26,7 +26,7 @@ def asked() -> set[str]:
     }
 
 
-@pytest.mark.parametrize("engine", [one.name for one in engines()])
+@pytest.mark.parametrize("engine", [engine.name for engine in engines()])
 def test_what_status_asks_can_be_answered(engine: str) -> None:
     look = module_for(engine, "look").Look
     assert asked()

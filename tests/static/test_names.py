@@ -168,7 +168,7 @@ def test_sqlserver_code_does_without_what_is_not_safe_between_sessions(path: Pat
 @pytest.mark.parametrize("path", SQLSERVER, ids=label)
 def test_sqlserver_code_takes_no_bodies_into_table_variables(path: Path) -> None:
     tables = re.findall(r"declare @\w+ table \((.*?)\n\s*\);", code_of(text_of(path)), re.DOTALL)
-    assert not [one for one in tables if "(max)" in one]
+    assert not [table for table in tables if "(max)" in table]
 
 
 @pytest.mark.parametrize("path", SQLSERVER, ids=label)

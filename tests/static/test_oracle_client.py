@@ -15,7 +15,7 @@ from rowq.migrate.oracle.packages import Subprogram, subprograms
 from tests.static.sources import CONTRACT, SQL, routines_of
 
 ROUTINES: dict[str, Subprogram] = {
-    one.name: one for one in subprograms(SQL / "oracle" / "routines")
+    subprogram.name: subprogram for subprogram in subprograms(SQL / "oracle" / "routines")
 }
 
 EXAMPLES: dict[str, Any] = {

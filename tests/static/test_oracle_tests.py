@@ -75,7 +75,7 @@ def statements() -> list[Script]:
         for table, which, how in oracle_tables._SHIFTS
     ]
     looks = [ENGINE.now, ENGINE.version, *(setting.query for setting in ENGINE.settings)]
-    sets = [f"alter session set {one}" for some in STRANGE.values() for one in some]
+    sets = [f"alter session set {setting}" for settings in STRANGE.values() for setting in settings]
     works = [work._BEGIN, work._KEEP, work._UNDO]
     return [*found, *(script(text[:40], text) for text in (*moves, *looks, *sets, *works))]
 

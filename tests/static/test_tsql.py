@@ -53,7 +53,7 @@ def test_a_planted_fault_is_found_near_its_line(
     assert right in SAMPLE.text
     assert found[place], "not found"
     line = SAMPLE.text[: SAMPLE.text.index(right)].count("\n") + 1
-    assert min(abs(one.line - line) for one in found[place]) <= 9, found[place]
+    assert min(abs(problem.line - line) for problem in found[place]) <= 9, found[place]
 
 
 @pytest.mark.skipif(not gate.SOURCES.exists(), reason="there is no sql/sqlserver")
@@ -95,7 +95,9 @@ def test_the_forms_of_a_benchmark_pass(path: Path) -> None:
         values = [f"@{name} {_VALUE_TYPES.get(name, 'int')}" for name in names]
         declared = f"declare {', '.join(values)};\n" if values else ""
         parts.append(declared + _VALUE.sub(r"@\1", text))
-    asked = gate.Script(path.name, "\ngo\n".join(one for part in parts for one in batches(part)))
+    asked = gate.Script(
+        path.name, "\ngo\n".join(batch for part in parts for batch in batches(part))
+    )
     problems = gate.check([asked], gate.product() if "rowq." in asked.text else ())
     assert not problems, "\n".join(map(str, problems))
 
@@ -117,7 +119,7 @@ def test_what_migrations_run_besides_passes() -> None:
 
 def test_what_the_doctor_asks_passes() -> None:
     asked = [ENGINE.now, ENGINE.version, *(setting.query for setting in ENGINE.settings)]
-    asked += [one for one in (ENGINE.before, ENGINE.after) if one is not None]
+    asked += [script for script in (ENGINE.before, ENGINE.after) if script is not None]
     problems = gate.check([gate.Script(text[:40], text) for text in asked])
     assert not problems, "\n".join(map(str, problems))
 

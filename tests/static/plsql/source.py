@@ -75,7 +75,7 @@ def _blank(found: re.Match[str]) -> str:
 
 def signatures(sources: list[Source]) -> dict[str, Signature]:
     """Return the signatures of all files that hold a subprogram, by its name."""
-    found = (_SIGNATURE.match(one.code) for one in sources)
+    found = (_SIGNATURE.match(source.code) for source in sources)
     return {
         match[2]: Signature(match[2], match[1] == "function", tuple(_parameters(match[3] or "")))
         for match in found
@@ -84,8 +84,8 @@ def signatures(sources: list[Source]) -> dict[str, Signature]:
 
 
 def _parameters(text: str) -> Iterator[Parameter]:
-    for one in split(text):
-        match = _PARAMETER.match(one)
+    for part in split(text):
+        match = _PARAMETER.match(part)
         if match:
             yield Parameter(match[1], " default " in match[2])
 
