@@ -60,12 +60,14 @@ class Stand:
 
     def readers(self) -> set[str]:
         """Return the routines that write nothing."""
-        return {one.name for one in self.routines.values() if one.group == "look"} | {"peek"}
+        return {routine.name for routine in self.routines.values() if routine.group == "look"} | {
+            "peek"
+        }
 
     def prepare(self, names: Iterable[str], dice: Random) -> list[Trial]:
         """Return a trial of each of these routines, some in a transaction of the caller's."""
         with closing(self.mortal.server.connect(self.url)) as connection:
-            return [self._trial(connection, self.routines[one], dice) for one in names]
+            return [self._trial(connection, self.routines[name], dice) for name in names]
 
     def _trial(self, connection: Connection, routine: Routine, dice: Random) -> Trial:
         # The others' queues keep the day that these may purge.
@@ -86,11 +88,11 @@ class Stand:
 
         The table is free again when the block ends, and the calls have come back.
         """
-        callers = [one.caller for one in trials]
-        for one in callers:
-            one.connect()
+        callers = [trial.caller for trial in trials]
+        for caller in callers:
+            caller.connect()
             # Some drivers cannot ask for it while a call is on its way.
-            one.session = self.mortal.server.session_id(one.connection)
+            caller.session = self.mortal.server.session_id(caller.connection)
         with self._held(table):
             for trial in trials:
                 trial.began_at = trial.prepared.recorder.clock()
@@ -99,23 +101,25 @@ class Stand:
 
             def all_stop() -> bool:
                 there = self.mortal.server.waiting_sessions()
-                left = [one for one in callers if not one.has_ended]
-                sessions = {one.session: one for one in left}
+                left = [caller for caller in callers if not caller.has_ended]
+                sessions = {caller.session: caller for caller in left}
                 waiting.clear()
-                waiting.update(sessions[one].routine.name for one in there if one in sessions)
+                waiting.update(
+                    sessions[session].routine.name for session in there if session in sessions
+                )
                 return len(waiting) == len(left)
 
             wait_until(all_stop, f"every call ends or waits for {table}", SECONDS)
             yield waiting
-        for one in callers:
-            one.wait()
-            one.close()
+        for caller in callers:
+            caller.wait()
+            caller.close()
 
     @contextmanager
     def in_a_program(self, table: str, trials: list[Trial]) -> Iterator[subprocess.Popen[str]]:
         """As stopped_at, with the calls in a process of their own, which is killed in the end."""
         path = self.room / "calls.json"
-        path.write_text(program.as_text([one.caller for one in trials]))
+        path.write_text(program.as_text([trial.caller for trial in trials]))
         pipe = subprocess.PIPE
         command = [sys.executable, "-m", program.__name__, self.url, str(path)]
         with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:

@@ -143,7 +143,7 @@ WAYS: dict[str, Callable[[str], AbstractContextManager[Mortal]]] = {
     "oracle": lambda _: in_container(OracleProvider()),
 }
 MAY_BE_GIVEN = {
-    **{one: one for one in ("postgres", "sqlserver", "oracle")},
+    **{product: product for product in ("postgres", "sqlserver", "oracle")},
     "babelfish": "sqlserver",
 }
 """Products whose server may be given, as it has room for more than one rowq; and by which URL."""

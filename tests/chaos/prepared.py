@@ -64,9 +64,10 @@ class Prepared:
         """
         known = {name: value(self) for name, value in ARGUMENTS.items()}
         return {
-            one.name: known[one.name]
-            for one in routine.parameters
-            if one.direction == "in" and (one.default is None or one.name in OPTIONAL)
+            parameter.name: known[parameter.name]
+            for parameter in routine.parameters
+            if parameter.direction == "in"
+            and (parameter.default is None or parameter.name in OPTIONAL)
         } | ({"queue_name": _new(self.name)} if routine.name == "create_queue" else {})
 
     def take_census(self, connection: Connection) -> None:
@@ -78,7 +79,7 @@ class Prepared:
     def _send(self, message: NewMessage, count: int) -> None:
         start = self.recorder.clock()
         sent = self._queue.enqueue_batch(self.name, [message] * count)
-        made = [(one.message_id, message.priority) for one in sent]
+        made = [(result.message_id, message.priority) for result in sent]
         self.recorder.record(start, "producer", "enqueue", None, made)
         self.ids += [message_id for message_id, _ in made]
 
@@ -88,7 +89,7 @@ class Prepared:
         messages = self._queue.dequeue_fast(self.name, count)
         if not messages:
             return []
-        leased = [(one.message_id, one.attempt) for one in messages]
+        leased = [(message.message_id, message.attempt) for message in messages]
         claim_id = messages[0].claim_id
         self.recorder.record(
             start, "worker", "dequeue", claim_id, leased, lease_seconds=LEASE_SECONDS
@@ -99,7 +100,7 @@ class Prepared:
         claim_id = self.lease(count)[0].claim_id
         start = self.recorder.clock()
         rows = getattr(self._queue, how)(self.name, claim_id)
-        told = [(one.message_id, one.outcome) for one in rows]
+        told = [(outcome.message_id, outcome.outcome) for outcome in rows]
         self.recorder.record(start, "worker", how, claim_id, told)
 
 
@@ -140,16 +141,20 @@ class Picture:
         """Look; nobody else is at work on the queue."""
         dialect, name = dialect_of(connection), prepared.name
         found = [*dialect.census(connection, name), *dialect.finished(connection, name)]
-        twice = [one for one, times in Counter(one for one, _ in found).items() if times > 1]
+        twice = [
+            message_id
+            for message_id, times in Counter(message_id for message_id, _ in found).items()
+            if times > 1
+        ]
         assert not twice, f"messages in two places: {twice} of {found}"
         states = dict(found)
-        new = sorted(states[one] for one in states.keys() - set(prepared.ids))
+        new = sorted(states[message_id] for message_id in states.keys() - set(prepared.ids))
         stored = dialect.stored(connection, name)
         return Picture(
             settings=_settings(connection, name),
             created=_settings(connection, _new(name)),
             rows={table: stored[table] for table in ("message", "dead", "dedup", "archive")},
-            states=(*(states.get(one, "gone") for one in prepared.ids), *new),
+            states=(*(states.get(message_id, "gone") for message_id in prepared.ids), *new),
         )
 
     def is_between(self, before: Picture, after: Picture) -> bool:

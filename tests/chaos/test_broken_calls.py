@@ -41,7 +41,7 @@ def stand(server: Mortal, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def waiting(trials: list[Trial]) -> list[Trial]:
     """Return the trials whose call has not come back."""
-    return [one for one in trials if not one.caller.has_ended]
+    return [trial for trial in trials if not trial.caller.has_ended]
 
 
 def kill_sessions(mortal: Mortal, trials: list[Trial]) -> None:
@@ -93,7 +93,7 @@ def drawn_tries(stand: Stand, what: str) -> Iterator[tuple[str, list[Trial]]]:
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08", "P15")
-@pytest.mark.parametrize("break_off", BREAKS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("break_off", BREAKS, ids=lambda way: way.__name__)
 def test_a_call_that_is_broken_off_has_done_everything_or_nothing(
     stand: Stand, break_off: Break
 ) -> None:

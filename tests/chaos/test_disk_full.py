@@ -83,8 +83,8 @@ class Limit:
 def disk(server: Mortal) -> Iterator[Disk | Limit]:
     """Mount a small disk in memory, or return a limit where the server writes elsewhere."""
     if server.server.product in ON_LOCAL_DISKS and server.can_die:
-        with small_disk() as one:
-            yield one
+        with small_disk() as small:
+            yield small
     elif isinstance(server.server, Limiting):
         yield Limit(server.server)
     else:
@@ -188,7 +188,7 @@ def test_a_full_disk_loses_nothing_and_work_goes_on_once_there_is_room(
         assert set(producer.sent) <= set(left)
         assert not set(early) & set(left)
         held = queue.complete("orders", leased[0].claim_id)
-        assert [one.outcome for one in held] == ["completed"] * 2
+        assert [message.outcome for message in held] == ["completed"] * 2
 
 
 def _answers(url: str) -> bool:

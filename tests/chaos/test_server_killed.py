@@ -80,7 +80,9 @@ def test_every_state_of_a_message_outlives_the_server(
     die: Die,
 ) -> None:
     queue = Queue(connection)
-    sent = [one.message_id for one in queue.enqueue_batch("orders", [NewMessage(data=0)] * 6)]
+    sent = [
+        message.message_id for message in queue.enqueue_batch("orders", [NewMessage(data=0)] * 6)
+    ]
     done, dead, retried, leased = (queue.dequeue_fast("orders")[0] for _ in range(4))
     queue.complete("orders", done.claim_id)
     queue.fail_now("orders", dead.claim_id, error="broken")
@@ -97,15 +99,15 @@ def test_every_state_of_a_message_outlives_the_server(
 
     with closing(mortal.server.connect(url)) as again:
         queue = Queue(again)
-        details = [queue.get_message("orders", one) for one in [*sent, never]]
-        states = [one.state if one else None for one in details]
+        details = [queue.get_message("orders", message_id) for message_id in [*sent, never]]
+        states = [detail.state if detail else None for detail in details]
         assert states == [None, "dead", "delayed", "leased", "ready", "ready", None]
         outcomes = queue.complete("orders", leased.claim_id)
-        assert [one.outcome for one in outcomes] == ["completed"]
+        assert [outcome.outcome for outcome in outcomes] == ["completed"]
         pass_seconds(again, "orders", 700)
         assert queue.maintain("orders")[0].promoted == 1
         rest = queue.dequeue_fast("orders", 10)
-        assert {(one.message_id, one.attempt) for one in rest} == {
+        assert {(message.message_id, message.attempt) for message in rest} == {
             (sent[2], 2),
             (sent[4], 1),
             (sent[5], 1),
@@ -138,7 +140,7 @@ def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
         dialect.commit_prepared(again, "order")
         tick(again, "orders")
         queue.maintain("orders")
-        assert [one.message_id for one in queue.dequeue_fast("orders", 5)] == [sent]
+        assert [message.message_id for message in queue.dequeue_fast("orders", 5)] == [sent]
 
 
 @pytest.mark.promise("P02")
@@ -150,6 +152,6 @@ def test_a_queue_with_its_own_connection_goes_on_by_itself_after_a_crash(
         message = queue.dequeue_fast("orders")[0]
         crash(mortal)
         outcomes = queue.complete("orders", message.claim_id)
-        assert [one.outcome for one in outcomes] == ["completed"]
+        assert [outcome.outcome for outcome in outcomes] == ["completed"]
         queue.enqueue("orders", "after")
-        assert [one.data for one in queue.dequeue_fast("orders", 5)] == ["after"]
+        assert [message.data for message in queue.dequeue_fast("orders", 5)] == ["after"]

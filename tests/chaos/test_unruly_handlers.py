@@ -93,12 +93,14 @@ class Trial:
         """Enqueue messages, a third of them with deeds; a few of these never leave off."""
         drawn = dice(self.kind, names)
         while len(self.deeds) < count:
-            some = [self._draw(drawn, names) for _ in range(min(100, count - len(self.deeds)))]
+            drawn_deeds = [
+                self._draw(drawn, names) for _ in range(min(100, count - len(self.deeds)))
+            ]
             start = time.monotonic()
-            sent = self.queue.enqueue_batch(QUEUE, [message for message, _ in some])
-            ids = [one.message_id for one in sent]
-            self.deeds |= dict(zip(ids, [deeds for _, deeds in some], strict=True))
-            results = tuple((one, 5) for one in ids)
+            sent = self.queue.enqueue_batch(QUEUE, [message for message, _ in drawn_deeds])
+            ids = [message.message_id for message in sent]
+            self.deeds |= dict(zip(ids, [deeds for _, deeds in drawn_deeds], strict=True))
+            results = tuple((message_id, 5) for message_id in ids)
             event = Event(start, time.monotonic(), "producer", "enqueue", None, results)
             self.events.append(event)
 
@@ -138,22 +140,22 @@ class Trial:
         assert check(self.events) == [], where
         assert {state for _, state in left} <= {"dead"}, where
         dead = {message for message, _ in left}
-        assert not [one for one in dead if not self.deeds[one]], where
+        assert not [message_id for message_id in dead if not self.deeds[message_id]], where
         self._judge_effects(dead, where)
 
     def _judge_effects(self, dead: set[int], where: str) -> None:
         effects = Counter(self._effects())
         done = self.deeds.keys() - dead
-        assert not [one for one in done if effects[one] < 1], where
+        assert not [message_id for message_id in done if effects[message_id] < 1], where
         if "transactions" in self.kind:
-            assert not [one for one in done if effects[one] > 1], where
-            assert not [one for one in dead if effects[one]], where
+            assert not [message_id for message_id in done if effects[message_id] > 1], where
+            assert not [message_id for message_id in dead if effects[message_id]], where
 
     def _effects(self) -> list[int]:
         if self.kind == "programs":
             return numbers(self.room / "ledger")
         rows = self.connection.execute("select message_id from ledger").fetchall()
-        return [int(one) for (one,) in rows]
+        return [int(message_id) for (message_id,) in rows]
 
     def wait_for_programs(self) -> None:
         """Wait until no program runs any more; each was to end with its worker or its lease."""
@@ -169,7 +171,7 @@ class Trial:
 
 @pytest.mark.slow
 @pytest.mark.promise("P02", "P03", "P04", "P08", "P09")
-@pytest.mark.parametrize("kind", [one.__name__ for one in IN_PYTHON])
+@pytest.mark.parametrize("kind", [kind.__name__ for kind in IN_PYTHON])
 def test_unruly_handlers_cost_their_own_messages_and_no_others(
     url: str, session: Connection, tmp_path: Path, kind: str
 ) -> None:

@@ -104,7 +104,7 @@ OPTIONS: dict[str, Any] = {"batch_size": 5, "lease_seconds": LEASE_SECONDS, "dra
 IN_PYTHON: tuple[Callable[[str], None], ...] = (
     *(threads, processes, threads_in_transactions, processes_in_transactions),
 )
-KINDS: dict[str, Callable[[str], None]] = {one.__name__: one for one in (*IN_PYTHON, programs)}
+KINDS: dict[str, Callable[[str], None]] = {kind.__name__: kind for kind in (*IN_PYTHON, programs)}
 """The kinds of workers."""
 
 

@@ -165,9 +165,9 @@ class Producer(Actor):
         start = self.now()
         sent = self.call("enqueue", lambda: self.queue.enqueue_batch(self.run.queue_name, batch))
         made = [
-            (one.message_id, message.priority)
-            for one, message in zip(sent, batch, strict=True)
-            if one.outcome == "enqueued"
+            (result.message_id, message.priority)
+            for result, message in zip(sent, batch, strict=True)
+            if result.outcome == "enqueued"
         ]
         self.note(start, "enqueue", None, made)
         self.left -= len(made)
@@ -192,9 +192,11 @@ class Producer(Actor):
         outcomes = self.call(
             "cancel",
             lambda: self.queue.cancel(self.run.queue_name, sorted(set(messages))),
-            results=[(one, "cancelled") for one in messages],
+            results=[(message_id, "cancelled") for message_id in messages],
         )
-        self.note(start, "cancel", None, [(one.message_id, one.outcome) for one in outcomes])
+        self.note(
+            start, "cancel", None, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
+        )
 
 
 class Housekeeper(Actor):
@@ -220,7 +222,9 @@ class Housekeeper(Actor):
         outcomes = self.call(
             "reset", lambda: self.queue.reset(self.run.queue_name, max_messages=20)
         )
-        self.note(start, "reset", None, [(one.message_id, one.outcome) for one in outcomes])
+        self.note(
+            start, "reset", None, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
+        )
 
 
 class Killer(Actor):

@@ -57,7 +57,7 @@ def completed_once(record: Record) -> Iterator[str]:
 def not_delivered_after_completion(record: Record) -> Iterator[str]:
     """A completed, cancelled or purged message is never delivered again."""
     for message, leases in record.leases.items():
-        ends = [one.end for one, outcome in record.effects(message) if outcome in LAST_STATES]
+        ends = [event.end for event, outcome in record.effects(message) if outcome in LAST_STATES]
         if ends and any(lease.dequeue.start > min(ends) for lease in leases):
             yield f"message {message} was delivered after it was finished"
 
@@ -108,7 +108,7 @@ def nothing_lost(record: Record) -> Iterator[str]:
         places: dict[int, list[str]] = defaultdict(list)
         for message, state in census.results:
             places[message].append(str(state))
-        sent = {one for one, event in record.enqueued.items() if event.end < census.start}
+        sent = {message for message, event in record.enqueued.items() if event.end < census.start}
         for message in sent:
             ends, maybe = _ends(record, message, census.start)
             found = len(places[message]) + ends
@@ -143,7 +143,7 @@ def whole_or_not_at_all(record: Record) -> Iterator[str]:
 
     Only where a census before and after it show its messages, and no other call was about them.
     """
-    for event in (one for one in record.history if not one.known):
+    for event in (event for event in record.history if not event.known):
         then, now = record.around(event)
         if then is None or now is None:
             continue
@@ -180,7 +180,7 @@ def check_order(history: Sequence[Event]) -> list[str]:
             for message, priority in event.results:
                 heapq.heappush(waiting, (int(priority), message))
         elif event.action == "dequeue":
-            for message in (one for one, _ in event.results if one not in delivered):
+            for message in (message for message, _ in event.results if message not in delivered):
                 first = _first(waiting, delivered)
                 if first != message:
                     faults.append(f"message {message} came before message {first}")

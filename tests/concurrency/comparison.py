@@ -66,13 +66,14 @@ class Comparison:
     def compare_states(self) -> None:
         """Compare counts, and what is ready in the order of delivery."""
         stats = self.queue.queue_stats(self.name)[0]
-        found = {one: getattr(stats, one) for one in ("ready", "delayed", "leased", "dead")}
+        found = {state: getattr(stats, state) for state in ("ready", "delayed", "leased", "dead")}
         assert found == self.reference.counts()
         assert [
-            (one.message_id, one.priority, one.attempt, one.last_error)
-            for one in self.queue.peek(self.name, 1000)
+            (message.message_id, message.priority, message.attempt, message.last_error)
+            for message in self.queue.peek(self.name, 1000)
         ] == [
-            (one.message_id, one.priority, one.attempt, one.error) for one in self.reference.line()
+            (entry.message_id, entry.priority, entry.attempt, entry.error)
+            for entry in self.reference.line()
         ]
 
     def compare_messages(self) -> None:
@@ -99,9 +100,9 @@ class Comparison:
         batch = [_new_entry(dice) for _ in range(dice.randint(0, 6))]
         messages = [
             NewMessage(
-                data=0, priority=one, delay_seconds=delay, dedup_key=key, max_attempts=allowed
+                data=0, priority=priority, delay_seconds=delay, dedup_key=key, max_attempts=allowed
             )
-            for one, delay, key, allowed in batch
+            for priority, delay, key, allowed in batch
         ]
         sent = self.queue.enqueue_batch(self.name, messages)
         for made, entry in zip(sent, batch, strict=True):
@@ -125,9 +126,9 @@ class Comparison:
         )
         claim_id = messages[0].claim_id if messages else 0
         expected = self.reference.dequeue(claim_id, batch_size, lease)
-        assert [(one.message_id, one.attempt, one.last_error) for one in messages] == [
-            (one.message_id, one.attempt, one.error) for one in expected
-        ]
+        assert [
+            (message.message_id, message.attempt, message.last_error) for message in messages
+        ] == [(entry.message_id, entry.attempt, entry.error) for entry in expected]
         self.seen[f"dequeue: {'some' if messages else 'none'}"] += 1
         if messages:
             self.claims.append(claim_id)
@@ -149,7 +150,7 @@ class Comparison:
         rows = routine(self.name, claim_id, wanted, **options)
         expected = dict.fromkeys(wanted or [], "stale")
         expected |= self._finish_reference(how, claim_id, wanted, delay)
-        assert {one.message_id: one.outcome for one in rows} == expected
+        assert {outcome.message_id: outcome.outcome for outcome in rows} == expected
         self.seen.update(f"{how}: {outcome}" for outcome in expected.values())
 
     def _finish_reference(
@@ -165,7 +166,7 @@ class Comparison:
         else:
             self.reference.bury(taken, "fail")
         outcome = {"complete": "completed", "release": "released", "fail_now": "dead"}[how]
-        return {one.message_id: outcome for one in taken}
+        return {entry.message_id: outcome for entry in taken}
 
     def extend_lease(self, dice: Random) -> None:
         """Lengthen the lease of a claim that may be stale."""
@@ -181,7 +182,9 @@ class Comparison:
     def cancel(self, dice: Random) -> None:
         """Withdraw some messages, wherever they are."""
         wanted = dice.sample(self.known, min(len(self.known), dice.randint(1, 3)))
-        outcomes = {one.message_id: one.outcome for one in self.queue.cancel(self.name, wanted)}
+        outcomes = {
+            outcome.message_id: outcome.outcome for outcome in self.queue.cancel(self.name, wanted)
+        }
         assert outcomes == self.reference.cancel(wanted)
         self.seen.update(f"cancel: {outcome}" for outcome in outcomes.values())
 
@@ -189,7 +192,7 @@ class Comparison:
         """Bring one or all of the dead back."""
         limit = dice.choice([1, 1000])
         rows = self.queue.reset(self.name, max_messages=limit)
-        outcomes = {one.message_id: one.outcome for one in rows}
+        outcomes = {outcome.message_id: outcome.outcome for outcome in rows}
         assert outcomes == self.reference.reset(limit)
         self.seen.update(f"reset: {outcome}" for outcome in outcomes.values())
 
@@ -242,7 +245,7 @@ class Comparison:
     def _some_messages(self, dice: Random, claim_id: int) -> list[int]:
         """Return some messages of a claim, and at times strange ones."""
         claim = self.reference.claims.get(claim_id)
-        held = [one.message_id for one in claim.entries] if claim else []
+        held = [entry.message_id for entry in claim.entries] if claim else []
         strange = dice.sample(self.known, min(len(self.known), dice.choice([0, 0, 2])))
         return list({*dice.sample(held, dice.randint(0, len(held))), *strange})
 

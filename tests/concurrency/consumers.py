@@ -105,9 +105,11 @@ class Consumer(Actor):
             action,
             lambda: routine(self.run.queue_name, claim_id, ids, **options),
             claim_id,
-            results=[(one, hoped) for one in ids],
+            results=[(message_id, hoped) for message_id in ids],
         )
-        self.note(start, action, claim_id, [(one.message_id, one.outcome) for one in outcomes])
+        self.note(
+            start, action, claim_id, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
+        )
 
 
 class TransactionalConsumer(Consumer):
@@ -175,7 +177,7 @@ class TransactionalConsumer(Consumer):
         dialect_of(self.connection).execute(
             self.connection,
             f"insert into run_effect (queue_name, message_id) values {marks}",
-            [value for one in ids for value in (self.run.queue_name, one)],
+            [value for message_id in ids for value in (self.run.queue_name, message_id)],
         )
         outcomes = self.queue.complete(self.run.queue_name, claim_id)
-        assert {one.outcome for one in outcomes} == {"completed"}
+        assert {outcome.outcome for outcome in outcomes} == {"completed"}

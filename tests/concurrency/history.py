@@ -88,6 +88,6 @@ def read(path: Path) -> list[Event]:
     """Read what write has written."""
     events = (json.loads(line) for line in path.read_text().splitlines())
     return [
-        Event(**{**event, "results": tuple((one, what) for one, what in event["results"])})
+        Event(**{**event, "results": tuple((message, what) for message, what in event["results"])})
         for event in events
     ]

@@ -70,7 +70,9 @@ def test_one_consumer_gets_everything_by_priority_and_in_the_order_it_came(
     while not producer.finished():
         enqueue_at_once(producer)
         messages = consumer.dequeue()
-        consumer.finish("complete", messages[0].claim_id, [one.message_id for one in messages])
+        consumer.finish(
+            "complete", messages[0].claim_id, [message.message_id for message in messages]
+        )
     drain(run, connection)
     for actor in (consumer, producer):
         actor.connection.close()

@@ -16,7 +16,7 @@ def delayed(session: Session, queue: str, count: int) -> list[int]:
     """Enqueue messages that are delayed and by now overdue."""
     sent = session.queue.enqueue_batch(queue, [NewMessage(data=0, delay_seconds=30)] * count)
     pass_seconds(session.connection, queue, 60)
-    return [one.message_id for one in sent]
+    return [message.message_id for message in sent]
 
 
 def expired(session: Session, queue: str, claims: int) -> list[int]:
@@ -114,7 +114,7 @@ def test_maintain_of_all_queues_does_not_wait_for_a_queue_that_is_being_maintain
     elected: dict[str, bool] = {}
     while not {queue, other} <= elected.keys():
         # With more than 1000 queues a call takes some of them at random.
-        elected |= {one.queue_name: one.elected for one in second.queue.maintain()}
+        elected |= {result.queue_name: result.elected for result in second.queue.maintain()}
     assert (elected[queue], elected[other]) == (False, True)
 
 
