@@ -30,9 +30,12 @@ def socket_option(port: int | None, name: str) -> int:
             # Of all else a copy would stay open: the end of a pipe, and somebody waits for it.
             if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 continue
-            with socket.socket(fileno=os.dup(descriptor)) as one:
-                if one.family in {socket.AF_INET, socket.AF_INET6} and one.getpeername()[1] == port:
-                    return one.getsockopt(level, getattr(socket, name))
+            with socket.socket(fileno=os.dup(descriptor)) as duplicate:
+                if (
+                    duplicate.family in {socket.AF_INET, socket.AF_INET6}
+                    and duplicate.getpeername()[1] == port
+                ):
+                    return duplicate.getsockopt(level, getattr(socket, name))
     raise AssertionError(f"no connection with port {port}")
 
 
@@ -93,8 +96,8 @@ class Relay:
         """Close every connection that is open now."""
         with self._lock:
             pairs, self._pairs = self._pairs, []
-        for one in (one for pair in pairs for one in pair):
-            _close(one)
+        for end in (end for pair in pairs for end in pair):
+            _close(end)
 
     def calm(self) -> None:
         """Pass everything on again."""
@@ -174,11 +177,11 @@ class Relay:
 @contextlib.contextmanager
 def relay(url: str) -> Iterator[Relay]:
     """Relay to the server of `url` inside the block."""
-    one = Relay(url)
+    started = Relay(url)
     try:
-        yield one
+        yield started
     finally:
-        one.close()
+        started.close()
 
 
 def _open(url: str) -> tuple[tuple[str, int], str, socket.socket]:
@@ -214,7 +217,7 @@ def _connect(address: tuple[str, int]) -> socket.socket:
     return local
 
 
-def _close(one: socket.socket) -> None:
+def _close(end: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
-    one.close()
+        end.shutdown(socket.SHUT_RDWR)
+    end.close()

@@ -118,6 +118,6 @@ def _holds_nul(value: Any) -> bool:
         case list():
             return any(map(_holds_nul, value))
         case dict():
-            return any(_holds_nul(one) for pair in value.items() for one in pair)
+            return any(_holds_nul(part) for pair in value.items() for part in pair)
         case _:
             return False

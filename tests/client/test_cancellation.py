@@ -44,7 +44,9 @@ def test_a_queue_is_right_after_calls_that_were_cancelled_at_any_moment(
             stats = (await queue.queue_stats(queue_name))[0]
             assert stats.ready == 0
             assert len(told) <= stats.leased <= sent, AGAIN
-            assert all(told[one] == data for one, data in there.items() if one in told), AGAIN
+            assert all(
+                told[message_id] == data for message_id, data in there.items() if message_id in told
+            ), AGAIN
 
     asyncio.run(life())
 

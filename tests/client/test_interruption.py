@@ -94,4 +94,4 @@ def test_no_call_gets_the_answer_of_one_that_was_broken_off(
     there: dict[int, Any] = {}
     while messages := watching.dequeue_fast(queue_name, 100):
         there |= {message.message_id: message.data for message in messages}
-    assert {one: there[one] for one in told} == told, AGAIN
+    assert {message_id: there[message_id] for message_id in told} == told, AGAIN

@@ -53,17 +53,17 @@ OPENED = 7
 
 @pytest.fixture
 def listener() -> Iterator[TdsListener]:
-    one = TdsListener()
-    one.replies["select current_transaction_id();"] = tds.row(OPENED) + tds.DONE
-    yield one
-    one.close()
+    started = TdsListener()
+    started.replies["select current_transaction_id();"] = tds.row(OPENED) + tds.DONE
+    yield started
+    started.close()
 
 
 @pytest.fixture(params=DRIVERS)
 def connection(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[Any]:
-    one = SQLSERVER.connect(listener.url(request.param))
-    yield one
-    SQLSERVER.close(one)
+    opened = SQLSERVER.connect(listener.url(request.param))
+    yield opened
+    SQLSERVER.close(opened)
 
 
 def sent(listener: TdsListener) -> list[str]:
@@ -233,7 +233,7 @@ def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
     monkeypatch.setattr(oracledb.Cursor, "executemany", execute)
     monkeypatch.setattr(oracledb.Cursor, "callproc", execute)
     monkeypatch.setattr(oracledb.Cursor, "__init__", init)
-    monkeypatch.setattr(oracledb.Cursor, "connection", property(lambda one: one._connection))
+    monkeypatch.setattr(oracledb.Cursor, "connection", property(lambda cursor: cursor._connection))
     return own
 
 

@@ -168,19 +168,19 @@ def test_the_servers_own_words_are_left_when_the_rest_is_taken_off(origin: str) 
 
 @pytest.fixture
 def listener() -> Iterator[TdsListener]:
-    one = TdsListener()
-    yield one
-    one.close()
+    started = TdsListener()
+    yield started
+    started.close()
 
 
 @pytest.fixture(params=DRIVERS)
 def connection(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[Any]:
     """Return a connection by each driver, to what answers as a test says."""
-    one = ENGINE.connect(listener.url(request.param))
+    opened = ENGINE.connect(listener.url(request.param))
     # pyodbc asks for the types at the first argument of all.
-    _call(one)
-    yield one
-    ENGINE.close(one)
+    _call(opened)
+    yield opened
+    ENGINE.close(opened)
 
 
 def _call(connection: Any) -> list[Any]:
@@ -284,10 +284,10 @@ NOT_MENDED = f"{MICROSOFTS}The connection is broken and recovery is not possible
 @pytest.fixture(params=DRIVERS)
 def session(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[OwnedSession]:
     """Return a session by each driver that has made one call, and does not wait long."""
-    one = OwnedSession(listener.url(request.param), sleep=lambda _seconds: None)
-    _purge(one)
-    yield one
-    one.close()
+    opened = OwnedSession(listener.url(request.param), sleep=lambda _seconds: None)
+    _purge(opened)
+    yield opened
+    opened.close()
 
 
 def _purge(session: OwnedSession) -> list[Any]:

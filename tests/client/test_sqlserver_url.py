@@ -164,9 +164,9 @@ def test_braces_are_left_out_where_they_are_not_needed(value: str) -> None:
 
 @pytest.fixture
 def listener() -> Iterator[TdsListener]:
-    one = TdsListener()
-    yield one
-    one.close()
+    started = TdsListener()
+    yield started
+    started.close()
 
 
 @pytest.mark.parametrize("password", [*HOSTILE, *BRACES])
@@ -192,7 +192,7 @@ def test_the_system_ends_a_connection_after_a_minute_of_silence(
 ) -> None:
     options = {"USER_TIMEOUT": 60_000, "KEEPIDLE": 30, "KEEPINTVL": 10, "KEEPCNT": 3}
     connection = ENGINE.connect(listener.url(driver))
-    assert {one: socket_option(listener.port, f"TCP_{one}") for one in options} == options
+    assert {option: socket_option(listener.port, f"TCP_{option}") for option in options} == options
     ENGINE.close(connection)
 
 
@@ -211,5 +211,5 @@ def test_a_driver_cuts_no_argument_and_asks_nothing_before_it_calls(
         assert ENGINE.call(connection, "enqueue", nothing | {"queue_name": "orders"} | more) == []
     ENGINE.close(connection)
     sent = listener.requests[before : before + 2]
-    assert ["rowq.Enqueue".encode("utf-16-le") in one for one in sent] == [True, True]
+    assert ["rowq.Enqueue".encode("utf-16-le") in packet for packet in sent] == [True, True]
     assert [text.encode("utf-16-le") in sent[0], data in sent[1]] == [True, True]

@@ -61,7 +61,7 @@ def start(database_url: str, queue_name: str, tmp_path: Path) -> Iterator[Start]
 
 def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
     sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
-    return [one.message_id for one in sent]
+    return [message.message_id for message in sent]
 
 
 def handled(directory: Path) -> dict[int, list[int]]:
@@ -73,7 +73,7 @@ def handled(directory: Path) -> dict[int, list[int]]:
 
 
 def all_handled(directory: Path) -> list[int]:
-    return sorted(one for ids in handled(directory).values() for one in ids)
+    return sorted(message_id for ids in handled(directory).values() for message_id in ids)
 
 
 def left(queue: rowq.Queue, queue_name: str) -> tuple[int, int, int]:

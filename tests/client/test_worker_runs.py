@@ -30,11 +30,11 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 
 def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
     sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
-    return [one.message_id for one in sent]
+    return [message.message_id for message in sent]
 
 
 def threads_of_workers() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name.startswith("rowq-")]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("rowq-")]
 
 
 # One run after the other
@@ -165,7 +165,7 @@ def test_a_thread_that_dies_hands_in_what_is_decided_and_gives_back_the_rest(
     stats = queue.queue_stats(queue_name)[0]
     assert (stats.leased, stats.ready) == (0, 4 - done)
     assert worker.stats.processed == done
-    assert [one.attempt for one in queue.peek(queue_name, 5)] == [0] * stats.ready
+    assert [message.attempt for message in queue.peek(queue_name, 5)] == [0] * stats.ready
 
 
 # What a run keeps
@@ -179,7 +179,7 @@ def without_collector() -> Iterator[Count]:
     """Keep the collector away; yield what counts objects that were made meanwhile."""
 
     def alive(kind: type) -> int:
-        return sum(type(one) is kind for one in gc.get_objects())
+        return sum(type(thing) is kind for thing in gc.get_objects())
 
     gc.collect()
     gc.disable()

@@ -82,8 +82,16 @@ _BY_NAME: dict[str, st.SearchStrategy[Any]] = {
 
 def arguments_of(routine: Routine) -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for a call: required parameters always, the others sometimes."""
-    required = {one.name: _values(one) for one in routine.parameters if one.default is None}
-    others = {one.name: _values(one) for one in routine.parameters if one.default is not None}
+    required = {
+        parameter.name: _values(parameter)
+        for parameter in routine.parameters
+        if parameter.default is None
+    }
+    others = {
+        parameter.name: _values(parameter)
+        for parameter in routine.parameters
+        if parameter.default is not None
+    }
     others.pop("messages", None)
     if "messages" in required:
         required["messages"] = st.one_of(_json, st.lists(_an_object(), max_size=3))
@@ -97,9 +105,9 @@ def _values(parameter: Parameter) -> st.SearchStrategy[Any]:
 def _an_object() -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for one object of enqueue_batch."""
     keys = {
-        one.name: _json | _BY_TYPE[one.type]
-        for one in ROUTINES["enqueue"].parameters
-        if one.type not in {"binary", "timestamp"} and one.name != "queue_name"
+        parameter.name: _json | _BY_TYPE[parameter.type]
+        for parameter in ROUTINES["enqueue"].parameters
+        if parameter.type not in {"binary", "timestamp"} and parameter.name != "queue_name"
     }
     keys |= {"body_base64": _json | st.sampled_from(["AAA=", "A", "*"]), "bdoy": _json}
     # JSON has no other numbers.
@@ -183,5 +191,5 @@ def test_any_argument_is_taken_or_refused_by_name(lone: Connection, routine: Rou
 
 def _placed(value: Any, places: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
-        return [_placed(one, places) for one in value]
+        return [_placed(element, places) for element in value]
     return places.get(value, value) if isinstance(value, str) else value

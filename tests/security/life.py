@@ -60,7 +60,9 @@ class Life:
 
     def _value(self, name: str, value: Any) -> Any:
         if isinstance(value, list):
-            return [self._plain(one) if isinstance(one, dict) else one for one in value]
+            return [
+                self._plain(element) if isinstance(element, dict) else element for element in value
+            ]
         if name in {"message_id", "claim_id"} and value is not None:
             return self._ids.setdefault((name, value), len(self._ids))
         if isinstance(value, str) and name in {"enqueued_at", "lease_until"}:

@@ -55,9 +55,9 @@ def accesses(admin: Connection, statement: str) -> list[Access]:
     columns = [column[0].lower() for column in cursor.description]
     lines = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
     return [
-        Access(statement, names[one["table"]], one["type"], one["key"], one["extra"] or "")
-        for one in lines
-        if one["table"] in names and one["type"] is not None
+        Access(statement, names[line["table"]], line["type"], line["key"], line["extra"] or "")
+        for line in lines
+        if line["table"] in names and line["type"] is not None
     ]
 
 

@@ -127,8 +127,8 @@ def test_a_replica_has_the_same_rows(
     replica.execute("stop slave")
     assert checksums(replica) == checksums(source)
     replica.execute("reset slave all")
-    for one in (source, replica, session):
-        one.close()
+    for opened in (source, replica, session):
+        opened.close()
 
 
 def checksums(connection: Connection) -> dict[str, int]:

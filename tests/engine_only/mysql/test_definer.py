@@ -219,8 +219,8 @@ def test_an_orphaned_definer_is_told_and_mended_without_losing_messages(
             queue.peek("orders")
         assert met.value.args[0] == GONE
         found = migrate.status(empty_database)
-        assert {one.problem for one in found.drift} == {"orphaned"}
-        assert {"peek", "internal_begin_work"} <= {one.routine for one in found.drift}
+        assert {drift.problem for drift in found.drift} == {"orphaned"}
+        assert {"peek", "internal_begin_work"} <= {drift.routine for drift in found.drift}
         assert migrate.migrate(empty_database).applied == ()
 
     assert migrate.status(empty_database).drift == ()
@@ -246,7 +246,7 @@ def test_mending_that_breaks_off_anywhere_is_mended_by_the_next_migrate(
             patched.setattr(backend, "statements", breaking_off(last))
             with pytest.raises(ConnectionAbortedError):
                 migrate.migrate(empty_database)
-        assert {one.problem for one in migrate.status(empty_database).drift} & PROBLEMS
+        assert {drift.problem for drift in migrate.status(empty_database).drift} & PROBLEMS
     migrate.migrate(empty_database)
     assert migrate.status(empty_database).drift == ()
 
@@ -259,7 +259,7 @@ def test_one_orphan_among_others_is_found(
         leaver.execute("drop procedure rowq.peek")
         leaver.execute("create procedure rowq.peek() begin end")
     admin.execute("drop user rowq_test_leaver@'%'")
-    problems = {(one.routine, one.problem) for one in migrate.status(empty_database).drift}
+    problems = {(drift.routine, drift.problem) for drift in migrate.status(empty_database).drift}
     assert problems == {("peek", "changed"), ("peek", "orphaned")}
     migrate.migrate(empty_database)
     assert migrate.status(empty_database).drift == ()

@@ -63,8 +63,8 @@ def every_routine(session: Connection, queue: str) -> None:
         call(session, routine, queue_name=queue, claim_id=claim)
     dialect_of(session).expire_claim(session, claim)
     part = take(session, queue, 3)
-    some = [part[0].message_id]
-    call(session, "complete", queue_name=queue, claim_id=part[0].claim_id, message_ids=some)
+    chosen = [part[0].message_id]
+    call(session, "complete", queue_name=queue, claim_id=part[0].claim_id, message_ids=chosen)
     for routine in ("maintain", "promote", "reap", "archive", "purge_archive"):
         call(session, routine, queue_name=queue)
     for routine in ("queue_stats", "peek", "list_dead", "health"):
@@ -95,28 +95,30 @@ def test_no_statement_sorts_scans_or_leaves_the_primary_key(
 
     connection.execute("use rowq")
     # Statistics of a table that was empty are what a plan is most often spoilt by.
-    statements = [one for one in run_by(connection, session, work) if EXPIRE not in one]
-    found = [one for each in statements for one in accesses(connection, each)]
-    assert {one.table for one in found} >= BY_KEY
-    for one in found:
-        check(one)
+    statements = [
+        statement for statement in run_by(connection, session, work) if EXPIRE not in statement
+    ]
+    found = [access for statement in statements for access in accesses(connection, statement)]
+    assert {access.table for access in found} >= BY_KEY
+    for access in found:
+        check(access)
 
 
-def check(one: Access) -> None:
+def check(access: Access) -> None:
     """Hold a plan to what the sources promise."""
-    if one.statement.lstrip().startswith("insert"):
-        assert one.type == "ALL"  # explain's word for a table that is written
-        assert "select" not in one.statement
+    if access.statement.lstrip().startswith("insert"):
+        assert access.type == "ALL"  # explain's word for a table that is written
+        assert "select" not in access.statement
         return
-    if one.table in BY_KEY:
-        assert one.key == "PRIMARY", one
-        assert one.type in {"const", "eq_ref", "ref", "range"}, one
-        assert "filesort" not in one.extra, one
-        assert "temporary" not in one.extra, one
-    if one.table in WAITING and "count(" not in one.statement:
-        assert one.type != "ref", one
-    if one.table in WAITING - {"lane"} and one.type == "range":
-        assert "Using index" not in one.extra, one
+    if access.table in BY_KEY:
+        assert access.key == "PRIMARY", access
+        assert access.type in {"const", "eq_ref", "ref", "range"}, access
+        assert "filesort" not in access.extra, access
+        assert "temporary" not in access.extra, access
+    if access.table in WAITING and "count(" not in access.statement:
+        assert access.type != "ref", access
+    if access.table in WAITING - {"lane"} and access.type == "range":
+        assert "Using index" not in access.extra, access
 
 
 @pytest.mark.promise("P06")

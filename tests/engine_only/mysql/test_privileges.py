@@ -36,7 +36,9 @@ def users(connection: Connection, database_url: str) -> Iterator[Accounts]:
 
 def may_call(session: Session, routine: str) -> bool:
     """Call a routine with plain arguments; an error of rowq's own means that it was allowed."""
-    required = [one.name for one in ROUTINES[routine].parameters if one.default is None]
+    required = [
+        parameter.name for parameter in ROUTINES[routine].parameters if parameter.default is None
+    ]
     given = {name: ARGUMENTS[name] for name in required}
     if routine == "dequeue_wait":
         given["wait_seconds"] = 0

@@ -138,7 +138,7 @@ def test_without_autocommit_the_first_call_opens_the_callers_transaction(
     session.rollback()
     queue.enqueue(queue_name, "kept")
     session.commit()
-    assert [one.data for one in rowq.Queue(own).peek(queue_name, 5)] == ["kept"]
+    assert [message.data for message in rowq.Queue(own).peek(queue_name, 5)] == ["kept"]
 
 
 @pytest.mark.promise("P15", "P17")
@@ -190,7 +190,10 @@ def test_a_body_up_to_the_servers_packet_goes_and_a_bigger_one_is_refused(
     text, data = "x" * (limit - 10_000), bytes(limit // 2 - 10_000)
     queue.enqueue(queue_name, text=text)
     queue.enqueue(queue_name, data)
-    assert [one.body or one.data for one in queue.dequeue_fast(queue_name, 2)] == [text, data]
+    assert [message.body or message.data for message in queue.dequeue_fast(queue_name, 2)] == [
+        text,
+        data,
+    ]
     for much in ({"text": "x" * limit}, {"data": bytes(limit)}, {"text": "\u00e9" * (limit // 2)}):
         with pytest.raises(rowq.InvalidArgument, match="max_allowed_packet"):
             queue.enqueue(queue_name, **much)

@@ -75,8 +75,8 @@ def test_sessions_side_by_side_are_never_asked_to_begin_again(
         for start in range(0, len(everything), 4):
             send(producer, queue, *everything[start : start + 3], dedup_key=None)
             send(producer, queue, everything[start + 3], dedup_key=f"key {start}")
-        for one in consumers:
-            one.result()
+        for consumer in consumers:
+            consumer.result()
     assert sorted(done) == sorted(everything)
 
 

@@ -190,7 +190,7 @@ def test_complete_takes_dedup_keys_in_the_order_of_a_batch_that_holds_them(
     completing.waits_for(producer)
     assert producer.queue.enqueue(queue, 0, dedup_key="z").outcome == "duplicate"
     producer.commit()
-    assert [one.outcome for one in completing.result()] == ["completed"] * 2
+    assert [outcome.outcome for outcome in completing.result()] == ["completed"] * 2
 
 
 @pytest.mark.promise("P15", "P17")

@@ -77,7 +77,9 @@ class Plan:
         # What a routine has put together, or counted off, is short and may be sorted at its end.
         is_short = self.operations & {"COLLECTION ITERATOR", "WINDOW", "COUNT"}
         is_short = is_short - ({"WINDOW", "COUNT"} if "FOR UPDATE" in self.operations else set())
-        sorts = [one for one in self.steps if one.operation == "SORT" and "ORDER" in one.options]
+        sorts = [
+            step for step in self.steps if step.operation == "SORT" and "ORDER" in step.options
+        ]
         if hot and sorts and not is_short:
             yield "rows are sorted, and so read and locked before the first is fetched"
 

@@ -123,7 +123,7 @@ def test_a_wait_that_ends_with_an_error_leaves_no_lock(
         (first,) = (waiter for waiter in waiters if waiter.session is leader)
         first.join(20)
         assert first.error is not None
-        one_leads(server, [one for one in sessions if one is not leader])
+        one_leads(server, [session for session in sessions if session is not leader])
         send(open_session(), QUEUE, "x")
     for waiter in waiters:
         waiter.join(20)

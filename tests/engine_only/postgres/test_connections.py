@@ -69,7 +69,7 @@ def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
     with rowq.Queue(session) as misled:
         assert misled.enqueue(queue_name, 1).outcome == "enqueued"
         assert len(pauses) == 3
-        assert [one.data for one in misled.dequeue_wait(queue_name, wait_seconds=1)] == [1]
+        assert [message.data for message in misled.dequeue_wait(queue_name, wait_seconds=1)] == [1]
 
 
 def test_a_database_that_is_read_only_for_good_ends_in_an_error_that_says_so(
@@ -138,7 +138,7 @@ def test_a_call_that_the_server_undid_is_made_again(
         wait_until_blocked(server, session)
         blocker.commit()
         thread.join(30)
-        assert [one.outcome for one in outcomes] == ["completed"]
+        assert [outcome.outcome for outcome in outcomes] == ["completed"]
         assert server.session_id(strict._session.connection()) == session
 
 
@@ -267,8 +267,8 @@ def test_no_name_of_a_call_is_looked_up_in_the_callers_search_path(
         for data in ("text", b"bytes"):
             hostile.enqueue(queue_name, data, dedup_key=str(data), **sent)
         claim = hostile.dequeue_wait(queue_name, 2, wait_seconds=0.1)
-        assert [one.data for one in claim] == ["text", b"bytes"]
-        hostile.complete(queue_name, claim[0].claim_id, [one.message_id for one in claim])
+        assert [message.data for message in claim] == ["text", b"bytes"]
+        hostile.complete(queue_name, claim[0].claim_id, [message.message_id for message in claim])
         other = connect()
         other.execute(f"set search_path = {schema}, pg_catalog")
         assert not ENGINE.ear(own).is_deaf(other, 5)

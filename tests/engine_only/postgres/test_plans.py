@@ -85,7 +85,7 @@ def faults(plans: list[Plan]) -> set[str]:
         text = " ".join(plan["Query Text"].split())[:300]
         for node in nodes(plan["Plan"]):
             kind, table = node["Node Type"], node.get("Relation Name")
-            inside = {str(one.get("Relation Name")) for one in nodes(node)} & STORED
+            inside = {str(below.get("Relation Name")) for below in nodes(node)} & STORED
             if table in STORED - ALWAYS_SMALL and ("Seq" in kind or "Bitmap" in kind):
                 found.add(f"{kind} on {table}: {text}")
             if "Sort" in kind and inside & {"ready", "delayed", "claim", "floor"}:

@@ -139,7 +139,9 @@ def test_a_call_that_is_refused_undoes_the_one_before_it(
             other, [("complete", claim), ("dequeue_fast", {"queue_name": queue_name} | take)]
         )
     assert queue.queue_stats(queue_name)[0].leased == 1
-    assert [one.outcome for one in queue.complete(queue_name, message.claim_id)] == ["completed"]
+    assert [outcome.outcome for outcome in queue.complete(queue_name, message.claim_id)] == [
+        "completed"
+    ]
 
 
 @pytest.mark.promise("P02", "P04")

@@ -34,7 +34,7 @@ def test_batches_come_out_as_they_were_put_together(parts: list[str], data: st.D
 @given(st.lists(batch, max_size=4))
 def test_what_was_cut_and_put_together_again_is_cut_the_same(parts: list[str]) -> None:
     once = list(batches("\ngo\n".join(parts)))
-    assert list(batches("".join(f"{one}\ngo\n" for one in once))) == once
+    assert list(batches("".join(f"{batch}\ngo\n" for batch in once))) == once
 
 
 @pytest.mark.parametrize(

@@ -215,8 +215,8 @@ def test_a_waiter_whose_queue_is_dropped_leaves_no_lock(
     def wait(session: Connection) -> None:
         texts.append(refused(session, "RQ701", "dequeue_wait", queue_name=queue, wait_seconds=60.0))
 
-    threads = [threading.Thread(target=wait, args=[one]) for one in (leader, follower)]
-    numbers = {server.session_id(one) for one in (leader, follower)}
+    threads = [threading.Thread(target=wait, args=[session]) for session in (leader, follower)]
+    numbers = {server.session_id(session) for session in (leader, follower)}
     for thread in threads:
         thread.start()
     wait_until(

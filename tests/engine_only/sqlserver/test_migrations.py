@@ -304,22 +304,22 @@ def breaking_off(after: int) -> Callable[[str], Iterator[str]]:
 def test_a_session_that_is_killed_in_a_migration_leaves_nothing(
     server: Server, empty_database: str, session: Connection
 ) -> None:
-    with backend.Backend(empty_database, release_for("sqlserver")) as one:
+    with backend.Backend(empty_database, release_for("sqlserver")) as opened:
         with pytest.raises(pyodbc.Error):
-            killed_inside(server, one)
+            killed_inside(server, opened)
         with pytest.raises(pyodbc.Error):
-            one.connection.execute("select 1;")
+            opened.connection.execute("select 1;")
     assert not is_there(session)
     assert migrate.migrate(empty_database).applied == (1,)
 
 
-def killed_inside(server: Server, one: Any) -> None:
+def killed_inside(server: Server, migrating: Any) -> None:
     """Begin a migration, and have its session killed."""
-    own = one.connection.driver_connection
-    with one.lock(), ENGINE.transaction(own):
-        one.connection.execute(one.release.text("bookkeeping.sql"))
-        server.kill_session(one.connection.value("select @@spid"))
-        one.connection.execute("select 1;")
+    own = migrating.connection.driver_connection
+    with migrating.lock(), ENGINE.transaction(own):
+        migrating.connection.execute(migrating.release.text("bookkeeping.sql"))
+        server.kill_session(migrating.connection.value("select @@spid"))
+        migrating.connection.execute("select 1;")
 
 
 def test_many_at_once_install_once(
@@ -327,7 +327,7 @@ def test_many_at_once_install_once(
 ) -> None:
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(migrate.migrate, [empty_database] * 4))
-    assert sorted(one.applied for one in done) == [(), (), (), (1,)]
+    assert sorted(result.applied for result in done) == [(), (), (), (1,)]
     assert intact()
     assert session.execute("select count(*) from rowq.migration_log").fetchone()[0] == 1
 

@@ -175,7 +175,7 @@ def test_finishing_routines_find_rows_by_seeks(
     rows, plans = run(connection, statement, queue, leased[0].claim_id, ids)
     assert len(rows) == 5
     # Lists of messages are sorted here and there: narrow, and at most as long as the claim.
-    found = [one for one in faults(plans, small=STEPS) if " on " in one]
+    found = [fault for fault in faults(plans, small=STEPS) if " on " in fault]
     assert not found
 
 
@@ -188,7 +188,7 @@ def test_housekeeping_that_finds_nothing_reads_by_seeks(
     fill(connection, queue, 5000)
     take(connection, queue, 100)
     _, plans = run(connection, f"exec rowq.{routine} @queue_name = ?", queue)
-    assert not [one for one in faults(plans, small=STEPS) if " on " in one]
+    assert not [fault for fault in faults(plans, small=STEPS) if " on " in fault]
 
 
 @pytest.mark.promise("P13")

@@ -70,7 +70,9 @@ class Life:
         self._session, self._admin, self._queue = session, admin, queue
         self._is_open, self._before = is_open, before
         left_out = PASSING if re.search(rf"\b{CLOCK} = ", before or "") else {*PASSING, CLOCK}
-        self._names = [one.name for one in variables(admin) if one.name not in left_out]
+        self._names = [
+            variable.name for variable in variables(admin) if variable.name not in left_out
+        ]
         # Without a table, and with a limit of its own: the session may limit both.
         self._look = f"select {', '.join(f'@@{name}' for name in self._names)} limit 1"
         self._messages: dict[int, str] = {}

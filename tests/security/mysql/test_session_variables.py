@@ -85,7 +85,9 @@ class Trial:
             if name not in (None, variable.name):
                 continue
             with closing(self._open()) as session:
-                values = [one for one in variable.values if may_set(session, variable.name, one)]
+                values = [
+                    value for value in variable.values if may_set(session, variable.name, value)
+                ]
             if values:
                 yield Variable(variable.name, tuple(values))
 
@@ -93,7 +95,7 @@ class Trial:
         """Return in words what is not as in a session that set nothing."""
         seen = self._lived(assignments, is_open=is_open)
         words = ", ".join(map(str, assignments)) + " in a transaction" * is_open
-        errors = set().union(*(MAY_END.get(one.name, ()) for one in assignments))
+        errors = set().union(*(MAY_END.get(assignment.name, ()) for assignment in assignments))
         if any(is_error(line, errors) for line in seen):
             # What follows a call that was refused is another life: let it have no other errors,
             # leave nothing behind, and keep the session out of transactions.
@@ -142,7 +144,9 @@ def test_no_variable_of_a_session_changes_what_a_queue_lives_through(
     for chosen in rounds(trial.settable()):
         if trial.differences(chosen, is_open=is_open):
             wrong += [
-                line for one in chosen for line in trial.differences([one], is_open=is_open)
+                line
+                for assignment in chosen
+                for line in trial.differences([assignment], is_open=is_open)
             ] or [f"only together: {', '.join(map(str, chosen))}"]
     assert wrong == []
 
@@ -155,10 +159,10 @@ def rounds(settable: Iterator[Variable]) -> Iterator[list[Assignment]]:
             yield from ([Assignment(variable.name, value)] for value in variable.values)
         elif variable.name not in MAY_END:
             together.append(variable)
-    for values in itertools.zip_longest(*(one.values for one in together)):
+    for values in itertools.zip_longest(*(variable.values for variable in together)):
         yield [
-            Assignment(one.name, value)
-            for one, value in zip(together, values, strict=True)
+            Assignment(variable.name, value)
+            for variable, value in zip(together, values, strict=True)
             if value is not None
         ]
 
@@ -176,7 +180,7 @@ def test_a_limit_of_the_session_ends_calls_and_leaves_nothing_behind(
 
 
 def test_the_dangerous_variables_are_among_those_that_are_tried(trial: Trial) -> None:
-    names = {one.name for one in trial.settable()}
+    names = {variable.name for variable in trial.settable()}
     assert names >= SURELY_SET
     assert len(names) > 100
 
