@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import rowq
-from tests.chaos.mortal import WAYS, Mortal
+from tests.chaos.killable import WAYS, KillableServer
 from tests.engines.base import Limiting, Unavailable, wait_until
 
 pytestmark = pytest.mark.chaos
@@ -80,7 +80,7 @@ class Limit:
 
 
 @pytest.fixture
-def disk(server: Mortal) -> Iterator[Disk | Limit]:
+def disk(server: KillableServer) -> Iterator[Disk | Limit]:
     """Mount a small disk in memory, or return a limit where the server writes elsewhere."""
     if server.server.product in ON_LOCAL_DISKS and server.can_die:
         with small_disk() as small:
@@ -107,7 +107,9 @@ def small_disk() -> Iterator[Disk]:
 
 
 @pytest.fixture
-def mortal(server: Mortal, disk: Disk | Limit, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mortal]:
+def killable(
+    server: KillableServer, disk: Disk | Limit, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[KillableServer]:
     """Return a server of the same product with everything it writes on that disk."""
     if isinstance(disk, Limit):
         yield server
@@ -116,8 +118,8 @@ def mortal(server: Mortal, disk: Disk | Limit, monkeypatch: pytest.MonkeyPatch) 
         with monkeypatch.context() as patch:
             patch.setattr(tempfile, "tempdir", str(disk.mount))
             product = server.server.product
-            mortal = stack.enter_context(WAYS[product](server.name.removeprefix(product)))
-        yield mortal
+            killable = stack.enter_context(WAYS[product](server.name.removeprefix(product)))
+        yield killable
 
 
 class Producer(threading.Thread):
@@ -156,7 +158,7 @@ class Producer(threading.Thread):
 
 @pytest.mark.promise("P01", "P02", "P03", "P04")
 def test_a_full_disk_loses_nothing_and_work_goes_on_once_there_is_room(
-    mortal: Mortal, url: str, disk: Disk | Limit
+    killable: KillableServer, url: str, disk: Disk | Limit
 ) -> None:
     if isinstance(disk, Limit):
         disk.url = url
@@ -181,7 +183,7 @@ def test_a_full_disk_loses_nothing_and_work_goes_on_once_there_is_room(
         assert producer.error is not None
         assert not isinstance(producer.error, rowq.ConnectionLost)
     if not _answers(url):
-        mortal.crash()
+        killable.crash()
     with rowq.connect(url) as queue:
         left = _drain(queue)
         assert sorted(left) == sorted(set(left))

@@ -12,7 +12,7 @@ import pytest
 
 import rowq
 from rowq import NewMessage, Queue
-from tests.chaos.mortal import Mortal
+from tests.chaos.killable import KillableServer
 from tests.concurrency.actors import Actor, Housekeeper, Run
 from tests.concurrency.checker import check
 from tests.concurrency.history import Recorder
@@ -99,9 +99,9 @@ class Neglected:
 
 
 @pytest.fixture
-def session(mortal: Mortal, url: str) -> Iterator[Connection]:
+def session(killable: KillableServer, url: str) -> Iterator[Connection]:
     """Return a session of the tables' owner, in autocommit."""
-    with closing(mortal.server.connect(url)) as connection:
+    with closing(killable.server.connect(url)) as connection:
         yield connection
 
 
@@ -167,11 +167,11 @@ def working(actors: list[Actor], run: Run) -> Iterator[None]:
 
 @pytest.mark.promise("P02", "P03", "P09", "P11", "P19")
 def test_four_housekeepers_killed_again_and_again_do_everything_once(
-    mortal: Mortal, url: str, session: Connection
+    killable: KillableServer, url: str, session: Connection
 ) -> None:
     drawn = dice("housekeepers")
     neglected = Neglected(session, min(1000, times(500)))
-    run = Run(mortal.server, url, "orders", neglected.recorder)
+    run = Run(killable.server, url, "orders", neglected.recorder)
     actors: list[Actor] = [Housekeeper(run, f"housekeeper {number}", SEED) for number in range(4)]
     kills = 0
     with working(actors, run):
@@ -179,7 +179,7 @@ def test_four_housekeepers_killed_again_and_again_do_everything_once(
             assert not run.errors
             victim = run.alive.get(drawn.choice(actors).name)
             if victim is not None:
-                mortal.server.kill_session(victim)
+                killable.server.kill_session(victim)
                 kills += 1
             threading.Event().wait(drawn.uniform(0.0, 0.1))
     while any(result.archived for result in neglected.queue.maintain("orders", 10_000)):

@@ -12,10 +12,10 @@ import pytest
 import rowq
 from rowq import NewMessage, Queue
 from rowq.engines import engine_for_connection
-from tests.chaos.mortal import Mortal
+from tests.chaos.killable import KillableServer
 from tests.concurrency.actors import Run
 from tests.concurrency.history import Recorder
-from tests.concurrency.stage import count, perform
+from tests.concurrency.judged_run import count, perform
 from tests.dice import limit, times
 from tests.engines.base import Connection, wait_until
 from tests.helpers.dialects import dialect_of
@@ -24,17 +24,17 @@ from tests.stored_times import pass_seconds, tick
 pytestmark = [pytest.mark.chaos, pytest.mark.requires("restart")]
 
 
-Die = Callable[[Mortal], None]
+Die = Callable[[KillableServer], None]
 
 
-def crash(mortal: Mortal) -> None:
+def crash(killable: KillableServer) -> None:
     """Kill the server as a power failure would, and start it again."""
-    mortal.crash()
+    killable.crash()
 
 
-def stop_at_once(mortal: Mortal) -> None:
+def stop_at_once(killable: KillableServer) -> None:
     """Stop the server without letting anybody finish, and start it again."""
-    mortal.stop_at_once()
+    killable.stop_at_once()
 
 
 each_death = pytest.mark.parametrize("die", [crash, stop_at_once])
@@ -45,14 +45,14 @@ each_death = pytest.mark.parametrize("die", [crash, stop_at_once])
 @pytest.mark.timeout(limit(600))
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
 def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_three_times(
-    mortal: Mortal,
+    killable: KillableServer,
     url: str,
     tmp_path: Path,
     die: Die,
 ) -> None:
     with rowq.connect(url) as queue:
         queue.create_queue("orders", backoff_base_seconds=0)
-    run = Run(mortal.server, url, "orders", Recorder())
+    run = Run(killable.server, url, "orders", Recorder())
     messages = times(6000)
 
     def let_die() -> None:
@@ -60,7 +60,7 @@ def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_thr
             wait_until(
                 partial(has_done, run, done), f"{done} messages are done", seconds=limit(180)
             )
-            die(mortal)
+            die(killable)
 
     history = perform(run, messages, tmp_path, let_die)
     assert count(history, "enqueue") >= messages
@@ -74,7 +74,7 @@ def has_done(run: Run, messages: int) -> bool:
 @each_death
 @pytest.mark.promise("P01", "P02", "P04", "P09")
 def test_every_state_of_a_message_outlives_the_server(
-    mortal: Mortal,
+    killable: KillableServer,
     url: str,
     connection: Connection,
     die: Die,
@@ -87,17 +87,17 @@ def test_every_state_of_a_message_outlives_the_server(
     queue.complete("orders", done.claim_id)
     queue.fail_now("orders", dead.claim_id, error="broken")
     queue.retry_later("orders", retried.claim_id, delay_seconds=600, error="later")
-    with closing(mortal.server.connect(url)) as other:
+    with closing(killable.server.connect(url)) as other:
         dialect_of(other).begin(other)
         half_done = Queue(other).dequeue_fast("orders")[0]
         Queue(other).complete("orders", half_done.claim_id)
         never = Queue(other).enqueue("orders", 0).message_id
-        die(mortal)
+        die(killable)
         with pytest.raises(dialect_of(other).database_error) as lost:
             other.execute("commit")
         assert engine_for_connection(other).is_connection_lost(lost.value)
 
-    with closing(mortal.server.connect(url)) as again:
+    with closing(killable.server.connect(url)) as again:
         queue = Queue(again)
         details = [queue.get_message("orders", message_id) for message_id in [*sent, never]]
         states = [detail.state if detail else None for detail in details]
@@ -117,7 +117,7 @@ def test_every_state_of_a_message_outlives_the_server(
 @each_death
 @pytest.mark.promise("P01", "P14")
 def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
-    mortal: Mortal,
+    killable: KillableServer,
     url: str,
     connection: Connection,
     die: Die,
@@ -128,8 +128,8 @@ def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
     dialect.begin_prepared(connection, "order")
     sent = Queue(connection).enqueue("orders", "late").message_id
     dialect.prepare(connection, "order")
-    die(mortal)
-    with closing(mortal.server.connect(url)) as again:
+    die(killable)
+    with closing(killable.server.connect(url)) as again:
         queue = Queue(again)
         for _ in range(3):
             queue.enqueue_batch("orders", [NewMessage(data=0)] * 1000)
@@ -145,12 +145,12 @@ def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
 
 @pytest.mark.promise("P02")
 def test_a_queue_with_its_own_connection_goes_on_by_itself_after_a_crash(
-    mortal: Mortal, url: str, connection: Connection
+    killable: KillableServer, url: str, connection: Connection
 ) -> None:
     Queue(connection).enqueue("orders", "before")
     with rowq.connect(url) as queue:
         message = queue.dequeue_fast("orders")[0]
-        crash(mortal)
+        crash(killable)
         outcomes = queue.complete("orders", message.claim_id)
         assert [outcome.outcome for outcome in outcomes] == ["completed"]
         queue.enqueue("orders", "after")

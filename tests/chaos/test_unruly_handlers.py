@@ -17,7 +17,7 @@ from rowq import NewMessage, Queue
 from tests.chaos import deeds as python_deeds
 from tests.chaos import unruly_program
 from tests.chaos.deeds import QUEUE, UNSEEN
-from tests.chaos.mortal import Mortal
+from tests.chaos.killable import KillableServer
 from tests.chaos.notes import history
 from tests.chaos.unruly import IN_PYTHON
 from tests.chaos.unruly_program import LEASE_SECONDS
@@ -37,16 +37,16 @@ STARTS = 60
 
 
 @pytest.fixture
-def session(mortal: Mortal, url: str) -> Iterator[Connection]:
+def session(killable: KillableServer, url: str) -> Iterator[Connection]:
     """Return a session of the tables' owner, with the tables that handlers write."""
-    if mortal.server.engine not in {"postgres", "mysql"}:
-        pytest.skip(f"no deeds are written for {mortal.server.engine}")
-    with closing(mortal.server.connect(url)) as connection:
+    if killable.server.engine not in {"postgres", "mysql"}:
+        pytest.skip(f"no deeds are written for {killable.server.engine}")
+    with closing(killable.server.connect(url)) as connection:
         dialect = dialect_of(connection)
         dialect.make_table(connection, "ledger", "message_id bigint not null")
         dialect.make_table(connection, "quarrel", "id int primary key, n int")
         dialect.execute(connection, "insert into quarrel values (1, 0), (2, 0)")
-        if mortal.server.engine == "mysql":
+        if killable.server.engine == "mysql":
             for name, body in PROCEDURES.items():
                 dialect.execute(connection, f"create procedure {name}() begin {body} end")
         Queue(connection).create_queue(
@@ -74,7 +74,7 @@ def numbers(path: Path) -> list[int]:
     return [int(line) for line in path.read_text().splitlines()]
 
 
-class Trial:
+class UnrulyRun:
     """One queue of messages, some of which make their handlers unruly, and what became of them.
 
     deeds: what each message makes its handler do, one deed for each delivery.
@@ -175,11 +175,11 @@ class Trial:
 def test_unruly_handlers_cost_their_own_messages_and_no_others(
     url: str, session: Connection, tmp_path: Path, kind: str
 ) -> None:
-    trial = Trial(session, tmp_path, kind)
-    trial.send(list(python_deeds.DEEDS), times(MESSAGES))
-    trial.work(url)
-    trial.judge()
-    print(trial.summary())
+    run = UnrulyRun(session, tmp_path, kind)
+    run.send(list(python_deeds.DEEDS), times(MESSAGES))
+    run.work(url)
+    run.judge()
+    print(run.summary())
 
 
 @pytest.mark.slow
@@ -187,20 +187,20 @@ def test_unruly_handlers_cost_their_own_messages_and_no_others(
 def test_unruly_programs_cost_their_own_messages_and_no_others(
     url: str, session: Connection, tmp_path: Path
 ) -> None:
-    trial = Trial(session, tmp_path, "programs")
-    trial.send(list(unruly_program.DEEDS), times(MESSAGES))
-    trial.work(url)
-    trial.judge()
-    trial.wait_for_programs()
-    print(trial.summary())
+    run = UnrulyRun(session, tmp_path, "programs")
+    run.send(list(unruly_program.DEEDS), times(MESSAGES))
+    run.work(url)
+    run.judge()
+    run.wait_for_programs()
+    print(run.summary())
 
 
 @pytest.mark.promise("P02", "P04")
 def test_handlers_that_commit_unseen_double_and_lose_no_others_effect(
     url: str, session: Connection, tmp_path: Path
 ) -> None:
-    trial = Trial(session, tmp_path, "threads_in_transactions")
-    trial.send(list(UNSEEN), times(MESSAGES))
-    trial.work(url)
-    trial.judge()
-    print(trial.summary())
+    run = UnrulyRun(session, tmp_path, "threads_in_transactions")
+    run.send(list(UNSEEN), times(MESSAGES))
+    run.work(url)
+    run.judge()
+    print(run.summary())

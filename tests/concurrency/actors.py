@@ -57,7 +57,7 @@ class Actor(ABC):
     def __init__(self, run: Run, name: str, seed: int) -> None:
         self.run = run
         self.name = name
-        self.dice = random.Random(f"{seed} {name}")
+        self.seeded_random = random.Random(f"{seed} {name}")
         self.connection: Connection = None
         self._engine = engine_for_url(run.url)
         self.connect()
@@ -128,7 +128,7 @@ class Actor(ABC):
         try:
             while not self.finished():
                 if not self._take_turn():
-                    self.run.stop.wait(self.dice.uniform(0.001, 0.02))
+                    self.run.stop.wait(self.seeded_random.uniform(0.001, 0.02))
         except BaseException as error:
             self.run.errors.append(error)
             self.run.stop.set()
@@ -171,20 +171,24 @@ class Producer(Actor):
         ]
         self.note(start, "enqueue", None, made)
         self.left -= len(made)
-        if made and self.dice.random() < 0.05:
-            self._cancel([message for message, _ in self.dice.choices(made, k=3)])
+        if made and self.seeded_random.random() < 0.05:
+            self._cancel([message for message, _ in self.seeded_random.choices(made, k=3)])
         return True
 
     def _size(self) -> int:
-        return self.dice.choice([1, 1, self.dice.randint(1, 3 * self.run.largest_batch)])
+        return self.seeded_random.choice(
+            [1, 1, self.seeded_random.randint(1, 3 * self.run.largest_batch)]
+        )
 
     def _message(self) -> NewMessage:
-        dice = self.dice
+        seeded_random = self.seeded_random
         return NewMessage(
             data=self.name,
-            priority=dice.choice([1, 5, 5, 5, 9]),
-            delay_seconds=dice.uniform(0, 0.5) if dice.random() < 0.1 else None,
-            dedup_key=f"key {dice.randint(1, 200)}" if dice.random() < 0.05 else None,
+            priority=seeded_random.choice([1, 5, 5, 5, 9]),
+            delay_seconds=seeded_random.uniform(0, 0.5) if seeded_random.random() < 0.1 else None,
+            dedup_key=f"key {seeded_random.randint(1, 200)}"
+            if seeded_random.random() < 0.05
+            else None,
         )
 
     def _cancel(self, messages: Sequence[int]) -> None:
@@ -204,12 +208,12 @@ class Housekeeper(Actor):
 
     def act(self) -> bool:
         queue, name = self.queue, self.run.queue_name
-        self.dice.choice(
+        self.seeded_random.choice(
             [
                 lambda: queue.maintain(name),
-                lambda: queue.maintain(name, self.dice.randint(1, 100)),
-                lambda: queue.reap(name, self.dice.randint(1, 100)),
-                lambda: queue.promote(name, self.dice.randint(1, 100)),
+                lambda: queue.maintain(name, self.seeded_random.randint(1, 100)),
+                lambda: queue.reap(name, self.seeded_random.randint(1, 100)),
+                lambda: queue.promote(name, self.seeded_random.randint(1, 100)),
                 lambda: queue.archive(name),
                 lambda: queue.queue_stats(name),
                 self._reset,
@@ -233,8 +237,8 @@ class Killer(Actor):
     def act(self) -> bool:
         victims = [name for name in self.run.alive if name.startswith(("consumer", "transaction"))]
         if victims:
-            session = self.run.alive.get(self.dice.choice(victims))
+            session = self.run.alive.get(self.seeded_random.choice(victims))
             if session is not None:
                 self.run.server.kill_session(session)
-        self.run.stop.wait(self.dice.uniform(0.05, 0.3))
+        self.run.stop.wait(self.seeded_random.uniform(0.05, 0.3))
         return True

@@ -17,14 +17,14 @@ from tests.concurrency.actors import Producer, Run
 from tests.concurrency.checker import check, check_order
 from tests.concurrency.consumers import Consumer
 from tests.concurrency.history import Recorder
-from tests.concurrency.stage import count, drain, kill_now_and_then, perform
+from tests.concurrency.judged_run import count, drain, kill_now_and_then, perform
 from tests.dice import SEED, limit, times
 from tests.engines.base import Connection, Server
 
 VARIABLE = "ROWQ_LONG_RUN_ON"
 LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb,sqlserver,oracle").split(",")
 
-# A loaded machine takes its time; who hangs is found by completing nothing, see stage.py.
+# A loaded machine takes its time; who hangs is found by completing nothing, see judged_run.py.
 pytestmark = pytest.mark.timeout(limit(1800))
 
 
@@ -83,8 +83,8 @@ def test_one_consumer_gets_everything_by_priority_and_in_the_order_it_came(
 
 def enqueue_at_once(producer: Producer) -> None:
     """Enqueue a few messages of different priorities without delay, and write it down."""
-    for _ in range(producer.dice.randint(1, 60)):
-        priority = producer.dice.randint(0, 9)
+    for _ in range(producer.seeded_random.randint(1, 60)):
+        priority = producer.seeded_random.randint(0, 9)
         start = producer.now()
         sent = producer.queue.enqueue(producer.run.queue_name, 0, priority=priority)
         producer.note(start, "enqueue", None, [(sent.message_id, priority)])

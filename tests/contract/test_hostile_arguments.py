@@ -116,7 +116,7 @@ def _an_object() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=keys)
 
 
-class Stage:
+class FilledQueue:
     """A queue with something in every state, made anew when a call has emptied or dropped it."""
 
     def __init__(self, connection: Connection, queue: str) -> None:
@@ -149,21 +149,21 @@ class Stage:
         call(self.connection, "purge_queue", queue_name=self.queue, include_dead=True)
 
 
-def try_call(stage: Stage, routine: Routine, arguments: Mapping[str, Any]) -> str:
+def try_call(filled: FilledQueue, routine: Routine, arguments: Mapping[str, Any]) -> str:
     """Call; return the number of the refusal, or "taken". The engine's own errors are failures."""
-    dialect = dialect_of(stage.connection)
+    dialect = dialect_of(filled.connection)
     for parameter in routine.parameters:
         if not dialect.can_say(parameter, arguments.get(parameter.name, parameter.default)):
             return "cannot be said"
-    before = stage.everything()
+    before = filled.everything()
     try:
-        call(stage.connection, routine.name, **arguments)
+        call(filled.connection, routine.name, **arguments)
     except dialect.database_error as error:
         number, text = dialect.error(error)
         assert number in routine.errors, f"{number} {text}"
         name = load_contract().errors[number].name
         assert text.startswith(f"{number} {name}: "), text
-        assert stage.everything() == before, text
+        assert filled.everything() == before, text
         return number
     return "taken"
 
@@ -171,18 +171,18 @@ def try_call(stage: Stage, routine: Routine, arguments: Mapping[str, Any]) -> st
 @pytest.mark.timeout(limit(120))
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("routine", ROUTINES.values(), ids=lambda routine: routine.name)
-def test_any_argument_is_taken_or_refused_by_name(lone: Connection, routine: Routine) -> None:
-    stage = Stage(lone, "fuzz")
+def test_any_argument_is_taken_or_refused_by_name(owner: Connection, routine: Routine) -> None:
+    filled = FilledQueue(owner, "fuzz")
     seen: set[str] = set()
 
     @SETTINGS
     @given(drawn=arguments_of(routine))
     def compare(drawn: dict[str, Any]) -> None:
-        places = stage.prepare()
+        places = filled.prepare()
         arguments = {name: _placed(value, places) for name, value in drawn.items()}
-        seen.add(try_call(stage, routine, arguments))
-        call(lone, "create_queue", queue_name=stage.queue)
-        stage.clear()
+        seen.add(try_call(filled, routine, arguments))
+        call(owner, "create_queue", queue_name=filled.queue)
+        filled.clear()
 
     (seed(SEED)(compare) if IS_GIVEN else compare)()
     assert "taken" in seen

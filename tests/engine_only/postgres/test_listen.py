@@ -75,10 +75,10 @@ def test_a_connection_that_hears_another_one_is_not_deaf(open_notifying: Open) -
 
 
 def test_a_connection_that_does_not_hear_another_one_is_deaf(
-    open_notifying: Open, lone: Connection
+    open_notifying: Open, owner: Connection
 ) -> None:
     """The other one is connected with another server."""
-    assert PostgresEar(open_notifying()).is_deaf(lone, 0.2)
+    assert PostgresEar(open_notifying()).is_deaf(owner, 0.2)
 
 
 @pytest.mark.promise("P01")
@@ -197,19 +197,19 @@ def test_a_queue_that_is_none_is_refused(
 
 @pytest.mark.promise("P01")
 def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepared(
-    server: object, lone: Connection, open_lone: Open, q: str
+    server: object, owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    row = lone.execute("select current_setting('max_prepared_transactions')").fetchone()
+    row = owner.execute("select current_setting('max_prepared_transactions')").fetchone()
     if row == ("0",):
         pytest.skip(f"{server} prepares no transactions")
-    assert one(lone, "listen", queue_name=q).outcome == "unavailable"
+    assert one(owner, "listen", queue_name=own_queue).outcome == "unavailable"
     # As if another producer tried it at this very moment.
     held = "select pg_advisory_lock_shared(1919907698, part_id) from rowq.queue"
-    open_lone().execute(held)
-    lone.execute("begin")
-    send(lone, q, "prepared")
-    lone.execute("prepare transaction 'rowq_listen'")
-    lone.execute("commit prepared 'rowq_listen'")
+    open_owner().execute(held)
+    owner.execute("begin")
+    send(owner, own_queue, "prepared")
+    owner.execute("prepare transaction 'rowq_listen'")
+    owner.execute("commit prepared 'rowq_listen'")
 
 
 @pytest.mark.promise("P16")

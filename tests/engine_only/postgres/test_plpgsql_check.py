@@ -20,13 +20,13 @@ ACCEPTED = (
 
 
 @pytest.fixture
-def checker(lone: Connection) -> Connection:
+def checker(owner: Connection) -> Connection:
     """Return a session with the extension."""
     try:
-        lone.execute("create extension plpgsql_check")
+        owner.execute("create extension plpgsql_check")
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
         pytest.skip(f"{str(error).splitlines()[0]}; {INSTALL}")
-    return lone
+    return owner
 
 
 @pytest.mark.promise("P15", "P16")

@@ -146,15 +146,16 @@ def test_a_call_that_is_refused_undoes_the_one_before_it(
 
 @pytest.mark.promise("P02", "P04")
 def test_an_error_at_the_commit_costs_nothing_but_a_connection(
-    empty_database: str, lone: Connection, q: str
+    empty_database: str, owner: Connection, own_queue: str
 ) -> None:
-    lone.execute(FAILS_ONCE_AT_COMMIT)
-    queue = rowq.Queue(lone)
-    queue.enqueue_batch(q, [rowq.NewMessage(data=number) for number in range(10)])
-    seen, stats = drained(empty_database, q)
+    owner.execute(FAILS_ONCE_AT_COMMIT)
+    queue = rowq.Queue(owner)
+    queue.enqueue_batch(own_queue, [rowq.NewMessage(data=number) for number in range(10)])
+    seen, stats = drained(empty_database, own_queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
-    assert lone.execute("select last_value, is_called from public.tried").fetchone() == (11, True)
+    tried = owner.execute("select last_value, is_called from public.tried").fetchone()
+    assert tried == (11, True)
 
 
 FAILS_ONCE_AT_COMMIT = """

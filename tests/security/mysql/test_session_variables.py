@@ -71,7 +71,7 @@ class Assignment:
         return f"{self.name} = {self.value}"
 
 
-class Trial:
+class Lives:
     """Lives in sessions of one account, each compared with that of a session that set nothing."""
 
     def __init__(self, admin: Connection, open_session: Opened) -> None:
@@ -129,24 +129,24 @@ def caller(connection: Connection, database_url: str) -> Iterator[Opened]:
 
 
 @pytest.fixture
-def trial(connection: Connection, caller: Opened) -> Trial:
+def lives(connection: Connection, caller: Opened) -> Lives:
     """Return what compares lives."""
-    return Trial(connection, caller)
+    return Lives(connection, caller)
 
 
 @pytest.mark.promise("P01", "P03", "P12", "P15", "P20")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("is_open", [False, True], ids=["calls", "transactions"])
 def test_no_variable_of_a_session_changes_what_a_queue_lives_through(
-    trial: Trial, is_open: bool
+    lives: Lives, is_open: bool
 ) -> None:
     wrong: list[str] = []
-    for chosen in rounds(trial.settable()):
-        if trial.differences(chosen, is_open=is_open):
+    for chosen in rounds(lives.settable()):
+        if lives.differences(chosen, is_open=is_open):
             wrong += [
                 line
                 for assignment in chosen
-                for line in trial.differences([assignment], is_open=is_open)
+                for line in lives.differences([assignment], is_open=is_open)
             ] or [f"only together: {', '.join(map(str, chosen))}"]
     assert wrong == []
 
@@ -170,17 +170,17 @@ def rounds(settable: Iterator[Variable]) -> Iterator[list[Assignment]]:
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("name", MAY_END)
 def test_a_limit_of_the_session_ends_calls_and_leaves_nothing_behind(
-    trial: Trial, name: str
+    lives: Lives, name: str
 ) -> None:
-    found = list(trial.settable(name))
+    found = list(lives.settable(name))
     if not found:
         pytest.skip("this server has no such variable, or an account like this may not set it")
     for value, is_open in itertools.product(found[0].values, (False, True)):
-        assert trial.differences([Assignment(name, value)], is_open=is_open) == []
+        assert lives.differences([Assignment(name, value)], is_open=is_open) == []
 
 
-def test_the_dangerous_variables_are_among_those_that_are_tried(trial: Trial) -> None:
-    names = {variable.name for variable in trial.settable()}
+def test_the_dangerous_variables_are_among_those_that_are_tried(lives: Lives) -> None:
+    names = {variable.name for variable in lives.settable()}
     assert names >= SURELY_SET
     assert len(names) > 100
 

@@ -23,7 +23,7 @@ _PRIORITY = 5
 
 
 @dataclass
-class Trial:
+class BrokenCall:
     """One call, the queue that it is about, and what it may leave behind.
 
     before: the queue without the call. after: the queue with all that the call does.
