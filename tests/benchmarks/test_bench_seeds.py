@@ -37,7 +37,8 @@ JOBS = {
     "sqlserver": "dbo.job",
     "oracle": "job",
 }
-# The forms that promise to hand out each message once; `no_locks` is there to show what does not.
+# These forms promise to hand out each message once; `no_locks` is not one, it shows what happens
+# otherwise.
 CAREFUL = [
     (seed_000.FOLDER, "queue_slow"),
     (seed_000.FOLDER, "split_tables"),
@@ -46,7 +47,8 @@ CAREFUL = [
     (seed_002.FOLDER, "skip_locked"),
     (seed_002.FOLDER, "skip_locked_unindexed"),
 ]
-# A Babelfish has no output of a joined table's columns, and no update of a CTE.
+# These seeds cannot run on a Babelfish: it has no output of a joined table's columns, and no update
+# of a CTE.
 NEEDS = {"seed_000": pytest.mark.genuine, "seed_004": pytest.mark.genuine}
 LOCKING = {
     "postgres": "select body from seed.job where job_id = :id for update",

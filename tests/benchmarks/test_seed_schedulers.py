@@ -18,9 +18,9 @@ from benchmarks.studies.seeds.seed_004.server import Served, counting, read_serv
 from benchmarks.studies.seeds.seed_004.tally import Size, Tally
 
 COUNT = 40
-# Messages that the two threads of rowq complete before the clock runs.
+# The two threads of rowq complete so many messages before the clock runs.
 WARMED_UP = 4
-# Statements that open, warm up and observe the sessions, at most.
+# At most so many statements open, warm up and observe the sessions.
 AROUND = 40
 
 

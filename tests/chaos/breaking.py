@@ -74,7 +74,7 @@ class Stand:
     def _broken_call(
         self, connection: Connection, routine: Routine, seeded_random: Random
     ) -> BrokenCall:
-        # The others' queues keep the day that these may purge.
+        # The queues of all other routines keep the day that housekeeping may purge.
         days = 1 if routine.group == KEEPS_HOUSE else 30
         prepared = Prepared(connection, f"{routine.name} {next(_numbers)}", days)
         before = Picture.of(connection, prepared)
@@ -95,7 +95,7 @@ class Stand:
         callers = [broken.caller for broken in calls]
         for caller in callers:
             caller.connect()
-            # Some drivers cannot ask for it while a call is on its way.
+            # Ask for the session's number now: some drivers cannot while a call is on its way.
             caller.session = self.killable.server.session_id(caller.connection)
         with self._held(table):
             for broken in calls:

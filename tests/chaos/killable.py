@@ -96,7 +96,7 @@ def killable_mariadb(version: str) -> Iterator[KillableServer]:
     server = MysqlServer(local.url, "to be killed, local programs", stop=local.stop)
     try:
         with server.connect(local.url) as connection:
-            # MariaDB 11 says ON for what was 1 before.
+            # MariaDB 11 says ON where older versions say 1.
             written = "select @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite in ('1', 'ON')"
             assert connection.execute(written).fetchone() == (1, 1)
         yield KillableServer(

@@ -61,7 +61,7 @@ def note_calls(engine: Engine, room: Path) -> None:
     notes = Notes(room)
     open_ones: dict[int, _Noted] = {}
     call, call_briefly, work = engine.call, engine.call_briefly, engine.work_transaction
-    # Some engines make the one kind of call by the other.
+    # Some engines make one kind of call by another, which must not be noted twice.
     inside = threading.local()
 
     def noted(made: Callable[..., Rows]) -> Callable[..., Rows]:

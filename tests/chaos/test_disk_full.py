@@ -179,7 +179,7 @@ def test_a_full_disk_loses_nothing_and_work_goes_on_once_there_is_room(
     assert not producer.is_alive()
     assert producer.sent
     if isinstance(disk, Limit):
-        # Nobody waits for room there; and a slow machine is no full one.
+        # A call never waits for room in a limited database, and a slow machine is no full one.
         assert producer.error is not None
         assert not isinstance(producer.error, rowq.ConnectionLost)
     if not _answers(url):

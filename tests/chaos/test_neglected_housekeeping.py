@@ -113,7 +113,8 @@ def test_after_ten_minutes_without_maintain_one_call_brings_everything_up_to_dat
     done = neglected.queue.maintain("orders")[0]
     assert (done.promoted, done.reaped, done.archived) == (50, 50, 50)
     assert neglected.states() == {"ready": 100}
-    # Whose lease ran out is at the front of its priority; the delayed ones come in their order.
+    # Messages whose lease ran out are at the front of their priority; the delayed ones come in
+    # their order.
     there = [message.message_id for message in neglected.queue.peek("orders", 100)]
     assert there == [*neglected.expired, *neglected.delayed]
     assert neglected.stored()["archive"] == 50

@@ -120,7 +120,7 @@ def main() -> None:
         sys.exit(f"failed: {error}")
 
 
-# The children of a worker import this module, too.
+# This stands at the top level because the children of a worker import this module, too.
 if ROOM in os.environ:
     note_calls(engine_for_url(os.environ[URL]), Path(os.environ[ROOM]))
     random.seed()

@@ -26,7 +26,8 @@ WORKER = "ROWQ_TEST_WORKER"
 ROOM = Path(__file__).parent
 _NO_DATA = 65
 _MUCH = bytes(range(256)) * 4096
-# The messages' facts are in a file, whose name the worker's guard finds its programs by.
+# The facts of a message are in a file; the worker's guard finds its programs by the variable with
+# its name.
 _FACTS = "ROWQ_MESSAGE_FILE"
 
 Facts = dict[str, Any]

@@ -63,7 +63,7 @@ def test_a_deep_look_tries_everything_and_leaves_nothing(run: Run, queue: rowq.Q
 
 def test_every_setting_can_be_looked_at_by_who_installs(database_url: str) -> None:
     unknown = [check for check in examine(database_url) if check.status is Status.UNKNOWN]
-    # v$parameter is for accounts that an administrator has let see it.
+    # Oracle shows v$parameter only to accounts that an administrator has let see it.
     allowed = {"commit_wait"} if engine_for_url(database_url).name == "oracle" else set[str]()
     assert {check.check_name for check in unknown} <= allowed
 

@@ -14,7 +14,7 @@ import rowq
 from tests.cli.working import counts, is_running, lines, script, work, worker
 from tests.engines.base import wait_until
 
-# Two processes, whose ids it notes; its end is noted, too.
+# This script starts two processes and notes their ids, and then its own end.
 LONG = """
 cd "{}"
 sleep 60 &

@@ -27,7 +27,8 @@ def socket_option(port: int | None, name: str) -> int:
     level = socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP
     for descriptor in [int(path.name) for path in Path("/dev/fd").iterdir()]:
         with contextlib.suppress(OSError):
-            # Of all else a copy would stay open: the end of a pipe, and somebody waits for it.
+            # Copy sockets only: a copy of anything else would keep open, say, the end of a pipe
+            # that somebody waits for.
             if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 continue
             with socket.socket(fileno=os.dup(descriptor)) as duplicate:

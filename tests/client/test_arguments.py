@@ -14,7 +14,7 @@ import rowq
 from rowq.arguments import check_argument, json_text
 from rowq.engines import postgres
 
-# Strings of what looks like an escaped NUL, and of what is one.
+# These strings mix what looks like an escaped NUL with what is one.
 TRICKY = st.text(alphabet='\\u0\0a"é\n', max_size=12)
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TRICKY,

@@ -113,7 +113,8 @@ def test_the_table_has_every_class_for_every_engine() -> None:
 def test_an_error_is_taken_for_what_the_page_says(happened: str, engine: str, code: str) -> None:
     error = MADE[engine](code)
     found = classes_of(engine_named(engine), error)
-    # A worker tries again whatever the session does, and nothing is two of the others.
+    # A worker tries again after anything but a refusal or poison, and no error is two of the other
+    # classes.
     expected = {"refused": {"refused"}, "poison": set()}
     assert found == expected.get(happened, {"passing", happened})
     assert is_driver_error(error)

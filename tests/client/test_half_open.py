@@ -117,7 +117,8 @@ def test_who_waits_for_a_message_notices_that_the_server_is_gone(
         waiting.start()
         wait_until(lambda: between.requests > sent, "the call is on its way")
         between.vanish()
-        # One may go to the session that nobody hears any more, until its lease runs out.
+        # The server may give one message to the session that nobody hears any more, until its lease
+        # runs out.
         for number in range(2):
             other.enqueue(queue_name, number)
         waiting.join(60)

@@ -83,7 +83,7 @@ def test_no_call_gets_the_answer_of_one_that_was_broken_off(
     told: dict[int, Any] = {}
     kinds = [SoftLimit, HardLimit, TimeoutError, OSError]
     for number in range(times(150)):
-        # A new one each time: what is kept keeps the connection that it ended.
+        # Make a new error each time: one that is kept would keep the connection that it ended.
         error = kinds[number % len(kinds)]("over")
         with suppress(type(error)), interrupted(drawn.uniform(0, 0.004), error):
             for repeat in range(3):

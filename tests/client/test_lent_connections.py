@@ -45,7 +45,7 @@ def test_comments_nest_where_the_engine_says_so() -> None:
     assert first_words("/* a /* b */ commit */ select", comments_nest=True) == ["select"]
 
 
-# SQL Server
+# The tests from here on are about SQL Server.
 
 SAME, ANOTHER, DOOMED = 1, 0, -1
 OPENED = 7
@@ -156,7 +156,7 @@ def test_a_transaction_on_sql_server_that_is_over_is_told(
     assert connection.autocommit
 
 
-# Oracle
+# The tests from here on are about Oracle.
 
 
 class Oracle:

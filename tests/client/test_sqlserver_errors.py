@@ -72,12 +72,12 @@ def test_a_refusals_words_are_whole_whatever_was_quoted_in_them(name: str) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        # The number is not the one of these words.
+        # These words come under another number than their own.
         f"[42000] {ORIGINS[0]}{REFUSED} (50000) (SQLExecute)",
-        # The words are quoted in another error, not sent under their number.
+        # Another error quotes these words; they are not sent under their number.
         f"[22018] {ORIGINS[0]}Conversion failed when converting '{REFUSED}' (245) (SQLExecute)",
         f"[42000] {ORIGINS[0]}Could not find stored procedure 'rowq.Peek'. (2812) (SQLExecute)",
-        # Ours, but of the migrations.
+        # This error is ours, but the migrations raise it and not a routine.
         f"[42000] {ORIGINS[0]}RQ802 foreign_schema: x (52802) (SQLExecDirectW)",
     ],
 )
@@ -177,7 +177,7 @@ def listener() -> Iterator[TdsListener]:
 def connection(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[Any]:
     """Return a connection by each driver, to what answers as a test says."""
     opened = ENGINE.connect(listener.url(request.param))
-    # pyodbc asks for the types at the first argument of all.
+    # Make one call first, because pyodbc asks for the types at the first argument of all.
     _call(opened)
     yield opened
     ENGINE.close(opened)
@@ -307,7 +307,7 @@ def _fail_once(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
         return call(connection, routine, arguments)
 
     monkeypatch.setattr(ENGINE, "call", failing)
-    # That driver is trusted to look itself; FreeTDS would be asked to.
+    # Microsoft's driver is trusted to look for itself; FreeTDS would be asked to.
     monkeypatch.setattr(ENGINE, "is_usable", lambda _connection: True)
 
 

@@ -29,7 +29,7 @@ HOSTILE = [
     *("a;b", "a}b", "{a", "{", "a;", "a}", "}", "p=w", " lead", "trail ", "a{b}c", '"q"', "'"),
     *("[x]", "%41", "#?/@:", "\\", "$(x)", "a\nb", "\u00fc\u20ac\U0001f4a5", ";ENCRYPT=no"),
 ]
-# FreeTDS before 1.4 takes these for others.
+# FreeTDS before 1.4 reads these passwords as others.
 BRACES = ["a;b}c", "{a}b", "};", "a;}", "};PWD=x;UID=y"]
 
 

@@ -80,7 +80,7 @@ class Broken(rowq.Fail):
         raise RuntimeError("nobody can read me")
 
 
-# What a handler returns or raises
+# The tests from here on are about what a handler returns or raises.
 
 
 @each_mode
@@ -253,7 +253,7 @@ def test_a_batch_may_name_its_messages_with_none(
     assert drain(database_url, queue_name, handler, per="batch").processed == 3
 
 
-# Handlers that are awaited
+# The tests from here on are about handlers that are awaited.
 
 
 @each_mode
@@ -382,7 +382,7 @@ def test_an_asynchronous_handler_that_exits_costs_one_message_and_not_its_loop(
     assert (stats.processed, stats.retried, stats.failed) == (2, 1, 1)
 
 
-# Handlers that are refused
+# The tests from here on are about handlers that are refused.
 
 
 class Generating:
@@ -411,7 +411,7 @@ def test_a_named_handler_that_is_a_generator_is_refused_when_it_is_found(
     assert queue.queue_stats(queue_name)[0].ready == 1
 
 
-# Retry and Fail in other processes
+# The tests from here on are about Retry and Fail in other processes.
 
 
 @pytest.mark.parametrize(

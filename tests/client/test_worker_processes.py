@@ -281,7 +281,7 @@ def test_a_signal_to_the_parent_or_to_all_stops_every_child_gracefully(
         os.killpg(worker.pid, signal.SIGTERM)
     (tmp_path / "go").touch()
     stats = stats_of(worker)
-    # What one child gives back, the other may take before the signal reaches it.
+    # A child may take what another has given back before the signal reaches it.
     assert stats["processed"] + stats["released"] >= 10
     assert left(queue, queue_name) == (10 - stats["processed"], 0, 0)
     assert len(all_handled(tmp_path)) == stats["processed"]

@@ -128,7 +128,8 @@ class TransactionalConsumer(Consumer):
             return self._transact()
         except Exception as error:
             if self._may_be_repeated(error):
-                # Nothing of it has happened; what it had taken is back, and nobody was told.
+                # The server undid the whole transaction: what it had taken is back, and nobody was
+                # told.
                 self.connection.rollback()
                 self.run.deadlocks.append(self.name)
                 return True

@@ -24,7 +24,8 @@ from tests.engines.base import Connection, Server
 VARIABLE = "ROWQ_LONG_RUN_ON"
 LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb,sqlserver,oracle").split(",")
 
-# A loaded machine takes its time; who hangs is found by completing nothing, see judged_run.py.
+# The limit is long because a loaded machine takes its time; sessions that hang are found because
+# nothing is completed, see judged_run.py.
 pytestmark = pytest.mark.timeout(limit(1800))
 
 

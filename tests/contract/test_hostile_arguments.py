@@ -30,7 +30,8 @@ SETTINGS = settings(
 )
 THE_QUEUE, THE_CLAIM, A_MESSAGE = "the queue", "the claim", "a message"
 
-# No engine takes a lone surrogate, and PostgreSQL no NUL; their drivers refuse them.
+# The texts have no lone surrogate, which no engine takes, and no NUL, which PostgreSQL does not;
+# their drivers refuse them.
 _characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 _texts = st.one_of(
     st.text(_characters, max_size=30),
@@ -110,7 +111,7 @@ def _an_object() -> st.SearchStrategy[dict[str, Any]]:
         if parameter.type not in {"binary", "timestamp"} and parameter.name != "queue_name"
     }
     keys |= {"body_base64": _json | st.sampled_from(["AAA=", "A", "*"]), "bdoy": _json}
-    # JSON has no other numbers.
+    # JSON can say neither NaN nor infinity.
     keys["delay_seconds"] = _json | st.floats(allow_nan=False, allow_infinity=False)
     keys |= {"run_at": _json | _moments.map(datetime.isoformat)}
     return st.fixed_dictionaries({}, optional=keys)

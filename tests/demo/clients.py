@@ -16,7 +16,7 @@ from rowq.demo import postgres_binaries
 
 PACKAGES = Path(postgres_binaries.__file__).parents[2]
 
-# Uses the server in argv[1], says its pid, and holds it until its standard input ends.
+# This program uses the server in argv[1], says its pid, and holds it until its standard input ends.
 CLIENT = """
 import sys
 from pathlib import Path

@@ -129,7 +129,8 @@ def test_strict_consumers_side_by_side_finish_every_message_once(
             step(session, queue, isolation, done)
             return len(done) >= len(ids)
 
-        # Strict readers may pass over each other's rows, and come back for them.
+        # Repeat until all is done, because strict readers may pass over each other's rows and come
+        # back for them.
         wait_until(all_is_done, "all is done", seconds=20)
 
     running = [worker.start(partial(work, worker)) for worker in workers]

@@ -20,7 +20,7 @@ CONTRACT = load_contract()
 ROUTINES = list(CONTRACT.routines.values())
 QUEUES = [rowq.Queue, rowq.AsyncQueue]
 
-# What a Python caller gives or gets in another shape than SQL's.
+# A Python caller gives or gets these in another shape than SQL's.
 GIVEN_OTHERWISE = {"enqueue": (("body", "body_binary"), ("data", "text"))}
 RESULT_OF_DEQUEUE_WAIT = messages.Message
 

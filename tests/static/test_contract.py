@@ -109,7 +109,8 @@ def test_install_sql_names_every_file_once(engine: str) -> None:
 def test_parameters_have_the_contract_s_order_types_and_defaults(engine: str, name: str) -> None:
     entry = CONTRACT["routine"][name]
     kind, parameters, _ = signature(engine, name)
-    # Elsewhere a procedure's results are a result set or cursor, and one of MySQL has no defaults.
+    # On the other engines a procedure's results are a result set or cursor, and a procedure of
+    # MySQL has no defaults.
     is_postgres = engine == "postgres"
     wanted = [
         (
@@ -273,7 +274,7 @@ def test_sqlserver_grants_give_each_role_its_routines_and_nothing_else() -> None
         for name, entry in routines_of("sqlserver").items()
         for role in entry["roles"]
     ]
-    # Whoever calls a procedure that declares a variable of a table type needs a right on the type.
+    # A caller of a procedure that declares a variable of a table type needs a right on the type.
     types = re.findall(r"^create type (\S+) as table", tsql_types(), re.MULTILINE)
     roles = {role for _, _, role in wanted}
     wanted += [("execute", f"type::{name}", role) for name in types for role in roles]

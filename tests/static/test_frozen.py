@@ -195,7 +195,7 @@ def test_what_is_gone_from_the_sources_is_dropped_and_a_rollback_brings_it_back(
     steps = recorded(read_release(migrations).get(3).migration)
     gone = [step for step in steps if step.kind == "gone"]
     if migrations.name == "oracle":
-        # A package is made anew without it.
+        # On Oracle a package is made anew without the routine.
         assert gone == []
     else:
         (part,) = gone

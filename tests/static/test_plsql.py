@@ -208,7 +208,8 @@ def test_every_private_subprogram_and_type_is_used() -> None:
     private = [name for name in known().signatures if name.startswith("internal_")]
     types = [name for name in (*known().fields, *known().items) if name.startswith("t_")]
     for name in private:
-        # Its own file names it twice: at its head and at its end.
+        # A subprogram's own file names it twice, at its head and at its end, so a use is a third
+        # time.
         assert sum(len(re.findall(rf"\b{name}\b", code)) for code in codes) > 2, name
     for name in types:
         assert sum(len(re.findall(rf"\b{name}\b", code)) for code in codes) > 1, name

@@ -76,7 +76,7 @@ def test_the_scripts_of_two_releases_pass(tmp_path: Path) -> None:
     first, second = (gate.Script(f"release {number}", texts.script(number)) for number in (1, 2))
     assert "InternalSecond" not in first.text
     assert "InternalSecond" in second.text
-    # The model knows a name once: what the second makes anew is there by it.
+    # The model knows each name once, so what the second migration makes anew is left out.
     there = [
         gate.Script(name, text)
         for name, text in files_after(migrations, 1).items()

@@ -65,7 +65,7 @@ class Connection(Closing):
         if lib.mysql_real_query(handle, statement, len(statement)):
             raise self._error()
         rows = self._rows()
-        # Now: asking for the next result resets it.
+        # Read the count now, because asking for the next result resets it.
         self.affected = int(lib.mysql_affected_rows(handle))
         while (more := lib.mysql_next_result(handle)) == 0:
             self._rows()

@@ -69,7 +69,7 @@ def open_lab(url: str | None, _home: Path) -> Iterator[OracleLab]:
     if url is None:
         raise ValueError(NEEDS_A_URL)
     try:
-        # Only here: it loads the driver.
+        # Import it here and not at the top, because it loads the driver.
         from tests.engines.oracle import OracleServer
     except ImportError as error:
         raise DriverMissing(_NO_DRIVER) from error

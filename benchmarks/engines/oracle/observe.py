@@ -58,7 +58,8 @@ _READS = """
     join v$statname n on n.statistic# = s.statistic#
     where s.sid = :backend and n.name = 'session logical reads'
 """
-# Rows that are changed and not committed look to others as they were before: each is counted once.
+# Other sessions see rows that are changed and not committed as they were before, so each is counted
+# once.
 _LOCKED = """declare
     type t_numbers is table of number;
     v_rows   sys_refcursor;

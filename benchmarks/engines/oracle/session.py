@@ -22,11 +22,12 @@ RETURNED = "returned"
 """The value by which a statement hands back one number; that is its only row."""
 
 _BLOCK = re.compile(r"(?:begin|declare)\s")
-# Deadlock, busy, not granted in time, not serializable.
+# The server says by these: deadlock, busy, not granted in time, not serializable.
 _RETRY_NUMBERS = {60, 54, 30006, 8177}
 _BROKEN_OFF = "DPY-4024"
 _PATIENCE_MS = 1000
-# Bytes of a text that a value takes, in a block and in a statement; a longer one is sent as a LOB.
+# A text of at most so many bytes is sent as a value, in a block and in a statement; a longer one is
+# sent as a LOB.
 _FITS_A_BLOCK, _FITS_A_STATEMENT = 32_767, 4000
 _ROWS_AT_A_TIME = 1000
 _FAULTS = """

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-# The functions and lines that a statement runs in, the innermost first.
+# These are the functions and lines that a statement runs in, the innermost first.
 Frames = tuple[tuple[str, int], ...]
 
 SETTINGS = {

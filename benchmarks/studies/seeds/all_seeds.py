@@ -28,7 +28,8 @@ _LABS = {
     "sqlserver": sqlserver.open_lab,
     "oracle": oracle.open_lab,
 }
-# What a letter takes, where it is more than a byte: bodies have as many bytes on every engine.
+# A letter takes so many bytes where it is more than one, so that bodies have as many bytes on every
+# engine.
 _LETTER_BYTES = {"sqlserver": 2}
 
 

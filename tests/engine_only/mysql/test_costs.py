@@ -94,7 +94,7 @@ def _fill(connection: Connection, queue: str, count: int) -> None:
 
 
 def _cost(session: Connection, queue: str, name: str, *, again: bool = False) -> int:
-    # The first call of a session also reads the procedures themselves.
+    # Call once before counting: the first call of a session also reads the procedures themselves.
     send(session, queue, "one more")
     if again and name == "enqueue with a key":
         return rows(session, WORK["enqueue"](session, queue))

@@ -80,7 +80,7 @@ def test_the_routines_run_as_an_account_with_rights_on_nothing_else(
     assert (others, " ON `rowq`.* TO " in everywhere) == ([], True)
     for right in ("GRANT OPTION", "TRIGGER", "EVENT", "CREATE ROUTINE", "CREATE VIEW", "ALL"):
         assert right not in everywhere
-    # A password would not help either.
+    # The account stays shut even when it has a password.
     admin.execute("set password for 'rowq_owner'@'localhost' = password('x')")
     ((socket,),) = admin.execute("select @@socket").fetchall()
     with pytest.raises(pymysql.Error) as met:
@@ -172,7 +172,7 @@ def test_an_account_whose_rights_in_rowq_come_by_a_role_is_told_that_calls_would
     url = installer("select on *.*")
     by_a_role(admin, "all on rowq.*")
     if "mariadb" not in admin.server_version.lower():
-        # The procedures have the rights of their definer's default roles there.
+        # On MySQL the procedures have the rights of their definer's default roles.
         assert migrate.migrate(url).applied == (1,)
         return
     why = r"RQ803 missing_privilege: ALTER other than by a role"
@@ -269,7 +269,7 @@ def test_routines_made_for_an_older_server_are_made_anew(
     admin: Connection, empty_database: str
 ) -> None:
     migrate.migrate(empty_database)
-    # As an upgrade of the server leaves them: without what is for newer versions only.
+    # An upgrade of the server leaves procedures like this: without what is for newer versions only.
     text = RELEASE.files(1)["internal/begin_work.sql"].replace("/*M!", "/*M!9")
     backend.Connection(admin).execute(text)
     if migrate.status(empty_database).drift == ():
@@ -286,7 +286,7 @@ def test_a_rollback_to_nothing_takes_the_account_along(
     account = "select 1 from mysql.user where user = 'rowq_owner'"
     assert admin.execute(account).fetchone() is None
     migrate.migrate(empty_database)
-    # Whoever has the database alone may remove it, and cannot remove an account.
+    # An account with rights on the database alone may remove it, but cannot remove an account.
     done = migrate.rollback(installer("all on rowq.*"))
     assert f"the account {OWNER} stays" in done.notices[0]
     assert admin.execute(account).fetchone() == (1,)

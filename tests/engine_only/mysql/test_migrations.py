@@ -161,7 +161,7 @@ def test_a_crash_at_any_statement_is_repaired_by_the_next_migrate(
     whole = snapshot(session)
     migrate.rollback(empty_database)
     number = len(list(statements(migrate.script("mysql"))))
-    # The first ones each: there the database is not yet known as ours by more than its name.
+    # Break off at each of the first statements: there only its name says that the database is ours.
     first = len(list(statements(release_for("mysql").text("preflight.sql"))))
     chosen = (*range(first, first + 6), *range(0, number, 10))
     for last in range(number) if os.environ.get(VARIABLE) else chosen:

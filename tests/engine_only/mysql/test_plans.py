@@ -94,7 +94,7 @@ def test_no_statement_sorts_scans_or_leaves_the_primary_key(
         session.commit()
 
     connection.execute("use rowq")
-    # Statistics of a table that was empty are what a plan is most often spoilt by.
+    # The statistics here are those of empty tables, which spoil plans most often.
     statements = [
         statement for statement in run_by(connection, session, work) if EXPIRE not in statement
     ]

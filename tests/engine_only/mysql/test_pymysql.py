@@ -208,7 +208,7 @@ def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
     rows = ", ".join(f"({number}, 0)" for number in range(1, 51))
     own.execute(f"insert into {table} values {rows}")
     other = connect(autocommit=False)
-    # The server ends the transaction that has changed fewer rows.
+    # Change many rows here: the server ends the transaction that has changed fewer.
     other.execute(f"update {table} set n = 1 where id > 1")
     waiting: list[threading.Thread] = []
 

@@ -104,7 +104,7 @@ def test_a_stale_claim_in_an_open_transaction_lets_others_go_on(
         session.execute("select count(*) from rowq.claim")
     call(connection, "release", queue_name=queue, claim_id=row.claim_id)
     if not known:
-        # Only where no row is left in the index is there a gap to lock.
+        # Wait for the purge: there is a gap to lock only where no row is left in the index.
         wait_until(lambda: _is_purged(connection), "the server has cleaned up")
         begin(session, "repeatable read")
     if writes:

@@ -161,7 +161,7 @@ def test_twenty_waiters_look_seldom(
         sessions = [stack.enter_context(connect()) for _ in range(WAITERS)]
         waiters = [Waiter(session, queue_name, 6) for session in sessions]
         wait_until(lambda: leader(connection, queue_name) is not None, "one waiter leads")
-        # The first looks of all are over after a second.
+        # Wait until everybody's first looks are over, which takes a second.
         time.sleep(1)
         before, began_at = commits(connection), time.monotonic()
         time.sleep(3)

@@ -74,7 +74,8 @@ class Plan:
                 yield f"{step.options.lower()} of {step.table}"
             if "BATCHED" in step.options and "FOR UPDATE" in self.operations:
                 yield f"{step.table} is read in batches, and locked in another order"
-        # What a routine has put together, or counted off, is short and may be sorted at its end.
+        # A sort may end a plan over rows that a routine has put together or counted off: they are
+        # few.
         is_short = self.operations & {"COLLECTION ITERATOR", "WINDOW", "COUNT"}
         is_short = is_short - ({"WINDOW", "COUNT"} if "FOR UPDATE" in self.operations else set())
         sorts = [

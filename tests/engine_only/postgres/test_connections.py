@@ -108,7 +108,8 @@ def test_a_transaction_on_rowqs_own_connection_reads_what_is_committed(role_url:
         with ENGINE.transaction(connection):
             row = connection.execute("show transaction_isolation").fetchone()
         assert row == ("read committed",)
-        # No setting of the session: behind a pooler it would be another client's, too.
+        # The client changes no setting of the session: behind a pooler it would be another
+        # client's, too.
         assert connection.execute("show default_transaction_isolation").fetchone() == (level,)
         ENGINE.close(connection)
 
@@ -179,7 +180,7 @@ def test_what_a_connection_was_doing_when_it_is_broken_off_is_cancelled(
     mine = ENGINE.connect(database_url)
     session = server.session_id(mine)
     mine.pgconn.send_query(b"select pg_sleep(60)")
-    # The server forgets a cancel that comes before the query.
+    # Wait until the query runs, because the server forgets a cancel that comes before it.
     asleep = "select from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
     wait_until(lambda: connection.execute(asleep, [session]).fetchone() is not None, "it sleeps")
     ENGINE.break_off(mine)

@@ -169,7 +169,8 @@ def test_a_producer_keeps_no_lock_of_it_and_waits_for_none(
     with transaction(producer):
         send(producer, queue_name, "open")
         assert not _is_listened(producer)
-        # Nobody waits here: neither who begins to listen nor another producer.
+        # Listening makes nobody wait, neither the session that begins to listen nor another
+        # producer.
         listener.connection.execute("set lock_timeout = '5s'")
         assert listen(listener, queue_name) == "listening"
         send(open_notifying(), queue_name, "beside")
@@ -203,7 +204,7 @@ def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepar
     if row == ("0",):
         pytest.skip(f"{server} prepares no transactions")
     assert one(owner, "listen", queue_name=own_queue).outcome == "unavailable"
-    # As if another producer tried it at this very moment.
+    # Hold the lock that another producer would hold if it tried at this very moment.
     held = "select pg_advisory_lock_shared(1919907698, part_id) from rowq.queue"
     open_owner().execute(held)
     owner.execute("begin")

@@ -117,7 +117,7 @@ def test_an_answer_that_is_lost_loses_no_message_and_repeats_none_that_was_compl
 
     monkeypatch.setattr(engine, "call_all", loses_one_answer)
     seen, stats = drained(database_url, queue_name)
-    # The claim that nobody heard of came back when its lease had run out.
+    # The claim whose answer was lost came back when its lease had run out.
     assert sorted(seen) == list(range(10))
     assert (stats.processed, stats.stale) == (9, 1)
     assert queue.queue_stats(queue_name)[0].leased == 0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rowq.migrate.sqlserver.sql import batches
 
-# Pieces of T-SQL that hide the word, or look like it; each is whole in itself.
+# Each piece of T-SQL hides the word `go`, or looks like it, and is whole in itself.
 PIECES = [
     *("select 1", "select go from t", "gone\nagone", "go_on", "\ngo1\n", "x = 'it''s'", "  goto l"),
     *("'\ngo\n'", "N'a\nGO'", "'--'", "'/*'", '"\ngo\n"', "[\ngo\n]", "[a]]\ngo\n]", "''"),

@@ -219,7 +219,8 @@ def test_the_script_installs_the_same(
     migrate.migrate(empty_database)
     whole = snapshot(session)
     migrate.rollback(empty_database)
-    # Babelfish gives indexes other names, so that a second run does not find them there.
+    # Run it twice, except on Babelfish: it gives indexes other names, so that a second run does not
+    # find them.
     for _ in range(2 if "genuine" in server.capabilities else 1):
         run_as_sqlcmd_would(session, migrate.script("sqlserver"))
         assert snapshot(session) == whole
@@ -271,7 +272,7 @@ def test_a_crash_at_any_batch_leaves_nothing_and_the_next_migrate_repairs_it(
     number = len(list(batches(migrate.script("sqlserver"))))
     for last in range(2, number - 2, 20):
         with monkeypatch.context() as patched:
-            # To remove takes fewer batches.
+            # A rollback has fewer batches than a migration.
             patched.setattr(backend, "batches", breaking_off(last // 3))
             with pytest.raises(ConnectionAbortedError):
                 migrate.rollback(empty_database)

@@ -38,7 +38,7 @@ ARGUMENTS = {
 }
 """A value for each parameter without a default."""
 
-# Rights on a schema or a database would open everything in it: they are looked for as well.
+# Look for rights on a schema or a database as well: they would open everything in it.
 RIGHTS = """
     select u.name, coalesce(o.name, t.name, s.name, p.class_desc collate database_default),
         p.permission_name, p.state_desc

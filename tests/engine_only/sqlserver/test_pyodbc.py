@@ -30,7 +30,8 @@ def goes_and_comes_back(queue: rowq.Queue, queue_name: str) -> None:
     text, binary = queue.dequeue_fast(queue_name, 2)
     assert (text.body, text.headers, text.message_type) == (AWKWARD, {"x": AWKWARD}, "\\")
     assert binary.data == bytes(range(256))
-    # Without a key, with null for one, and with a blank for one: no two are the same message.
+    # Send messages without a key, with null for one, and with a blank for one: no two are the same
+    # message.
     blanks = [rowq.NewMessage(data=1), rowq.NewMessage(data=2), rowq.NewMessage(dedup_key=" ")]
     sent = queue.enqueue_batch(queue_name, [*blanks, rowq.NewMessage(dedup_key="  ")])
     assert [result.outcome for result in sent] == ["enqueued"] * 4

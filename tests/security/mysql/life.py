@@ -73,7 +73,7 @@ class Life:
         self._names = [
             variable.name for variable in variables(admin) if variable.name not in left_out
         ]
-        # Without a table, and with a limit of its own: the session may limit both.
+        # This query reads no table and has a limit of its own, because the session may limit both.
         self._look = f"select {', '.join(f'@@{name}' for name in self._names)} limit 1"
         self._messages: dict[int, str] = {}
         self._claims: dict[int, str] = {}
@@ -186,7 +186,8 @@ class Life:
             number, text = dialect_of(self._session).error(error)
             words = text.replace(self._queue, "the queue")
             self.seen.append((routine, number, words, self._is_left_open()))
-            # A transaction that was left open would keep its locks from the account that looks on.
+            # Roll back, because a transaction that was left open would keep its locks from the
+            # account that looks on.
             with contextlib.suppress(pymysql.Error):
                 self._session.execute("rollback and no chain no release")
             return []

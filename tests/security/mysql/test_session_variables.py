@@ -97,8 +97,8 @@ class Lives:
         words = ", ".join(map(str, assignments)) + " in a transaction" * is_open
         errors = set().union(*(MAY_END.get(assignment.name, ()) for assignment in assignments))
         if any(is_error(line, errors) for line in seen):
-            # What follows a call that was refused is another life: let it have no other errors,
-            # leave nothing behind, and keep the session out of transactions.
+            # A life in which a call was refused goes on otherwise: it may only have no other
+            # errors, leave nothing behind, and keep the session out of transactions.
             return [f"{words}: {line}" for line in seen if not is_harmless(line, errors)]
         pairs = itertools.zip_longest(self._plain[is_open], seen)
         return [f"{words}: {line}, and not {usual}" for usual, line in pairs if line != usual]
@@ -195,7 +195,7 @@ def is_harmless(line: tuple[object, ...], numbers: set[str]) -> bool:
     if line[0] in {"burnt", "left"}:
         return not line[-1]
     if line[1:2] == ("changed",):
-        # A call that ran out of time is ended in its handlers too: the next one tidies up.
+        # A call that ran out of time is ended in its handlers too, and the next one tidies up.
         return bool(numbers & MAY_END["max_statement_time"])
     if len(line) < 2 or not isinstance(line[1], str):
         return True
@@ -212,7 +212,7 @@ def test_the_next_call_gives_back_what_a_killed_call_has_left(
         session.execute("set session sql_safe_updates = 1, timestamp = 5, max_error_count = 7")
         look = "select @@sql_safe_updates, @@timestamp, @@max_error_count"
         before = session.execute(look).fetchone()
-        # What internal_pin_session has done when the kill comes.
+        # Set the session as internal_pin_session has left it when the kill comes.
         session.execute(
             "set @rowq_pinned = true, @rowq_insert_id = 0, @rowq_timestamp = @@timestamp,"
             " @rowq_increment = @@auto_increment_increment, @rowq_offset = @@auto_increment_offset,"

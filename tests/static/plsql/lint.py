@@ -85,7 +85,8 @@ def _locking_faults(source: Source, statement: str) -> Iterator[str]:
         yield "for update waits; say skip locked"
     if statement.endswith(") loop"):
         yield _FETCHES_AHEAD
-    # Who asks for rows by their numbers takes all of them, in whatever order.
+    # A statement that asks for rows by their numbers takes all of them, so their order does not
+    # matter.
     if re.search(r"\border by\b", statement) and "table(" not in statement:
         if not re.search(r"index_rs_asc\(\w rowq_\w+_pk\)", statement):
             yield "without its hint the order may come from a sort, which locks all"

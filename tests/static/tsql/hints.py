@@ -39,7 +39,8 @@ def _hints(source: Any, fragments: list[Any], catalog: Catalog) -> Iterator[Comp
     for group in (_LEVELS, _SIZES):
         if len(given & group) > 1:
             yield source, f"hints exclude each other: {', '.join(sorted(given & group))}"
-    # Error 650 where row versions are on, as they are on Azure unless somebody turned them off.
+    # The server raises error 650 where row versions are on, as they are on Azure unless somebody
+    # turned them off.
     if "ReadPast" in given and not given & {"ReadCommittedLock", "RepeatableRead"}:
         yield source, "readpast asks for readcommittedlock beside it"
 

@@ -65,7 +65,7 @@ def fetch() -> None:
         return
     shutil.rmtree(FOLDER, ignore_errors=True)
     _pip("--requirement", str(_REQUIREMENTS), "--target", str(FOLDER))
-    # Only its copy of OpenSSL is wanted, so the Python it was built for does not matter.
+    # Only the wheel's copy of OpenSSL is wanted, so the Python it was built for does not matter.
     platform_of_wheel = ("--python-version", "3.11", "--platform", "manylinux2014_x86_64")
     _pip("--only-binary", ":all:", *platform_of_wheel, _SSL_WHEEL, "--target", str(SSL))
     carried = SSL / "psycopg2_binary.libs"

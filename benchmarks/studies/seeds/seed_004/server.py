@@ -11,7 +11,8 @@ from benchmarks.engines.sqlserver.observe import read_counters
 from benchmarks.harness.session import Session
 from benchmarks.studies.seeds.dialects import Dialect
 
-# Each statement here is a transaction. A transaction has a number of its own when it has written.
+# Each statement here is a transaction, and a transaction gets a number of its own only when it
+# writes.
 _POSTGRES = """
     select d.xact_commit, pg_snapshot_xmax(pg_current_snapshot())
     from pg_stat_database d
