@@ -1,4 +1,4 @@
-"""What all plots share: one style, one way to draw bars, one way to write a file."""
+"""Draws plots: one style, one way to draw bars, one way to write a file."""
 
 from __future__ import annotations
 

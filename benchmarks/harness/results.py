@@ -1,4 +1,4 @@
-"""The files of results, and reading them: figures by scenario, system and round, and ratios."""
+"""Reads files of results: figures by scenario, system and round, and ratios."""
 
 from __future__ import annotations
 

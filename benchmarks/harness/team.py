@@ -1,4 +1,4 @@
-"""Processes that begin at the same moment, and what they return."""
+"""Starts processes that begin at the same moment, and collects what they return."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TeamError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Where each process waits until all are ready."""
+    """A gate at which each process waits until all are ready."""
 
     barrier: Barrier
 

@@ -95,7 +95,7 @@ def _profile_set(asked: argparse.Namespace) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What is run: an engine, scenarios, the systems besides the engine's own, and the report.
+    """A choice of what to run: an engine, scenarios, systems besides its own, and the report.
 
     name: of the file of results. scenarios: takes whether they are to be quick.
     """

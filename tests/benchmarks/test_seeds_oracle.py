@@ -1,4 +1,4 @@
-"""The seeds on Oracle: complete forms, what is sent, clear words without a server, a whole run."""
+"""The seeds on Oracle: complete forms, statements sent, errors without a server, a whole run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is SQL Server's own about the seeds: its session, what it counts, its forms, the command."""
+"""The seeds on SQL Server: its session, its counters, its forms, and the command."""
 
 from __future__ import annotations
 

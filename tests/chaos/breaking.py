@@ -1,4 +1,4 @@
-"""Every routine of the contract is stopped at one table, to be broken off there.
+"""Stops every routine of the contract at one table, to be broken off there.
 
 A table is held, so that each call stops when it comes to it, after whatever it did before. Then all
 of them are broken off at once; broken_call.py judges what they leave.
@@ -65,7 +65,7 @@ class Stand:
         }
 
     def prepare(self, names: Iterable[str], seeded_random: Random) -> list[BrokenCall]:
-        """Return a broken of each of these routines, some in a transaction of the caller's."""
+        """Return a call of each of these routines, some in a transaction of the caller's."""
         with closing(self.killable.server.connect(self.url)) as connection:
             return [
                 self._broken_call(connection, self.routines[name], seeded_random) for name in names
@@ -121,7 +121,7 @@ class Stand:
 
     @contextmanager
     def in_a_program(self, table: str, calls: list[BrokenCall]) -> Iterator[subprocess.Popen[str]]:
-        """As stopped_at, with the calls in a process of their own, which is killed in the end."""
+        """Do as stopped_at with the calls in a process of their own, which is killed in the end."""
         path = self.room / "calls.json"
         path.write_text(program.as_text([broken.caller for broken in calls]))
         pipe = subprocess.PIPE
@@ -163,7 +163,7 @@ class Stand:
             holder.close()
 
     def judge(self, calls: list[BrokenCall], where: str) -> None:
-        """Let every broken say what is wrong with what is left; nobody else may be connected."""
+        """Let every call say what is wrong with what is left; nobody else may be connected."""
         wait_until(lambda: accepts(self.url), "the server is back", SECONDS)
         with closing(self.killable.server.connect(self.url)) as connection:
             wait_until(

@@ -1,4 +1,4 @@
-"""Sessions that each call one routine of the contract at the same time.
+"""Opens sessions that each call one routine of the contract at the same time.
 
 As a program, `python -m tests.chaos.callers <url> <file>`, it does so in a process of its own, to
 be killed. The file says what to call; each line of output is the place of a call that has ended.

@@ -1,4 +1,4 @@
-"""A server of this directory's own for each product that is tested, or one that is given."""
+"""Starts a server of this directory's own for each product that is tested, or takes a given one."""
 
 from __future__ import annotations
 

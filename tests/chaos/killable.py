@@ -1,4 +1,4 @@
-"""Servers that write as in production and may be killed; one way for each product.
+"""Starts servers that write as in production and may be killed; one way for each product.
 
 Where there is no such way, a given server serves for all that kills no server.
 """
@@ -53,7 +53,7 @@ class KillableServer:
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """What tests may rely on."""
+        """The capabilities that tests may rely on."""
         others = self.server.capabilities - {"restart"}
         return others | {"restart"} if self.can_die else others
 

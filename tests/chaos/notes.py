@@ -1,4 +1,4 @@
-"""Calls that a worker's processes make, noted as they make them, for the checker of histories.
+"""Notes the calls that a worker's processes make, as they make them, for the checker of histories.
 
 Each process writes a file of its own, a line before a call and one after it: a process that ends in
 the middle of a call leaves a call whose effect is unknown.

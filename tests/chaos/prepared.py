@@ -1,4 +1,4 @@
-"""A queue with messages in every state, made alike as often as wanted, and pictures of it.
+"""Makes queues with messages in every state, all alike, and takes pictures of them.
 
 The same call on two of them does the same: so what a call that was broken off did to one can be
 compared with what it does to another when it is left alone.
@@ -125,7 +125,7 @@ OPTIONAL = frozenset(
 
 @dataclass(frozen=True)
 class Picture:
-    """What is stored of a queue: settings, rows by table, and the states of its messages by place.
+    """A picture of a queue: settings, rows by table, and the states of its messages by place.
 
     created: the settings of the queue that create_queue makes.
     Messages that are not in Prepared.ids have places from len(ids) on, in no special order.

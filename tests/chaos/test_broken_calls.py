@@ -40,7 +40,7 @@ def stand(server: KillableServer, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def waiting(calls: list[BrokenCall]) -> list[BrokenCall]:
-    """Return the calls whose call has not come back."""
+    """Return the calls that have not come back."""
     return [broken for broken in calls if not broken.caller.has_ended]
 
 
@@ -80,7 +80,7 @@ BREAKS = [
     pytest.param(kill_server, marks=pytest.mark.requires("restart")),
 ]
 A_FEW = 10
-"""So many routines are tried at once in CI."""
+"""The number of routines that are tried at once in CI."""
 
 
 def drawn_tries(stand: Stand, what: str) -> Iterator[tuple[str, list[BrokenCall]]]:

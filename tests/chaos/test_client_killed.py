@@ -1,4 +1,4 @@
-"""A client is killed with SIGKILL in the middle of its work."""
+"""A client is killed with SIGKILL in the middle of its work: nothing that it confirmed is lost."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.chaos
 
 DISK_BYTES = 512 << 20
 FREE_BYTES = 8 << 20
-"""What is left on the disk when the work begins."""
+"""The room that is left on the disk when the work begins."""
 ON_LOCAL_DISKS = {"postgres", "mariadb"}
 """Products whose servers are programs here, and write where they are told to."""
 BODY = "x" * 4000

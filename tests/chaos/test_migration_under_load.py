@@ -31,9 +31,9 @@ pytestmark = [
 MESSAGES = 3000
 _BUSIEST = {f"routines/{name}.sql" for name in ("enqueue_batch", "dequeue_fast", "complete")}
 _PRODUCER = "packages/rowq_produce_body.sql"
-"""What producers call on Oracle: it names none of the versions, and is made anew all the same."""
+"""The package that producers call on Oracle: it names no version, and is made anew all the same."""
 _TRIES = {"postgres": 1, "mysql": 1, "sqlserver": 20, "oracle": 20}
-"""So often may the server be asked for a change to a table that is in use."""
+"""The number of times that the server may be asked to change a table that is in use."""
 Numbers = tuple[int, ...]
 
 

@@ -1,4 +1,4 @@
-"""Housekeeping that nobody does for ten minutes, that many do at once, or that is killed."""
+"""Housekeeping is left undone for ten minutes, done by many at once, or killed: nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers and programs do at random what they should not; their own messages pay for it alone."""
+"""Handlers and programs misbehave at random, and only their own messages suffer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.requires("genuine"), pytest.mark.ti
 ROOT = Path(__file__).parents[2]
 MESSAGES = 60
 STARTS = 60
-"""So often a worker may be started until the queue is drained."""
+"""The number of times that a worker may be started until the queue is drained."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A worker with unruly handlers: `python -m tests.chaos.unruly <kind> <url> <room>`.
+"""Runs a worker with unruly handlers: `python -m tests.chaos.unruly <kind> <url> <room>`.
 
 It works until the queue is drained, or until a handler has ended it. A message's headers say what
 its handler does at which delivery: {"deeds": [name, ...]}; after these it is handled as it should

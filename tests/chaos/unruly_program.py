@@ -1,4 +1,4 @@
-"""What a worker of `rowq work --exec` runs in these trials: a program that misbehaves.
+"""The program that a worker of `rowq work --exec` runs in these tests, which misbehaves.
 
 A copy of it in the trial's directory is run, so it needs nothing but Python's own library. Its
 message's headers say what it does at which delivery: {"deeds": [name, ...], "length": of the body};
@@ -35,7 +35,7 @@ Deed = Callable[[Facts], None]
 
 
 def note(name: str, number: int) -> None:
-    """Append a number to a file of the trial."""
+    """Append a number to a file of the run."""
     with (ROOM / name).open("ab", buffering=0) as file:
         file.write(f"{number}\n".encode())
 
@@ -176,10 +176,10 @@ DEEDS: dict[str, Deed] = {
         *(loses_its_lease, stops_its_worker, ends_with_its_worker, kills_its_worker, is_replaced),
     )
 }
-"""What a program may do at any time."""
+"""Deeds that a program may do at any time."""
 
 HURTING = frozenset({"loses_its_lease", "stops_its_worker", "kills_its_worker"})
-"""What costs others an attempt, too."""
+"""Deeds that cost others an attempt, too."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""Fixtures of the tests of the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowq.cli.main import app
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command did: its exit status and what it wrote."""
+    """The result of a command: its exit status and what it wrote."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""dequeue, peek, show, and finishing by hand; dead list, reset and cancel."""
+"""Commands that consume by hand: dequeue, peek, show, finishing, dead list, reset and cancel."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ WRONGS: dict[str, Callable[[Any], Any]] = {
 def test_a_routine_that_answers_wrongly_is_found(
     database_url: str, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """What a client gets is changed on its way, as a wrong routine would have sent it."""
+    """Answers are changed on their way to the client, as if a wrong routine had sent them."""
     right = getattr(rowq.Queue, method)
 
     def wrong(self: rowq.Queue, *arguments: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Handlers that worker processes import; what they handled stands in files, one per process.
+"""Handlers that worker processes import; each process lists what it handled in a file of its own.
 
 ROWQ_TEST_DIRECTORY names the directory they write in.
 """

@@ -1,4 +1,4 @@
-"""A relay in front of a server that can do to connections what networks do."""
+"""A relay in front of a server that does to connections what networks do."""
 
 import contextlib
 import ctypes

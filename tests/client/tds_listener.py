@@ -1,4 +1,4 @@
-"""Listens where a SQL Server would, takes apart what a driver sends, and answers as it is told.
+"""Listens as a SQL Server, takes apart what a driver sends, and answers as it is told.
 
 The packets are those of the protocol's public description, [MS-TDS].
 """

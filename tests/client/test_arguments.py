@@ -1,4 +1,4 @@
-"""What the client refuses before it sends anything, and in which form it sends the rest."""
+"""Arguments that the client refuses before it sends anything, and how it sends the others."""
 
 import json
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The client's page says what an error of each engine is taken for: so it is.
+"""Errors of each engine are taken for what the client's page says.
 
 The errors are made here, as the drivers make them.
 """
@@ -130,7 +130,7 @@ def test_the_page_names_the_calls_that_are_not_made_again() -> None:
 
 
 def test_whatever_ends_the_session_is_a_lost_connection_on_postgres() -> None:
-    """As `terminating connection due to conflict with recovery`, which has 40001."""
+    """An example is `terminating connection due to conflict with recovery`, which has 40001."""
 
     class Fatal(psycopg.errors.SerializationFailure):
         class diag:  # noqa: N801 - psycopg's name

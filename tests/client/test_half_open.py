@@ -1,4 +1,4 @@
-"""A network that stalls, drops what it is given, or breaks off in the middle of a reply.
+"""The client behind a network that stalls, drops what it is given, or breaks off within a reply.
 
 Nothing hangs for ever, nothing is done twice, and whoever lost a lease meanwhile is told so.
 """

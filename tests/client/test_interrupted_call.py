@@ -1,4 +1,4 @@
-"""A call that an administrator or a time limit interrupts, while its session lives on."""
+"""An administrator or a time limit interrupts a call, while its session lives on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call that an exception out of a signal's handler breaks off: the queue goes on to be right."""
+"""A queue stays right when an exception out of a signal's handler breaks off a call."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_broken_off_wait_takes_no_message_where_the_server_can_be_told(
 def test_no_call_gets_the_answer_of_one_that_was_broken_off(
     queue: rowq.Queue, queue_name: str, connect: Callable[..., Connection]
 ) -> None:
-    """At many moments of a call; what is told of each message is what was sent."""
+    """Break calls off at many moments; each message is told of as it was sent."""
     drawn = dice("moment of an interruption")
     told: dict[int, Any] = {}
     kinds = [SoftLimit, HardLimit, TimeoutError, OSError]

@@ -1,4 +1,4 @@
-"""What a handler's connection refuses, where no server is needed to see it.
+"""A handler's connection refuses what would harm the worker, as far as no server is needed for it.
 
 PostgreSQL and MariaDB show it themselves, in engine_only/*/test_worker_transaction.py.
 """

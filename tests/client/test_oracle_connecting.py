@@ -1,4 +1,4 @@
-"""How python-oracledb is made to connect, against a listener that accepts and says nothing."""
+"""How python-oracledb connects, against a listener that accepts and says nothing."""
 
 from __future__ import annotations
 

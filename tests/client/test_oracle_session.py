@@ -1,4 +1,4 @@
-"""What a session of rowq's own does with connections of python-oracledb, which are made here."""
+"""A session of rowq's own uses connections of python-oracledb, which are made here."""
 
 from __future__ import annotations
 

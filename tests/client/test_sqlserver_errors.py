@@ -1,4 +1,4 @@
-"""What pyodbc's errors mean, in the words that both drivers give them."""
+"""pyodbc's errors are understood, in the words that both drivers give them."""
 
 from __future__ import annotations
 

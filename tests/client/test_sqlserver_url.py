@@ -1,4 +1,4 @@
-"""sqlserver:// URLs, as an ODBC driver is told them, and as the driver tells the server."""
+"""The ODBC driver gets what sqlserver:// URLs say, and the server gets it from the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers that Python cannot read, past enqueue's limits: they cost their own message only."""
+"""Headers that Python cannot read, past enqueue's limits, cost their own message only."""
 
 from __future__ import annotations
 

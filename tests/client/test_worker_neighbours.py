@@ -1,4 +1,4 @@
-"""In a transactional worker one message's handler does no harm to the others of its claim."""
+"""One message's handler in a transactional worker does no harm to the others of its claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a message by what its handler does: returns, raises, awaits, or something odd."""
+"""A handler's end decides on its message: it returns, raises, awaits, or does something odd."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def drain(url: str, queue_name: str, handler: Any, **options: Any) -> rowq.Worke
 
 
 class Cancelled(BaseException):
-    """What no `except Exception` catches, as gevent.Timeout and trio.Cancelled."""
+    """An error that no `except Exception` catches, as gevent.Timeout and trio.Cancelled."""
 
 
 class Permanent(rowq.Fail):
@@ -55,7 +55,7 @@ class Permanent(rowq.Fail):
 
 
 class Later(rowq.Retry):
-    """As Permanent; its delay is no number."""
+    """An error as Permanent, but its delay is no number."""
 
     delay_seconds: Any = "soon"
 

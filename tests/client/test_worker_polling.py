@@ -1,4 +1,4 @@
-"""Which idle thread of a worker asks the database, and what wakes the others."""
+"""One idle thread of a worker asks the database, and wakes the others."""
 
 import itertools
 import threading

@@ -127,7 +127,7 @@ def test_a_run_that_cannot_start_its_threads_leaves_none_behind(
 
 
 class Fault(BaseException):
-    """What comes out of rowq itself."""
+    """An error that comes out of rowq itself."""
 
 
 @pytest.mark.promise("P02")

@@ -1,4 +1,4 @@
-"""A transactional worker: what a handler writes happens exactly once, or not at all."""
+"""A transactional worker: a handler's writes happen exactly once, or not at all."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The client's clock is wrong, or is set while a worker works: nothing depends on it.
+"""The client's clock may be wrong, or be set while a worker works: nothing depends on it.
 
 libfaketime gives a worker process another time of day; the server and the tests keep theirs.
 """

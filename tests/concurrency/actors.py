@@ -1,4 +1,4 @@
-"""The sessions of a run: each does as its dice say, and writes down what it did."""
+"""The sessions of a run: each makes random calls, and writes down what it did."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TryAgain(Exception):  # noqa: N818 - it reads as what it says
 
 @dataclass
 class Run:
-    """What the sessions of one run share.
+    """One run: the things that its sessions share.
 
     direct_url: of the same database, for who watches them, where their own way there is a bad one.
     may_be_asked_again: whether calls may fail with errors that say so, as during a migration.
@@ -49,7 +49,7 @@ class Run:
 
 
 class Actor(ABC):
-    """One session, with a thread, a name, and dice of its own.
+    """One session, with a thread, a name, and seeded random numbers of its own.
 
     Subclasses say in `act` what it does in one turn, and return whether there was anything to do.
     """

@@ -1,4 +1,4 @@
-"""Judges a history: pure, and sure of what it says.
+"""Judges a history: returns what no right queue could have done.
 
 Calls overlap, so each rule only speaks where no order of the overlapping calls would be right.
 Every rule has a bad history in test_checker_rejects_bad_history.py that it must reject.
@@ -23,7 +23,7 @@ _PLACES = {
     "released": "ready",
     "reset": "ready",
 }
-"""Where a message is after an outcome, as a census says it."""
+"""The place of a message after an outcome, as a census names it."""
 
 
 def check(history: Sequence[Event]) -> list[str]:
@@ -63,7 +63,7 @@ def not_delivered_after_completion(record: Record) -> Iterator[str]:
 
 
 def late_finish_refused(record: Record) -> Iterator[str]:
-    """Who has lost a message to another claim can no longer finish it, and nobody can twice."""
+    """A claim that has lost a message to another cannot finish it, and no claim can twice."""
     for message, leases in record.leases.items():
         finished: Counter[int | None] = Counter()
         place = {lease.dequeue.claim_id: number for number, lease in enumerate(leases)}
@@ -103,7 +103,7 @@ def attempts_count_leases(record: Record) -> Iterator[str]:
 
 
 def nothing_lost(record: Record) -> Iterator[str]:
-    """In = done + cancelled + purged + ready + delayed + leased + dead, each in one place."""
+    """Every message is done, cancelled, purged, ready, delayed, leased or dead, once."""
     for census in (event for event in record.history if event.action == "census"):
         places: dict[int, list[str]] = defaultdict(list)
         for message, state in census.results:
@@ -129,7 +129,7 @@ def _ends(record: Record, message: int, before: float) -> tuple[int, bool]:
 
 
 def only_known_messages(record: Record) -> Iterator[str]:
-    """What is delivered was enqueued, by a call that had begun."""
+    """A message that is delivered was enqueued, by a call that had begun."""
     for message, leases in record.leases.items():
         sent = record.enqueued.get(message)
         if sent is None and record.lost_enqueues == 0:

@@ -43,7 +43,7 @@ class Comparison:
         self.claims: list[int] = []
 
     def step(self, seeded_random: Random) -> None:
-        """Make a call that the dice choose, and compare answers and states."""
+        """Make a random call, and compare answers and states."""
         calls = {
             self.enqueue: 3,
             self.enqueue_batch: 3,

@@ -1,4 +1,4 @@
-"""What many sessions did to one queue: who, when, with which claim, and how it went."""
+"""The events of a history: who did what, when, with which claim, and how it went."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
 
 QUIET_SECONDS = 60
-"""So long nothing at all is completed when the sessions hang."""
+"""When nothing at all is completed for so many seconds, the sessions hang."""
 _NEARLY_DONE = 1000
 _END_SECONDS = 120
-"""So long a session may take for the turn that it is in."""
+"""The seconds that a session may take for the turn that it is in."""
 
 
 def ten_sessions(run: Run, messages: int) -> list[Actor]:

@@ -1,4 +1,4 @@
-"""A history, sorted by message and by claim, for the rules of checker.py."""
+"""Sorts a history by message and by claim, for the rules of checker.py."""
 
 from __future__ import annotations
 

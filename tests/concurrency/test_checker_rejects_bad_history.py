@@ -1,4 +1,4 @@
-"""A checker that finds nothing wrong is worth what it finds wrong in a bad history."""
+"""Every rule of the checker rejects a bad history, and none rejects a good one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ten sessions at one queue, and a judge who reads their history.
+"""Ten sessions work on one queue, and the checker judges their history.
 
 Producers, consumers with batches of all sizes, retries, releases, failures, leases that run out
 under slow workers, abandoned claims, transactions with effects, killed sessions and housekeepers

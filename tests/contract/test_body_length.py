@@ -1,4 +1,4 @@
-"""max_body_length: no body comes in that could not be given out again."""
+"""max_body_length: a body that could not be given out again is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server says about the installed routines is what the contract says."""
+"""The server's catalog describes the installed routines as the contract does."""
 
 import pytest
 

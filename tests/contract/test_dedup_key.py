@@ -1,4 +1,4 @@
-"""The dedup key of enqueue: one unfinished message per key, whoever comes at once."""
+"""The dedup key of enqueue: one unfinished message per key, even of producers at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of headers: what every engine holds and every language's JSON reader takes."""
+"""Limits of headers: every engine stores them, and every language's JSON reader reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any argument of its type at all: every routine answers as the contract says, or refuses by name.
+"""Every routine answers any arguments as the contract says, or refuses them by a named error.
 
 The values are drawn from each parameter's entry in the contract: ordinary ones, bounds, and what a
 careless or hostile caller sends. A refusal changes nothing.

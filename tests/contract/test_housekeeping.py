@@ -1,4 +1,4 @@
-"""What maintain, reap, promote, archive and purge_archive have in common."""
+"""The promises that maintain, reap, promote, archive and purge_archive share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other processes that use a private server, and what can be seen of processes."""
+"""Starts other processes that use a private server, and looks at processes."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.helpers.dialects import dialect_of
 T = TypeVar("T")
 
 SECONDS = 20.0
-"""How long a step may take once nothing holds it up any more."""
+"""The seconds that a step may take once nothing holds it up any more."""
 
 
 @dataclass(frozen=True)

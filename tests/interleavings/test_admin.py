@@ -1,4 +1,4 @@
-"""Creating and dropping a queue beside those who use it."""
+"""A queue is created and dropped beside sessions that use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Producers of one dedup key, and those who finish its message, at the same time."""
+"""Producers of one dedup key, and sessions that finish its message, at the same time."""
 
 from __future__ import annotations
 

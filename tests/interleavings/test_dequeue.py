@@ -1,4 +1,4 @@
-"""Consumers beside each other: what one holds is passed over, and comes back where it was."""
+"""Consumers pass over what another one holds; it comes back where it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Producers beside each other and beside consumers: an open transaction holds up nobody."""
+"""A producer's open transaction holds up neither producers nor consumers."""
 
 from __future__ import annotations
 

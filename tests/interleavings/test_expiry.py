@@ -1,4 +1,4 @@
-"""A worker and the reaper want the same claim at the same instant: one of them has it."""
+"""A worker and the reaper want the same claim at the same instant: exactly one of them gets it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two calls that finish parts of one claim at once."""
+"""Two calls finish parts of one claim at the same time."""
 
 from __future__ import annotations
 

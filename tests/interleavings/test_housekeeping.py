@@ -1,4 +1,4 @@
-"""Housekeeping by many at once, and beside everybody else: nothing twice, and nobody waits."""
+"""Many housekeepers at once, beside other sessions: nothing is done twice, and nobody waits."""
 
 from __future__ import annotations
 

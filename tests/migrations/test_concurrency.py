@@ -1,4 +1,4 @@
-"""Many migrate at once, in one database and in many."""
+"""Many sessions run migrate at once, in one database and in many."""
 
 from concurrent.futures import ThreadPoolExecutor
 

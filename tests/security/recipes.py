@@ -1,4 +1,4 @@
-"""The recipes of sql/RIGHTS.md, as a test runs them."""
+"""Reads the recipes of sql/RIGHTS.md, as a test runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SQL files and the contract, as the static checks see them. No database is needed."""
+"""Reads the SQL files and the contract for the static checks. No database is needed."""
 
 import re
 import tomllib

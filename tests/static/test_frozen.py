@@ -43,7 +43,7 @@ CHANGED = {
     "sqlserver": ["internal/second.sql", "routines/version.sql"],
     "oracle": ["packages/rowq_body.sql", "compiled.sql"],
 }
-"""What the second release of a test holds, beside the rights."""
+"""The files that the second release of a test holds, beside the rights."""
 
 
 def changed_files(migrations: Path) -> list[str]:

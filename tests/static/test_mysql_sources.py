@@ -1,4 +1,4 @@
-"""What the sources for MariaDB and MySQL must not say, and the few words that must be said."""
+"""Words that the sources for MariaDB and MySQL must not have, and a few that they must have."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The house style of the SQL files, in checks of a few lines each."""
+"""The SQL files keep the house style."""
 
 import re
 from pathlib import Path
@@ -39,13 +39,13 @@ KEYWORDS = (
 )
 
 _UPPER = re.compile(rf"\b(?<!\[)({KEYWORDS.upper()})\b")
-"""In brackets it is a name, such as that of the file group [PRIMARY]."""
+"""A word in brackets is a name, such as that of the file group [PRIMARY]."""
 
 MADE_BY_TEXT = {"care_for_indexes"}
 """Which index it is about is known only when it runs."""
 
 SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"
-"""What an object keeps from its creation, whatever the session that creates it begins with."""
+"""Settings that an object keeps from its creation, so that every script sets them first."""
 
 
 def text_of(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""What the client sends to Oracle fits the package's specification, and errors are understood."""
+"""Calls of the client fit the specification of Oracle's package, and errors are understood."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone

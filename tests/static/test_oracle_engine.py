@@ -1,4 +1,4 @@
-"""What the tests do to reach an Oracle Database, as far as it can be seen without one."""
+"""The tests' way to an Oracle Database, as far as it can be seen without one."""
 
 from __future__ import annotations
 

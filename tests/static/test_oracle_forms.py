@@ -39,7 +39,7 @@ SYNTAX = [
     ("for update skip locked", "for update skip lock"),
     ("close free_rows;", "close free_rows"),
 ]
-"""What is right, and what is wrong."""
+"""Pairs of what is right and what is wrong."""
 UNBOUNDED = re.compile(r"rownum|fetch first")
 SKIPPING = re.compile(
     r"\b(?:select|cursor)\b[^;]*?\bfor update(?: of [\w.]+)? skip locked", re.DOTALL

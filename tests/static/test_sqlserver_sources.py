@@ -1,4 +1,4 @@
-"""What the sources for SQL Server must not say, and the few words that must be said."""
+"""Words that the sources for SQL Server must not have, and a few that they must have."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ TABLES = [
 ]
 HOT = {"ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "part"}
 BY_KEY = HOT | {"message", "dead"}
-"""What routines of all kinds meet at: one index each, in whose order all of them go."""
+"""Tables at which routines of all kinds meet: one index each, in whose order all of them go."""
 BUILT_IN = {"openjson"}
 """Functions of the engine that are asked like tables."""
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
@@ -182,7 +182,7 @@ def test_preflight_knows_the_names_of_all_tables() -> None:
 
 @each_file
 def test_columns_of_a_table_variable_say_whether_they_may_be_null(path: Path) -> None:
-    """What a session has set (ansi_null_dflt_on, ansi_null_dflt_off) decides it otherwise."""
+    """A session's settings (ansi_null_dflt_on, ansi_null_dflt_off) would decide it otherwise."""
     text = path.read_text(encoding="utf-8")
     for columns in re.findall(r"declare @\w+ table \(\n([^;]*?)\n    \);", text):
         for column in columns.splitlines():

@@ -1,4 +1,4 @@
-"""T-SQL passes Microsoft's own parser and model, which do find what is wrong in a text."""
+"""Microsoft's own parser and model accept our T-SQL, and find faults that are planted in a text."""
 
 import re
 from pathlib import Path

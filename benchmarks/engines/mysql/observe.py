@@ -1,4 +1,4 @@
-"""What a MariaDB server tells of itself: reads, deadlocks, waits, commits, log, processor time."""
+"""Reads a MariaDB server's counters: reads, deadlocks, waits, commits, log, processor time."""
 
 from __future__ import annotations
 

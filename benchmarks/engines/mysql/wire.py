@@ -26,7 +26,7 @@ Row = tuple[bytes | None, ...]
 
 
 class WireError(RuntimeError):
-    """What the server or the library refused; number is the engine's error number."""
+    """A refusal by the server or the library; number is the engine's error number."""
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__(f"{number}: {text}")

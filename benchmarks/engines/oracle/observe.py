@@ -1,4 +1,4 @@
-"""What an Oracle instance tells of itself, by its v$ views."""
+"""Reads an Oracle instance's counters from its v$ views."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.harness.observe import Counts
 from benchmarks.harness.session import Session
 
 RIGHTS = ("select_catalog_role", "alter system")
-"""What an account needs besides its own objects: to read v$ views, and to end a session."""
+"""The rights that an account needs besides its own objects: to read v$ views, to end a session."""
 
 DISCONNECT = """begin
     for one in (select s.serial# as serial from v$session s where s.sid = :session) loop

@@ -13,7 +13,7 @@ from rowq.engines.oracle import ENGINE
 from rowq.migrate.oracle.sql import units
 
 IMPATIENT = "wait for a second at most"
-"""Not SQL: Oracle has no limit to a session's waits for rows, so the driver breaks off calls."""
+"""A word for the driver, which breaks calls off: Oracle cannot limit a session's waits for rows."""
 
 ROWS = "rows"
 """The value by which a call hands back a cursor; what it has are the statement's rows."""
@@ -63,7 +63,7 @@ class OracleSession(Closing):
 
     @property
     def server_cpu(self) -> float:
-        """Not told here: the observer has that of the whole instance."""
+        """Return 0: a session's time is unknown; the observer tells that of the whole instance."""
         return 0.0
 
     def run(self, statement: str, **values: Value) -> list[Row]:

@@ -1,4 +1,4 @@
-"""What a PostgreSQL server tells of itself: reads, deadlocks, lock waits, commits, log."""
+"""Reads a PostgreSQL server's counters: reads, deadlocks, lock waits, commits, log."""
 
 from __future__ import annotations
 

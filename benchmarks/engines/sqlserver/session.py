@@ -59,7 +59,7 @@ class SqlserverSession(Closing):
 
     @property
     def server_cpu(self) -> float:
-        """Not known for a session: the observer tells that of the whole server."""
+        """Return 0: a session's time is unknown; the observer tells that of the whole server."""
         return 0.0
 
     def run(self, statement: str, **values: Value) -> list[Row]:

@@ -1,4 +1,4 @@
-"""What SET STATISTICS IO says: a message for each statement, a sentence for each table."""
+"""Parses the messages of SET STATISTICS IO: one for each statement, a sentence for each table."""
 
 from __future__ import annotations
 

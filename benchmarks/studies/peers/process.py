@@ -1,4 +1,4 @@
-"""A peer's program as a process, spoken with as the head of this package says."""
+"""Runs a peer's program as a process, and speaks with it by the protocol of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RESULTS-peers.md, written from the results and nothing else."""
+"""Writes RESULTS-peers.md from the results and nothing else."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one call of an action took: seconds of the clock, the median, and the server's CPU.
+    """The cost of one call of an action: seconds of the clock, the median, and the server's CPU.
 
     start, end: the places in the log before the first call and after the last.
     """

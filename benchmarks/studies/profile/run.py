@@ -22,7 +22,7 @@ _WARM_UP = 20
 
 @dataclass(frozen=True, slots=True)
 class ProfilePlan:
-    """What to run.
+    """The settings of a run of the profile.
 
     messages: how many pass in batches of 50. singles: how many one by one. rounds: how often.
     home: the private server's directory. root: the checkout. command, note: for the report.

@@ -1,4 +1,4 @@
-"""The statements inside a call: who runs them, and what each of them costs.
+"""Finds the statements inside a call: who runs them, and what each of them costs.
 
 Two of the server's modules tell. auto_explain reports every statement with the line of the function
 that runs it, so the tree of a call is known; it slows a call down several times. pg_stat_statements
@@ -24,7 +24,7 @@ SETTINGS = {
     "compute_query_id": "on",
     "autovacuum": "off",
 }
-"""What the server is started with, besides the benchmarks' own."""
+"""The server's settings, besides the benchmarks' own."""
 
 _EXPLAIN = {
     "log_min_duration": "0",

@@ -1,4 +1,4 @@
-"""What calls of rowq cost beside dead rows, wherever an old read view can keep them."""
+"""Counts what rowq's calls cost beside dead rows, wherever an old read view can keep them."""
 
 from __future__ import annotations
 

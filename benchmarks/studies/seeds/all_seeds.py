@@ -1,4 +1,4 @@
-"""The seeds, in their order, and what the runner needs of them."""
+"""Lists the seeds in their order, and gives the runner their scenarios and its engine."""
 
 from __future__ import annotations
 

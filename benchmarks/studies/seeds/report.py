@@ -1,4 +1,4 @@
-"""RESULTS-seeds.md, written from the results of each engine and nothing else."""
+"""Writes RESULTS-seeds.md from the results of each engine and nothing else."""
 
 from __future__ import annotations
 

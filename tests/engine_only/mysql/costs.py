@@ -1,4 +1,4 @@
-"""What a call costs a MariaDB or MySQL server, counted and not timed."""
+"""Counts what a call costs a MariaDB or MySQL server, instead of timing it."""
 
 from __future__ import annotations
 

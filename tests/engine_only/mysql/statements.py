@@ -1,4 +1,4 @@
-"""The statements inside procedures as a server ran them, and the plans it makes for them."""
+"""Reads the statements inside procedures as a server ran them, and the plans it makes for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXPLAINED = ("select", "delete", "update", "insert", "with")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a statement reads one of rowq's tables: a line of explain."""
+    """The way in which a statement reads one of rowq's tables: a line of explain."""
 
     statement: str
     table: str

@@ -1,4 +1,4 @@
-"""What is written to the binary log is safe, and makes the same tables on a replica."""
+"""The binary log is written safely, and makes the same tables on a replica."""
 
 from __future__ import annotations
 

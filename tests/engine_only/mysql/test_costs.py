@@ -1,4 +1,4 @@
-"""Plans of the hot routines: the rows they touch do not depend on how much there is.
+"""The rows that the hot routines touch do not depend on how many there are.
 
 A wrong plan is a scan, a join in the wrong order, or an index that is not the primary key; each of
 them touches more rows as tables grow. The sessions began while the tables were small, as a

@@ -1,4 +1,4 @@
-"""Dead rows in numbers, in every lane, across crashes and rollbacks: what a call costs beside them.
+"""A call costs little beside dead rows in numbers, in every lane, across crashes and rollbacks.
 
 ROWQ_DEAD_ROWS=10000000 makes so many of them (some minutes), instead of as many as show a walk.
 """

@@ -1,4 +1,4 @@
-"""max_allowed_packet: what dequeue_wait can return in one value, and what becomes of the rest."""
+"""max_allowed_packet bounds what dequeue_wait returns in one value; the rest comes later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plans of every statement that the routines run: by the primary key, in its order, in a range.
+"""Every statement that the routines run goes by the primary key, in its order, in a range.
 
 A plan that sorts would lock every row that it reads, and the next worker would find nothing. A plan
 that reads an index without the bounds, or nothing but the index, walks all dead rows.
@@ -22,7 +22,7 @@ WAITING = {"ready", "delayed", "claim", "finished", "lane"}
 """Tables from whose low end the routines read."""
 
 EXPIRE = "lease_until = lease_until - interval"
-"""In the one statement that is the test's own."""
+"""Words of the one statement that is the test's own."""
 
 BY_KEY = {*WAITING, "message", "dedup", "part"}
 

@@ -1,4 +1,4 @@
-"""What a MySQL or MariaDB user may have done to the own connection without harm to rowq."""
+"""rowq works on connections as users of MySQL or MariaDB have set them."""
 
 from __future__ import annotations
 

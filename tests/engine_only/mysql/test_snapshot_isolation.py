@@ -1,4 +1,4 @@
-"""innodb_snapshot_isolation, which MariaDB has switched on by default since 11.6.2.
+"""rowq under innodb_snapshot_isolation, which MariaDB has switched on by default since 11.6.2.
 
 A repeatable read transaction that would change a row newer than its snapshot gets error 1020. A
 call's own transaction is read committed and never meets it. In a caller's own a call puts it off

@@ -1,4 +1,4 @@
-"""Whose transaction it is: the caller's if there is one, else the routine's own."""
+"""A call works in the caller's transaction if there is one, else in its own."""
 
 from __future__ import annotations
 

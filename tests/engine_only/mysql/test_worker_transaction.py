@@ -1,4 +1,4 @@
-"""What a handler tries to do to a transactional worker's transaction on MariaDB and MySQL."""
+"""Handlers meddle with a transactional worker's transaction on MariaDB and MySQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plans that Oracle really uses for the statements of rowq's packages, from v$sql_plan."""
+"""Reads from v$sql_plan the plans that Oracle really uses for the statements of rowq's packages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a statement is run; shown: as dbms_xplan shows it."""
+    """The plan by which a statement is run; shown: as dbms_xplan shows it."""
 
     text: str
     steps: tuple[Step, ...]

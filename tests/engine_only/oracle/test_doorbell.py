@@ -1,4 +1,4 @@
-"""The optional doorbell: it ends a wait at once, and nobody depends on it."""
+"""The optional doorbell ends a wait at once, and nobody depends on it."""
 
 from __future__ import annotations
 

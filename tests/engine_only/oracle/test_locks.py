@@ -1,4 +1,4 @@
-"""Locks on Oracle: a fetch locks exactly what it takes, and nobody waits who need not."""
+"""A fetch on Oracle locks exactly what it takes, and no session waits without need."""
 
 from __future__ import annotations
 

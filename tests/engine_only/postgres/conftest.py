@@ -26,7 +26,7 @@ def _only_postgres(server: Server) -> None:
 
 @pytest.fixture
 def open_owner(empty_database: str) -> Iterator[Open]:
-    """Return a function that opens sessions in a database with rowq that no other test uses."""
+    """Return a function that opens sessions of the owner in a database that no other test uses."""
     migrate(empty_database)
     with ExitStack() as opened:
 

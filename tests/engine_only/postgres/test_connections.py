@@ -1,4 +1,4 @@
-"""Connections of rowq's own to PostgreSQL, whatever role, database and network make of them."""
+"""rowq's own connections to PostgreSQL work whatever role, database and network do to them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def role_url(connection: Connection, database_url: str, role: str) -> Iterator[R
 def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
     connection: Connection, queue_name: str, role: str, role_url: RoleUrl
 ) -> None:
-    """As in a failover: connections still reach the former primary for a while."""
+    """Connections still reach the former primary for a while, as in a failover."""
     pauses: list[float] = []
 
     def pause(seconds: float) -> None:

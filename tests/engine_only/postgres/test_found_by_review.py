@@ -1,4 +1,4 @@
-"""Faults that a review found by looking for them: each test is one, with the smallest way to it."""
+"""Faults that a review once found, each with the shortest way to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who listens is told of new messages; where nobody does, producers notify nobody."""
+"""A session that listens is told of new messages; where none does, producers notify nobody."""
 
 from __future__ import annotations
 

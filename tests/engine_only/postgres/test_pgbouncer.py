@@ -1,4 +1,4 @@
-"""Behind PgBouncer in transaction mode: each transaction may run in another session."""
+"""rowq works behind PgBouncer, where each transaction may run in another session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what: each role its routines and nothing else, PUBLIC nothing, tables nobody.
+"""Each role may call its routines and nothing else, PUBLIC nothing, and nobody uses the tables.
 
 Runs in a database of its own, installed by a superuser, with login roles that are members of
 rowq's roles.

@@ -1,4 +1,4 @@
-"""What a PostgreSQL user may have done to the own connection without harm to rowq."""
+"""rowq works on connections as users of psycopg have set them."""
 
 import uuid
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a handler tries to do to a transactional worker's transaction on PostgreSQL."""
+"""Handlers meddle with a transactional worker's transaction on PostgreSQL."""
 
 from __future__ import annotations
 

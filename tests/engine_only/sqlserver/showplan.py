@@ -1,4 +1,4 @@
-"""The plans that SQL Server really ran, as SET STATISTICS XML returns them.
+"""Reads the plans that SQL Server really ran, as SET STATISTICS XML returns them.
 
 A statement inside a procedure reports its plan too, as a result set of one row and one column after
 its own results.

@@ -1,4 +1,4 @@
-"""How scripts of ours are cut into batches; no server is needed."""
+"""Scripts of ours are cut into batches; no server is needed."""
 
 from __future__ import annotations
 

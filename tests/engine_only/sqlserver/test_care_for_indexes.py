@@ -1,4 +1,4 @@
-"""CareForIndexes: what is worn is rebuilt, what is hot keeps its settings, small ones are left."""
+"""CareForIndexes rebuilds worn indexes, keeps the settings of hot ones, and leaves small ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which locks calls take on SQL Server, which they leave, and whom they hold up: nobody."""
+"""The locks that calls take on SQL Server hold up no other session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.requires("genuine")
 Open = Callable[..., Connection]
 
 MANY = 7000
-"""More than the 5,000 locks at which the engine would go over to a lock on the table."""
+"""More rows than the 5,000 locks at which the engine would go over to a lock on the table."""
 
 MINE = """
     select l.resource_type, l.request_mode,

@@ -1,4 +1,4 @@
-"""Who may do what: each role its routines and nothing else, and nobody the tables.
+"""Each role may call its routines and nothing else, and nobody may use the tables.
 
 The users have no login: the test's session puts on one after the other. That is all the engine's
 own, so Babelfish cannot show it.

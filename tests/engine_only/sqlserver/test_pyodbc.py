@@ -1,4 +1,4 @@
-"""What a user of SQL Server may have done to the own connection without harm to rowq."""
+"""rowq works on connections as users of SQL Server have set them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose transaction a call is in on SQL Server, and what is left of it afterwards."""
+"""Which transaction a call is in on SQL Server, and what is left of it afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A life of a queue through every routine, and what its caller sees of it.
+"""Leads a queue through every routine, and notes what its caller sees of it.
 
 Two lives are alike when everything is: results, errors, times as far as seconds go, numbers that
 were used up, what is left in the tables, and what a call has changed of its session.

@@ -1,4 +1,4 @@
-"""Nobody stops housekeeping, waiting or a migration by a lock that anybody may take."""
+"""Nobody can stop housekeeping, waiting or a migration by a lock that anybody may take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody else has made in the database rowq: none of it runs as who migrates or looks."""
+"""Nothing that somebody else made in the database rowq runs as who migrates or looks."""
 
 from __future__ import annotations
 

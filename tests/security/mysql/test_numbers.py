@@ -1,4 +1,4 @@
-"""Numbers of messages and claims are the server's to give, and not the caller's."""
+"""The server gives messages and claims their numbers, and a caller cannot."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ MAY_END = {
     "transaction_read_only": {"1792"},
     "tx_read_only": {"1792"},
 }
-"""What may end a caller's own calls, with these errors and nothing changed.
+"""Variables that may end a caller's own calls, with these errors and nothing changed.
 
 A flag that the engine's regular expressions do not know; limits of memory, of time (it may be up
 before a handler is reached, so that the handler's error comes out) and of space; skip_replication,
@@ -45,7 +45,7 @@ which cannot change in an open transaction; a transaction that may not write.
 """
 
 DISTURBING = ("character_set_", "collation_", "sql_mode")
-"""What these say decides how the values of others are read."""
+"""Variables that decide how the values of others are read."""
 
 _PIN = (sql_directory() / "mysql" / "internal" / "pin_session.sql").read_text(encoding="utf-8")
 PINNED = frozenset(re.findall(r"@@(?!global\.)(\w+)", _PIN))

@@ -1,4 +1,4 @@
-"""A text that no client can read comes in nowhere, so that nobody stops others' batches by it."""
+"""A text that no client can read is refused everywhere, so that it stops nobody's batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in an owner's schema already, and whose schema a DBA is in: nothing of it runs."""
+"""Nothing runs that stands in an owner's schema already, or in the schema that a DBA is in."""
 
 from __future__ import annotations
 

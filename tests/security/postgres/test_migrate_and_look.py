@@ -1,4 +1,4 @@
-"""Whoever migrates, looks or examines runs nothing of anybody who may be after his rights."""
+"""Migrating, looking and examining run nothing that belongs to anybody with fewer rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user of the database can do who has none of rowq's roles: hold up nobody, read nothing."""
+"""A user of the database without rowq's roles holds up nobody and reads nothing."""
 
 from __future__ import annotations
 

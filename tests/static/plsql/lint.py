@@ -1,4 +1,4 @@
-"""Forms of PL/SQL that are right to a parser and wrong in a queue, or in this house.
+"""Finds forms of PL/SQL that a parser takes, and that are wrong in a queue or in this house.
 
 Names, calls and columns are looked at by `names.py`. Every exception from a rule stands below, with
 its reason.
@@ -23,7 +23,7 @@ SWALLOWS = {"maintain_archive", "ring_doorbell", "wait_for_ring"}
 DYNAMIC = {"drop_days", "health_server"}
 """Partitions have names of their own."""
 DYNAMIC |= {"try_lead_waiters", "stop_leading_waiters", "ring_doorbell", "wait_for_ring"}
-"""What these call is there only by choice, or with a right."""
+"""These call routines that exist only by choice, or with a right."""
 DYNAMIC |= {"grants", "partition_archive", "doorbell_off", "remove"}
 """Scripts that change the schema where that has not been done yet."""
 

@@ -1,4 +1,4 @@
-"""Names of PL/SQL that a parser does not look up: variables, calls, columns, fields of records.
+"""Looks up names of PL/SQL, which a parser does not: variables, calls, columns, fields of records.
 
 No compiler is at hand, so what one would say first is looked for here. A name says what it is:
 p_ parameter, v_ variable, c_ constant, e_ exception, t_ type, each_ row of a loop.

@@ -1,4 +1,4 @@
-"""PL/SQL as the lint reads it: text without comments and literals, signatures, statements."""
+"""Reads PL/SQL for the lint: text without comments and literals, signatures, statements."""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a call of a subprogram must fit."""
+    """A subprogram's signature, which a call must fit."""
 
     name: str
     is_function: bool

@@ -1,4 +1,4 @@
-"""What the scripts define: tables and their columns, procedures and functions and parameters."""
+"""Lists what the scripts define: tables and columns, procedures and functions and parameters."""
 
 from typing import Any, NamedTuple
 

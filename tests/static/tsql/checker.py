@@ -1,4 +1,4 @@
-"""The program behind the gate: scripts come in as JSON, findings go out; runs inside .NET.
+"""Runs the checks inside .NET: scripts come in as JSON, findings go out.
 
 gate.py starts it with the environment that tools.py gives.
 """

@@ -1,4 +1,4 @@
-"""Microsoft's libraries, loaded into this process: only the checking program imports this."""
+"""Loads Microsoft's libraries into this process: only the checking program imports this."""
 
 from collections.abc import Iterator
 from importlib import import_module

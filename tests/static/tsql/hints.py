@@ -1,4 +1,4 @@
-"""Table hints, sequences and errors as SQL Server asks for them only when a statement is compiled.
+"""Checks table hints, sequences and errors, as SQL Server does only when it compiles statements.
 
 Neither the parser nor the model knows these rules, and Babelfish ignores every hint.
 """

@@ -1,4 +1,4 @@
-"""What Microsoft's model does not look at: counts, arguments, functions, columns of variables."""
+"""Checks what Microsoft's model leaves out: counts, arguments, functions, columns of variables."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

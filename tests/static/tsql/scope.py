@@ -1,4 +1,4 @@
-"""Which columns the sources in one procedure have: tables, variables, expressions and JSON."""
+"""Finds which columns the sources in a procedure have: tables, variables, expressions and JSON."""
 
 from collections.abc import Iterator
 from typing import Any

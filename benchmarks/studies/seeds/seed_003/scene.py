@@ -1,4 +1,4 @@
-"""Four workers with messages in their hands, what happens to them, and one who takes over."""
+"""Plays a scene: four workers that hold messages, what happens to them, and one that takes over."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class _Candidate:
 
 
 class _Scheduler:
-    """What a poller and its executors share."""
+    """A scheduler: the state that a poller and its executors share."""
 
     def __init__(self, dialect: Dialect, size: Size, who: str, *, optimistic: bool) -> None:
         self._sql = read_sections(Path(__file__).parent / dialect.name / SQL_FILE)

@@ -1,4 +1,4 @@
-"""How many statements, and commits of transactions that wrote, a server has counted."""
+"""Reads how many statements, and commits of transactions that wrote, a server has counted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COMMITS = "select count from information_schema.innodb_metrics where name = 'tr
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What the server has counted: statements sent by clients, and commits that wrote.
+    """Counters of the server: statements sent by clients, and commits that wrote.
 
     PostgreSQL counts transactions; where each statement is one, they are the statements. Oracle
     counts calls, and a call that hands back a cursor is two.
