@@ -37,7 +37,7 @@ class Results:
     def between(self, scenario: str, name: str, system: str, other: str) -> Spread | None:
         """Return a figure of one system divided by another's, round by round."""
         pairs = zip(self.rounds(scenario, system), self.rounds(scenario, other), strict=False)
-        values = [mine[name] / two[name] for mine, two in pairs]
+        values = [mine[name] / theirs[name] for mine, theirs in pairs]
         return spread(values) if values else None
 
     def within(self, scenario: str, system: str, name: str, base: str) -> Spread | None:

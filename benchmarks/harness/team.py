@@ -95,7 +95,7 @@ def _run(work: Callable[[Gate], Any], gate: Gate, answers: Any) -> None:
     try:
         answers.put(work(gate))
     except threading.BrokenBarrierError:
-        pass  # the one that broke it says why
+        pass  # The process that broke it says why.
     except Exception as error:
         gate.barrier.abort()
         answers.put(_Failure(f"{type(error).__name__}: {error}"))

@@ -77,12 +77,12 @@ def test_every_system_hands_out_each_message_once() -> None:
             with (
                 lab.database(system) as url,
                 system.client(url) as first,
-                system.client(url) as two,
+                system.client(url) as second,
             ):
                 first.create()
                 first.fill(45)
                 first.enqueue(b'{"n":"single"}')
-                turns = (first, two, first, two)
+                turns = (first, second, first, second)
                 counts = [client.complete(client.dequeue(20)) for client in turns]
                 assert counts == [20, 20, 6, 0], system.name
 

@@ -121,7 +121,7 @@ def test_a_form_hands_out_each_message_once_with_its_body(
     with (
         place(form) as url,
         form.open_client(url, 100) as first,
-        form.open_client(url, 100) as two,
+        form.open_client(url, 100) as second,
     ):
         first.create()
         first.fill(45)
@@ -130,19 +130,19 @@ def test_a_form_hands_out_each_message_once_with_its_body(
         bodies = Bodies(100)
         sent = [message["body"] for message in json.loads(bodies.messages(45))]
         taken = []
-        for client in (first, two, first, two):
+        for client in (first, second, first, second):
             rows = client.dequeue(20)
             taken += [(row[1] or b"").decode() for row in rows]
             client.complete(rows)
         assert sorted(taken) == sorted([*sent, "the last"])
-        assert len(set(first.handled + two.handled)) == len(taken) == 46
+        assert len(set(first.handled + second.handled)) == len(taken) == 46
 
 
 def test_a_message_in_the_histories_of_two_sessions_is_a_double_run() -> None:
-    report = Report(messages=3, ended=2.0, loops=[0.1, 0.1], handled=[1, 2, 3])
-    two = Report(messages=2, ended=2.0, loops=[0.1, 0.1], handled=[3, 4])
+    first = Report(messages=3, ended=2.0, loops=[0.1, 0.1], handled=[1, 2, 3])
+    second = Report(messages=2, ended=2.0, loops=[0.1, 0.1], handled=[3, 4])
     producer = Report(messages=8, ended=3.0, drains=False)
-    figures = figures_of(1.0, NONE_YET, [report, two, producer])
+    figures = figures_of(1.0, NONE_YET, [first, second, producer])
     assert (figures["handled"], figures["double_runs"]) == (4, 1)
     assert (figures["messages_per_second"], figures["different_per_second"]) == (5, 4)
     assert figures["enqueued_per_second"] == 4

@@ -38,13 +38,13 @@ def open_chain(engine: str, place: Callable[[Form], Any]) -> Any:
 def test_a_blocked_message_is_handed_out_when_its_predecessor_is_done(
     open_chain: OpenChain,
 ) -> None:
-    first, two = open_chain("chain_blocked"), open_chain("chain_blocked")
-    first.prepare(4, 2)  # the chains 1, 2 and 3, 4
-    assert (first.dequeue(), two.dequeue()) == (1, 3)
+    first, second = open_chain("chain_blocked"), open_chain("chain_blocked")
+    first.prepare(4, 2)  # The chains are 1, 2 and 3, 4.
+    assert (first.dequeue(), second.dequeue()) == (1, 3)
     first.finish(1)
     assert first.dequeue() == 2
-    two.finish(3)
-    assert two.dequeue() == 4
+    second.finish(3)
+    assert second.dequeue() == 4
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -79,15 +79,15 @@ def test_a_message_whose_predecessor_is_already_done_is_ready_at_once(
 def test_a_join_that_passes_over_locked_rows_breaks_the_order_on_mariadb_only(
     open_chain: OpenChain, engine: str
 ) -> None:
-    first, two = open_chain("chain_join"), open_chain("chain_join")
+    first, second = open_chain("chain_join"), open_chain("chain_join")
     first.prepare(2, 2)
     assert first.dequeue() == 1
     # MariaDB has no "of": it passes over the predecessor's row too, as if that were gone.
-    assert two.dequeue() == {"mariadb": 2}.get(engine, 0)
+    assert second.dequeue() == {"mariadb": 2}.get(engine, 0)
 
 
 def test_a_message_begun_before_its_predecessor_ended_breaks_the_order() -> None:
-    account = Account(handled=[1, 3], started=[1.0, 5.0], ended=[2.0, 6.0])
-    two = Account(handled=[2, 4], started=[1.5, 7.0], ended=[3.0, 8.0])
-    assert broken_order([account, two], {1: 0, 2: 1, 3: 2, 4: 3}) == 1
-    assert broken_order([two], {2: 1, 4: 0}) == 1  # the predecessor was never done
+    first = Account(handled=[1, 3], started=[1.0, 5.0], ended=[2.0, 6.0])
+    second = Account(handled=[2, 4], started=[1.5, 7.0], ended=[3.0, 8.0])
+    assert broken_order([first, second], {1: 0, 2: 1, 3: 2, 4: 3}) == 1
+    assert broken_order([second], {2: 1, 4: 0}) == 1  # The predecessor was never done.

@@ -27,13 +27,13 @@ def test_an_owner_claims_each_message_once(
     with (
         place(form) as url,
         form.open_client(url, 100) as first,
-        form.open_client(url, 100) as two,
+        form.open_client(url, 100) as second,
     ):
         first.fill(45)
         first.settle()
-        counts = [client.complete(client.dequeue(20)) for client in (first, two, first, two)]
+        counts = [client.complete(client.dequeue(20)) for client in (first, second, first, second)]
         assert counts == [20, 20, 5, 0]
-        assert len(set(first.handled + two.handled)) == 45
+        assert len(set(first.handled + second.handled)) == 45
 
 
 def test_a_claim_is_reset_by_age_and_kept_where_its_session_lives(
@@ -58,9 +58,9 @@ def test_a_claim_is_reset_by_age_and_kept_where_its_session_lives(
 
 
 def test_what_a_worker_noted_is_read_in_the_order_of_time(tmp_path: Path) -> None:
-    first, two = Diary(tmp_path / "one.diary"), Diary(tmp_path / "two.diary")
+    first, second = Diary(tmp_path / "one.diary"), Diary(tmp_path / "two.diary")
     first.note("started", 7, "slow")
-    two.note("started", 8, "killed")
+    second.note("started", 8, "killed")
     first.note("ended", 7, "slow")
     found = [(entry.who, entry.what, entry.message, entry.text) for entry in read_diaries(tmp_path)]
     assert found == [

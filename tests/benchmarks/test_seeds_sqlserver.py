@@ -177,14 +177,14 @@ def test_a_deadlock_is_counted_and_its_victim_may_try_again(url: str, engine: st
     text = "update dbo.job set state = 'A' where job_id = :id"
     with (
         dialect.open(url) as first,
-        dialect.open(url) as two,
+        dialect.open(url) as second,
         dialect.observe(url) as observer,
         ThreadPoolExecutor(1) as threads,
     ):
         for _ in range(2):
             first.run("insert into dbo.job (body) values (:body)", body=b"job")
         before = observer.counts().deadlocks
-        for session, number in ((first, 1), (two, 2)):
+        for session, number in ((first, 1), (second, 2)):
             session.run("begin")
             session.run(text, id=number)
         waiting = threads.submit(first.run, text, id=2)
@@ -193,10 +193,10 @@ def test_a_deadlock_is_counted_and_its_victim_may_try_again(url: str, engine: st
             wait_until(lambda: bool(third.run(waits, session=first.backend)), "one waits", 30)
         victims = 0
         try:
-            two.run(text, id=1)
+            second.run(text, id=1)
         except RetryError:
             victims += 1
-        two.run("rollback")
+        second.run("rollback")
         victims += isinstance(waiting.exception(30), RetryError)
         first.run("rollback")
         assert victims == 1

@@ -158,7 +158,7 @@ class Stand:
         try:
             yield
         finally:
-            with suppress(dialect.database_error):  # when the server has died, the lock has too
+            with suppress(dialect.database_error):  # A dead server has no lock to give back.
                 dialect.give_table(holder)
             holder.close()
 

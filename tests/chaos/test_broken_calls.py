@@ -1,7 +1,7 @@
 """Every routine of the contract is killed in its middle: nothing is done by half, nothing is lost.
 
-What is broken off is the session, the call, the client, the server's process for a session, or the
-server. The tables at which calls are stopped, and which calls, are drawn.
+One thing is broken off: the session, the call, the client, the server's process for a session, or
+the server. The tables at which calls are stopped, and which calls, are drawn.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The program that a worker of `rowq work --exec` runs in these tests, which misbehaves.
 
-A copy of it in the trial's directory is run, so it needs nothing but Python's own library. Its
+A copy of it in the run's directory is run, so it needs nothing but Python's own library. Its
 message's headers say what it does at which delivery: {"deeds": [name, ...], "length": of the body};
 before or after that it is handled as it should be, by a line in the file `ledger`.
 """

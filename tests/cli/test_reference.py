@@ -52,7 +52,7 @@ def test_the_readme_has_every_exit_status() -> None:
 
 
 def test_every_command_that_prints_a_result_can_print_json() -> None:
-    without = {"sql"}  # prints SQL
+    without = {"sql"}  # This command prints SQL.
     for usage, _ in commands(get_command(app)):
         command: Any = get_command(app)
         for word in usage.split()[1:]:

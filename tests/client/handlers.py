@@ -31,7 +31,7 @@ def note_then_wait(message: rowq.Message) -> None:
     """Write it down and wait until the test says go."""
     note(message)
     while not (directory() / "go").exists():
-        threading.Event().wait(0.01)  # time.sleep does not go with a faked clock
+        threading.Event().wait(0.01)  # A faked clock breaks time.sleep.
 
 
 def leave_off_when_lost(message: Any) -> None:

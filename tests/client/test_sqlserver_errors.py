@@ -86,10 +86,10 @@ def test_what_is_no_refusal_passes_through(text: str) -> None:
 
 
 def test_an_error_that_is_not_pyodbcs_is_nothing_here() -> None:
-    for other in (ValueError(REFUSED), OSError(5, "x"), KeyError("596")):
-        assert ENGINE.refusal(other) is None
-        assert not ENGINE.is_connection_lost(other)
-        assert not ENGINE.is_passing(other)
+    for error in (ValueError(REFUSED), OSError(5, "x"), KeyError("596")):
+        assert ENGINE.refusal(error) is None
+        assert not ENGINE.is_connection_lost(error)
+        assert not ENGINE.is_passing(error)
 
 
 @pytest.mark.parametrize(

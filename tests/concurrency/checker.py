@@ -141,7 +141,8 @@ def only_known_messages(record: Record) -> Iterator[str]:
 def whole_or_not_at_all(record: Record) -> Iterator[str]:
     """A call that was lost has done all that it would have done, or nothing.
 
-    Only where a census before and after it show its messages, and no other call was about them.
+    A call is judged only where a census before and after it show its messages and no other call
+    was about them.
     """
     for event in (event for event in record.history if not event.known):
         then, now = record.around(event)

@@ -63,7 +63,7 @@ class Consumer(Actor):
         ids = [message.message_id for message in messages]
         luck = self.seeded_random.random()
         if luck < 0.04:
-            self.expire(claim_id)  # and never comes back
+            self.expire(claim_id)  # The claim runs out and is never finished.
         elif luck < 0.12:
             self.expire(claim_id)
             self.late.append((claim_id, ids))

@@ -61,7 +61,7 @@ def test_lines_are_short_and_clean(engine: str, path: Path) -> None:
     assert "\t" not in text
     assert "\r" not in text
     for number, line in enumerate(text.splitlines(), start=1):
-        is_verbatim = line.startswith("-- purpose ")  # the contract's words, compared with it
+        is_verbatim = line.startswith("-- purpose ")  # The contract's words are checked elsewhere.
         assert len(line) <= 100 or is_verbatim, f"line {number} has {len(line)} columns"
         assert line == line.rstrip(), f"line {number} ends with a blank"
 

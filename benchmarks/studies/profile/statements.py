@@ -134,9 +134,9 @@ def _parent(node: _Node, root: _Node, nodes: Iterable[_Node]) -> _Node:
     """Return the statement whose lines are the surrounding ones; plain expressions are none."""
     outer = node.place.frames[1:]
     while outer:
-        for other in nodes:
-            if other.place.frames == outer:
-                return other
+        for outer_node in nodes:
+            if outer_node.place.frames == outer:
+                return outer_node
         outer = outer[1:]
     return root
 

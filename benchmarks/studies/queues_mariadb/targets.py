@@ -48,7 +48,7 @@ def _under_view(results: Results) -> Iterator[Target]:
         [figures["messages_per_second"] for figures in results.rounds(name, "rowq")]
         for name in ("flat", "flat_free")
     )
-    values = [held_time / two for held_time, two in zip(held, free, strict=False)]
+    values = [held_rate / free_rate for held_rate, free_rate in zip(held, free, strict=False)]
     yield Target(
         "Old read view: rate with it / without", 0.8, True, spread(values) if values else None
     )

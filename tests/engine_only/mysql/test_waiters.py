@@ -120,7 +120,7 @@ def test_a_wait_that_is_interrupted_says_so_and_leaves_nothing_behind(
     other = Waiter(second, queue_name, 30)
     interrupted, going_on = (waiter, other) if killed == "leader" else (other, waiter)
     number = thread if killed == "leader" else second.thread_id()
-    time.sleep(0.3)  # until the second has looked, and only sleeps
+    time.sleep(0.3)  # The second has looked by then, and only sleeps.
     connection.execute(f"kill query {number}")
     interrupted.join(10)
     assert isinstance(interrupted.error, pymysql.Error)

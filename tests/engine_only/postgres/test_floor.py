@@ -261,7 +261,7 @@ def test_a_sequence_that_jumped_back_and_caught_up_before_maintain_loses_nothing
     set_sequence(owner, floor + AHEAD)
     send(owner, own_queue, "above")
     maintain(owner, own_queue)
-    pass_seconds(owner, own_queue, 61)  # the sweep below the floor comes once a minute
+    pass_seconds(owner, own_queue, 61)  # The floor is swept once a minute.
     maintain(owner, own_queue)
     assert sorted(body or "" for body in drain(owner, own_queue)) == ["above", "below"]
 
@@ -308,7 +308,7 @@ def test_dequeue_does_not_fail_on_due_messages_while_the_sequence_is_behind_the_
     send(owner, own_queue, "due", delay_seconds=60)
     set_sequence(owner, 100)
     pass_seconds(owner, own_queue, 61)
-    take(owner, own_queue)  # may find nothing before the next maintain
+    take(owner, own_queue)  # It may find nothing before the next maintain.
     maintain(owner, own_queue)
     take(owner, own_queue)
     maintain(owner, own_queue)

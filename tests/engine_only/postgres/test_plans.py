@@ -139,7 +139,7 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
 ) -> None:
     call(owner, "create_queue", queue_name="hot", archive_days=archive_days)
     early = Watched(open_owner())
-    for _ in range(7):  # more often than a plan is made anew
+    for _ in range(7):  # Plans are made anew less often.
         early.run(cycle)
     fill(owner)
     assert faults(early.run(cycle)) == set(), "before analyze"
@@ -149,7 +149,7 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
     assert faults(plans) == set(), "after analyze"
     late = Watched(open_owner())
     assert faults(late.run(cycle)) == set(), "in a new session"
-    pass_seconds(owner, "hot", 6000)  # everything is due and expired
+    pass_seconds(owner, "hot", 6000)  # Everything is due and expired.
     assert faults(early.run(cycle)) == set(), "with much to promote and to reap"
 
 
@@ -189,7 +189,7 @@ def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue
 ) -> None:
     call(owner, "create_queue", queue_name="hot")
     session = open_owner()
-    for _ in range(3):  # the first calls plan and read the catalog
+    for _ in range(3):  # The first calls plan and read the catalog.
         dequeue_cost(session, 50)
     before = {size: dequeue_cost(session, size) for size in (1, 50)}
     delayed = [{"body": "x", "delay_seconds": 86400, "priority": 0}] * 10000

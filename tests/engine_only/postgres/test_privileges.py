@@ -282,7 +282,7 @@ def test_a_temporary_type_does_not_capture_a_definers_routine(
         )
     for routine in ROUTINES:
         assert may_call(owner, routine)
-    call(owner, "create_queue", queue_name=own_queue)  # the loop has dropped it
+    call(owner, "create_queue", queue_name=own_queue)  # The loop has dropped it.
     send(owner, own_queue, "a", headers={"a": 1}, dedup_key="key")
     call(owner, "enqueue_batch", queue_name=own_queue, messages=[{"body": "b"}])
     assert bodies(take(owner, own_queue, 10)) == ["a", "b"]
