@@ -1,4 +1,4 @@
-"""The dice of the tests that draw by chance: one seed for all of them, and how long they go on."""
+"""Seeded random numbers for the tests that draw by chance, and how long these tests go on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import random
 SEED_VARIABLE = "ROWQ_TEST_SEED"
 """A number, or `random` for another one with each run."""
 LENGTH_VARIABLE = "ROWQ_TEST_LENGTH"
-"""How many times as long as in CI the tests of faults go on, such as 20."""
+"""The tests of faults go on so many times as long as in CI, such as 20."""
 
 
 def _seed() -> int:
@@ -21,11 +21,11 @@ IS_GIVEN = SEED_VARIABLE in os.environ
 SEED = _seed()
 LENGTH = float(os.environ.get(LENGTH_VARIABLE, "1"))
 AGAIN = f"{SEED_VARIABLE}={SEED} {LENGTH_VARIABLE}={LENGTH:g}"
-"""What draws the same once more."""
+"""The variables that make a run draw the same once more."""
 
 
 def dice(*words: object) -> random.Random:
-    """Return dice of one's own, the same for the same words and seed."""
+    """Return a random generator, which draws the same for the same words and seed."""
     return random.Random(" ".join(map(str, (SEED, *words))))
 
 

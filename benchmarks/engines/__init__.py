@@ -1,1 +1,1 @@
-"""What the studies need of each engine: sessions, observers, fresh databases."""
+"""Each engine as the studies need it: sessions, observers, fresh databases."""

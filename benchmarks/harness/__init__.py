@@ -1,1 +1,1 @@
-"""What every study is run and written by; see ../README.md."""
+"""The parts that run every study and write its report; see ../README.md."""

@@ -1,4 +1,4 @@
-"""What is closed on leaving a `with`."""
+"""A base class for things that are closed when a `with` block ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all plots share: one style, one way to draw bars, one way to write a file."""
+"""Draws plots: one style, one way to draw bars, one way to write a file."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _STYLE = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": 10,
-    # The first is the one that matplotlib brings and measures by; the second is as wide.
+    # matplotlib brings the first font and measures by it; the second is as wide.
     "font.sans-serif": ["DejaVu Sans", "Verdana"],
     "grid.linewidth": 0.3,
     "legend.fontsize": 8,
     "legend.frameon": False,
     "lines.linewidth": 1,
-    # Text stays text, and the same figures make the same file.
+    # These two keep text as text, and make the same file of the same figures.
     "svg.fonttype": "none",
     "svg.hashsalt": "rowq",
 }

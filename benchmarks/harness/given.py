@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Installed(Protocol):
-    """What a template database is made for."""
+    """A system that a template database is made for."""
 
     @property
     def name(self) -> str:
@@ -21,7 +21,7 @@ class Installed(Protocol):
 
 
 class GivenServer(Protocol):
-    """What a server's databases are made and dropped by."""
+    """Makes and drops a server's databases."""
 
     def fresh_database(self) -> str:
         """Make an empty database and return its URL."""

@@ -1,4 +1,4 @@
-"""The machine: what a reader must know to judge the figures."""
+"""Describes the machine, as far as a reader must know it to judge the figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load: sessions at work, each in a process of its own."""
+"""Runs sessions at work, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EMPTY_ENOUGH = 3
 
 
 class Worker(Protocol):
-    """What a session asks of the client of a system; what dequeue returns, complete takes."""
+    """The client of a system, as a session uses it; complete takes what dequeue returns."""
 
     @property
     def server_cpu(self) -> float:
@@ -28,7 +28,7 @@ class Worker(Protocol):
 
     @property
     def deadlocks(self) -> int:
-        """How many statements ended in a deadlock or a lock timeout, and were tried again."""
+        """The number of statements tried again after a deadlock or a lock timeout."""
 
     @property
     def handled(self) -> Sequence[int]:
@@ -49,7 +49,7 @@ class Worker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What each session does.
+    """The work of each session.
 
     open: returns a context with the session's client; it is sent to the session's process.
     batch: messages per dequeue. feed: whether each loop first adds as many as it will take.
@@ -70,7 +70,7 @@ class Task:
 
 @dataclass(slots=True)
 class Report:
-    """What one session did.
+    """The work that one session did.
 
     ended: when, by the monotonic clock. server_cpu, client_cpu: seconds.
     deadlocks: statements tried again after a deadlock or a lock timeout.
@@ -115,7 +115,7 @@ class Crew:
 
     @property
     def passed(self) -> int:
-        """How many messages went through since the start."""
+        """Return how many messages went through since the start."""
         return int(self._passed.value)
 
     def start(self, before: Callable[[], object]) -> float:

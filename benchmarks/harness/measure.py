@@ -1,4 +1,4 @@
-"""Figures: what the server wrote and used, and medians with their spread."""
+"""Makes figures: what the server wrote and used, and medians with their spread."""
 
 from __future__ import annotations
 

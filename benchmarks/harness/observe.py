@@ -1,4 +1,4 @@
-"""What a server tells of itself: reads, deadlocks, lock waits, commits, log, processor time."""
+"""The counters that are read of every server, and the protocol of what reads them."""
 
 from __future__ import annotations
 

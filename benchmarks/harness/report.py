@@ -1,4 +1,4 @@
-"""What all reports share: tables, spreads, targets, the machine and the server."""
+"""Writes the parts of all reports: tables, spreads, targets, the machine and the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of results, and reading them: figures by scenario, system and round, and ratios."""
+"""Reads files of results: figures by scenario, system and round, and ratios."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Results:
     def between(self, scenario: str, name: str, system: str, other: str) -> Spread | None:
         """Return a figure of one system divided by another's, round by round."""
         pairs = zip(self.rounds(scenario, system), self.rounds(scenario, other), strict=False)
-        values = [one[name] / two[name] for one, two in pairs]
+        values = [mine[name] / theirs[name] for mine, theirs in pairs]
         return spread(values) if values else None
 
     def within(self, scenario: str, system: str, name: str, base: str) -> Spread | None:

@@ -27,7 +27,7 @@ class System(Protocol):
 
     @property
     def origin(self) -> str:
-        """Where it came from."""
+        """The place where it came from."""
 
 
 class Lab(Protocol):
@@ -62,7 +62,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run.
+    """The scenarios and systems to run, and how.
 
     peers: systems besides the engine's own. url: of a server, None for a private one.
     home: the private server's directory. root: the checkout. command, note: for the report.

@@ -1,4 +1,4 @@
-"""Scenarios, read from scenarios.toml."""
+"""Reads scenarios from scenarios.toml."""
 
 from __future__ import annotations
 

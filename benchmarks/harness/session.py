@@ -45,7 +45,7 @@ class Session(Protocol):
 
     @property
     def affected(self) -> int:
-        """How many rows the last statement changed."""
+        """The number of rows that the last statement changed."""
 
     def run(self, statement: str, **values: Value) -> list[Row]:
         """Run a statement, return its rows; raises RetryError, or RuntimeError for the others."""

@@ -1,4 +1,4 @@
-"""Processes that begin at the same moment, and what they return."""
+"""Starts processes that begin at the same moment, and collects what they return."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TeamError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Where each process waits until all are ready."""
+    """A gate at which each process waits until all are ready."""
 
     barrier: Barrier
 
@@ -95,7 +95,7 @@ def _run(work: Callable[[Gate], Any], gate: Gate, answers: Any) -> None:
     try:
         answers.put(work(gate))
     except threading.BrokenBarrierError:
-        pass  # the one that broke it says why
+        pass  # The process that broke it says why.
     except Exception as error:
         gate.barrier.abort()
         answers.put(_Failure(f"{type(error).__name__}: {error}"))

@@ -1,1 +1,1 @@
-"""What is measured: each study has its kinds of scenario, its systems and its report."""
+"""The studies: each has its kinds of scenario, its systems and its report."""

@@ -1,4 +1,4 @@
-"""rowq as another commit installs it, measured in turn with the checkout's."""
+"""Installs rowq of another commit, to be measured in turn with the checkout's."""
 
 from __future__ import annotations
 

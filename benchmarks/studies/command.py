@@ -70,7 +70,7 @@ def main(words: list[str] | None = None) -> None:
 
 def _peers_set(asked: argparse.Namespace) -> None:
     """Run other people's queues: a set with scenarios, programs and a report of its own."""
-    # Only here: the other sets need none of the peers' packages.
+    # Import it here and not at the top, because the other sets need none of the peers' packages.
     from benchmarks.studies.peers import command
 
     size = "quick" if asked.quick else "middle" if asked.middle else "full"
@@ -95,7 +95,7 @@ def _profile_set(asked: argparse.Namespace) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What is run: an engine, scenarios, the systems besides the engine's own, and the report.
+    """A choice of what to run: an engine, scenarios, systems besides its own, and the report.
 
     name: of the file of results. scenarios: takes whether they are to be quick.
     """

@@ -1,4 +1,4 @@
-"""The reports with their plots, which are written from files of results and nothing else."""
+"""Writes the reports and their plots from files of results and nothing else."""
 
 from __future__ import annotations
 

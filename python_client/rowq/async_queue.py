@@ -237,7 +237,7 @@ class AsyncQueue:
         lease_seconds: int | None = None,
         wait_seconds: float = 20,
     ) -> list[Message]:
-        """Do what dequeue_fast does, but wait until something is ready; an empty list when the time is up.
+        """Dequeue as dequeue_fast does, but wait for a message; an empty list when the time is up.
 
         The server is asked to wait for 5 seconds at a time, as it would not notice that the client
         is gone. Between two such waits others that share the queue object make their calls.

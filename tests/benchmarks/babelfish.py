@@ -1,4 +1,4 @@
-"""A given SQL Server for the tests of the seeds; and what they do without on a Babelfish.
+"""Serves the tests of the seeds from a given SQL Server, and cuts them down on a Babelfish.
 
 Babelfish counts nothing that the figures of SQL Server come from, knows neither `alter index` nor
 `update statistics`, and has no numbers for deadlocks and lock timeouts. There the sessions leave

@@ -74,17 +74,21 @@ def test_every_scenario_is_measured_with_every_system_and_reported(tmp_path: Pat
 def test_every_system_hands_out_each_message_once() -> None:
     with open_lab(None) as lab:
         for system in all_systems():
-            with lab.database(system) as url, system.client(url) as one, system.client(url) as two:
-                one.create()
-                one.fill(45)
-                one.enqueue(b'{"n":"single"}')
-                turns = (one, two, one, two)
+            with (
+                lab.database(system) as url,
+                system.client(url) as first,
+                system.client(url) as second,
+            ):
+                first.create()
+                first.fill(45)
+                first.enqueue(b'{"n":"single"}')
+                turns = (first, second, first, second)
                 counts = [client.complete(client.dequeue(20)) for client in turns]
                 assert counts == [20, 20, 6, 0], system.name
 
 
 def test_a_statement_that_waits_too_long_for_a_lock_is_counted_and_tried_again() -> None:
-    (system,) = (one for one in all_systems() if one.name == "update_limit")
+    (system,) = (candidate for candidate in all_systems() if candidate.name == "update_limit")
     with (
         open_lab(None) as lab,
         lab.database(system) as url,

@@ -1,4 +1,4 @@
-"""Other people's queues are measured by programs of their own, and the report is their figures'."""
+"""Programs of their own measure other people's queues, and the report has the figures they give."""
 
 from __future__ import annotations
 

@@ -54,17 +54,21 @@ def test_the_statements_inside_a_call_are_found_with_their_functions_and_lines(
 ) -> None:
     dequeue = actions(found, "rowq", 50)["dequeue"]["statements"]
     assert dequeue[0]["depth"] == 0
-    deletes = [one for one in dequeue if one["text"].startswith("delete from rowq.ready")]
-    assert [one["where"].partition(":")[0] for one in deletes] == ["internal_pop_ready"]
+    deletes = [
+        statement for statement in dequeue if statement["text"].startswith("delete from rowq.ready")
+    ]
+    assert [statement["where"].partition(":")[0] for statement in deletes] == ["internal_pop_ready"]
     complete = actions(found, "rowq", 50)["complete"]["statements"]
-    (delete,) = (one for one in complete if "delete from rowq.message" in one["text"])
+    (delete,) = (
+        statement for statement in complete if "delete from rowq.message" in statement["text"]
+    )
     assert (delete["depth"], delete["calls"]) == (2, 1)
     assert delete["wal_bytes"] > 50 * 40
 
 
 def test_a_call_of_the_floor_is_one_statement(found: dict[str, Any]) -> None:
     for action in actions(found, "bare", 50).values():
-        assert [one["depth"] for one in action["statements"]] == [0]
+        assert [statement["depth"] for statement in action["statements"]] == [0]
 
 
 def test_the_log_holds_one_deleted_row_of_each_table_for_each_message(

@@ -37,7 +37,8 @@ JOBS = {
     "sqlserver": "dbo.job",
     "oracle": "job",
 }
-# The forms that promise to hand out each message once; `no_locks` is there to show what does not.
+# These forms promise to hand out each message once; `no_locks` is not one, it shows what happens
+# otherwise.
 CAREFUL = [
     (seed_000.FOLDER, "queue_slow"),
     (seed_000.FOLDER, "split_tables"),
@@ -46,7 +47,8 @@ CAREFUL = [
     (seed_002.FOLDER, "skip_locked"),
     (seed_002.FOLDER, "skip_locked_unindexed"),
 ]
-# A Babelfish has no output of a joined table's columns, and no update of a CTE.
+# These seeds cannot run on a Babelfish: it has no output of a joined table's columns, and no update
+# of a CTE.
 NEEDS = {"seed_000": pytest.mark.genuine, "seed_004": pytest.mark.genuine}
 LOCKING = {
     "postgres": "select body from seed.job where job_id = :id for update",
@@ -72,7 +74,7 @@ def tiny(scenario: Scenario) -> Scenario:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    "seed", [pytest.param(one, marks=NEEDS.get(one.name, ()), id=one.name) for one in SEEDS]
+    "seed", [pytest.param(seed, marks=NEEDS.get(seed.name, ()), id=seed.name) for seed in SEEDS]
 )
 def test_every_form_of_every_scenario_is_measured_and_reported(
     seed: Any, engine: str, labs: Callable[[str], Lab], tmp_path: Path
@@ -80,10 +82,11 @@ def test_every_form_of_every_scenario_is_measured_and_reported(
     if seed.name != "seed_002" and LENGTH <= 1:
         pytest.skip(f"a minute for each seed; to run it: {LENGTH_VARIABLE}=2")
     scenarios: list[Scenario] = []
-    for one in seeds_scenarios(engine):
-        if one.kind in seed.kinds:
-            again = one.kind in [other.kind for other in scenarios]
-            scenarios.append(tiny(replace(one, systems=one.systems[:2]) if again else one))
+    for candidate in seeds_scenarios(engine):
+        if candidate.kind in seed.kinds:
+            is_known = candidate.kind in [scenario.kind for scenario in scenarios]
+            chosen = replace(candidate, systems=candidate.systems[:2]) if is_known else candidate
+            scenarios.append(tiny(chosen))
     plan = Plan(
         scenarios=scenarios,
         peers=[],
@@ -106,7 +109,7 @@ def test_every_form_of_every_scenario_is_measured_and_reported(
             assert headings.keys() & found_figures.keys(), (scenario.name, form)
     assert all(target.is_met is not None for target in seed.targets(engine, results))
     report = render({engine: found})
-    assert all(f"### {one.title}: {PRODUCTS[engine]}" in report for one in scenarios)
+    assert all(f"### {scenario.title}: {PRODUCTS[engine]}" in report for scenario in scenarios)
     assert "![" not in report
 
 
@@ -117,29 +120,29 @@ def test_a_form_hands_out_each_message_once_with_its_body(
     form = sql_form(name, "", folder, engine)
     with (
         place(form) as url,
-        form.open_client(url, 100) as one,
-        form.open_client(url, 100) as two,
+        form.open_client(url, 100) as first,
+        form.open_client(url, 100) as second,
     ):
-        one.create()
-        one.fill(45)
-        one.settle()
-        one.enqueue(b"the last")
+        first.create()
+        first.fill(45)
+        first.settle()
+        first.enqueue(b"the last")
         bodies = Bodies(100)
         sent = [message["body"] for message in json.loads(bodies.messages(45))]
         taken = []
-        for client in (one, two, one, two):
+        for client in (first, second, first, second):
             rows = client.dequeue(20)
             taken += [(row[1] or b"").decode() for row in rows]
             client.complete(rows)
         assert sorted(taken) == sorted([*sent, "the last"])
-        assert len(set(one.handled + two.handled)) == len(taken) == 46
+        assert len(set(first.handled + second.handled)) == len(taken) == 46
 
 
 def test_a_message_in_the_histories_of_two_sessions_is_a_double_run() -> None:
-    one = Report(messages=3, ended=2.0, loops=[0.1, 0.1], handled=[1, 2, 3])
-    two = Report(messages=2, ended=2.0, loops=[0.1, 0.1], handled=[3, 4])
+    first = Report(messages=3, ended=2.0, loops=[0.1, 0.1], handled=[1, 2, 3])
+    second = Report(messages=2, ended=2.0, loops=[0.1, 0.1], handled=[3, 4])
     producer = Report(messages=8, ended=3.0, drains=False)
-    figures = figures_of(1.0, NONE_YET, [one, two, producer])
+    figures = figures_of(1.0, NONE_YET, [first, second, producer])
     assert (figures["handled"], figures["double_runs"]) == (4, 1)
     assert (figures["messages_per_second"], figures["different_per_second"]) == (5, 4)
     assert figures["enqueued_per_second"] == 4
@@ -222,7 +225,9 @@ def test_reads_are_those_that_a_statement_makes(engine: str, place: Callable[[Fo
 def test_a_second_worker_gets_other_jobs_from_rowq(
     engine: str, place: Callable[[Form], Any]
 ) -> None:
-    (scenario,) = (one for one in seeds_scenarios(engine) if one.name == "second_worker")
+    (scenario,) = (
+        scenario for scenario in seeds_scenarios(engine) if scenario.name == "second_worker"
+    )
     form = rowq_form(engine)
     with place(form) as url:
         figures = seed_002.second_worker(DIALECTS[engine], url, form, scenario)
@@ -231,21 +236,21 @@ def test_a_second_worker_gets_other_jobs_from_rowq(
 
 def test_bodies_are_the_same_in_every_run_and_of_many_lengths() -> None:
     make = partial(Bodies, 1000)
-    one, two = make(), make()
-    first = [one() for _ in range(200)]
-    assert first == [two() for _ in range(200)]
-    assert max(map(len, first)) > 900
-    assert 1 <= min(map(len, first)) < 100
-    assert json.loads(make().messages(1)) == [{"body": first[0].decode()}]
+    one_run, another_run = make(), make()
+    bodies = [one_run() for _ in range(200)]
+    assert bodies == [another_run() for _ in range(200)]
+    assert max(map(len, bodies)) > 900
+    assert 1 <= min(map(len, bodies)) < 100
+    assert json.loads(make().messages(1)) == [{"body": bodies[0].decode()}]
 
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_scenarios_have_a_name_of_their_own_and_forms_that_exist(quick: bool) -> None:
     for engine in DIALECTS:
-        names = [one.name for one in seeds_scenarios(engine, quick=quick)]
+        names = [scenario.name for scenario in seeds_scenarios(engine, quick=quick)]
         assert len(names) == len(set(names))
         forms = {form.name for form in seeds_engine(engine).systems()}
-        assert all(set(one.systems) <= forms for one in seeds_scenarios(engine))
+        assert all(set(scenario.systems) <= forms for scenario in seeds_scenarios(engine))
 
 
 def test_the_committed_report_is_the_one_that_the_stored_results_give() -> None:
@@ -259,5 +264,5 @@ def test_the_committed_report_is_the_one_that_the_stored_results_give() -> None:
         assert report.read_text("utf-8") == render(ordered)
         assert not any("QUICK" in data["command"] for data in found.values())
         for name, data in ordered.items():
-            targets = [one for seed in SEEDS for one in seed.targets(name, Results(data))]
+            targets = [target for seed in SEEDS for target in seed.targets(name, Results(data))]
             assert all(target.is_met is not None for target in targets)

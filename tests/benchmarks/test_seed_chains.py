@@ -38,56 +38,56 @@ def open_chain(engine: str, place: Callable[[Form], Any]) -> Any:
 def test_a_blocked_message_is_handed_out_when_its_predecessor_is_done(
     open_chain: OpenChain,
 ) -> None:
-    one, two = open_chain("chain_blocked"), open_chain("chain_blocked")
-    one.prepare(4, 2)  # the chains 1, 2 and 3, 4
-    assert (one.dequeue(), two.dequeue()) == (1, 3)
-    one.finish(1)
-    assert one.dequeue() == 2
-    two.finish(3)
-    assert two.dequeue() == 4
+    first, second = open_chain("chain_blocked"), open_chain("chain_blocked")
+    first.prepare(4, 2)  # The chains are 1, 2 and 3, 4.
+    assert (first.dequeue(), second.dequeue()) == (1, 3)
+    first.finish(1)
+    assert first.dequeue() == 2
+    second.finish(3)
+    assert second.dequeue() == 4
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_chain_whose_head_is_due_tomorrow_is_passed_over(
     name: str, open_chain: OpenChain
 ) -> None:
-    one = open_chain(name)
-    one.prepare(8, 2, stuck=4)
-    assert one.dequeue() == 5
-    one.finish(5)
-    assert one.dequeue() in {6, 7}
+    chain = open_chain(name)
+    chain.prepare(8, 2, stuck=4)
+    assert chain.dequeue() == 5
+    chain.finish(5)
+    assert chain.dequeue() in {6, 7}
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_message_whose_predecessor_is_already_done_is_ready_at_once(
     name: str, open_chain: OpenChain
 ) -> None:
-    one = open_chain(name)
-    first = one.enqueue(0)
-    assert one.dequeue() == first
-    one.finish(first)
-    second = one.enqueue(first)
-    third = one.enqueue(second)
-    assert one.dequeue() == second
-    one.finish(second)
-    assert one.dequeue() == third
-    one.finish(third)
-    assert one.dequeue() == 0
+    chain = open_chain(name)
+    first = chain.enqueue(0)
+    assert chain.dequeue() == first
+    chain.finish(first)
+    second = chain.enqueue(first)
+    third = chain.enqueue(second)
+    assert chain.dequeue() == second
+    chain.finish(second)
+    assert chain.dequeue() == third
+    chain.finish(third)
+    assert chain.dequeue() == 0
 
 
 @pytest.mark.genuine
 def test_a_join_that_passes_over_locked_rows_breaks_the_order_on_mariadb_only(
     open_chain: OpenChain, engine: str
 ) -> None:
-    one, two = open_chain("chain_join"), open_chain("chain_join")
-    one.prepare(2, 2)
-    assert one.dequeue() == 1
+    first, second = open_chain("chain_join"), open_chain("chain_join")
+    first.prepare(2, 2)
+    assert first.dequeue() == 1
     # MariaDB has no "of": it passes over the predecessor's row too, as if that were gone.
-    assert two.dequeue() == {"mariadb": 2}.get(engine, 0)
+    assert second.dequeue() == {"mariadb": 2}.get(engine, 0)
 
 
 def test_a_message_begun_before_its_predecessor_ended_breaks_the_order() -> None:
-    one = Account(handled=[1, 3], started=[1.0, 5.0], ended=[2.0, 6.0])
-    two = Account(handled=[2, 4], started=[1.5, 7.0], ended=[3.0, 8.0])
-    assert broken_order([one, two], {1: 0, 2: 1, 3: 2, 4: 3}) == 1
-    assert broken_order([two], {2: 1, 4: 0}) == 1  # the predecessor was never done
+    first = Account(handled=[1, 3], started=[1.0, 5.0], ended=[2.0, 6.0])
+    second = Account(handled=[2, 4], started=[1.5, 7.0], ended=[3.0, 8.0])
+    assert broken_order([first, second], {1: 0, 2: 1, 3: 2, 4: 3}) == 1
+    assert broken_order([second], {2: 1, 4: 0}) == 1  # The predecessor was never done.

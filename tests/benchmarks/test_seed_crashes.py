@@ -15,7 +15,7 @@ from benchmarks.studies.seeds.seed_003.diary import Diary, Entry, read_diaries
 
 
 def form_of(name: str, engine: str) -> Form:
-    (form,) = (one for one in seed_003.SEED.forms(engine) if one.name == name)
+    (form,) = (form for form in seed_003.SEED.forms(engine) if form.name == name)
     return form
 
 
@@ -26,14 +26,14 @@ def test_an_owner_claims_each_message_once(
     form = form_of(name, engine)
     with (
         place(form) as url,
-        form.open_client(url, 100) as one,
-        form.open_client(url, 100) as two,
+        form.open_client(url, 100) as first,
+        form.open_client(url, 100) as second,
     ):
-        one.fill(45)
-        one.settle()
-        counts = [client.complete(client.dequeue(20)) for client in (one, two, one, two)]
+        first.fill(45)
+        first.settle()
+        counts = [client.complete(client.dequeue(20)) for client in (first, second, first, second)]
         assert counts == [20, 20, 5, 0]
-        assert len(set(one.handled + two.handled)) == 45
+        assert len(set(first.handled + second.handled)) == 45
 
 
 def test_a_claim_is_reset_by_age_and_kept_where_its_session_lives(
@@ -58,10 +58,10 @@ def test_a_claim_is_reset_by_age_and_kept_where_its_session_lives(
 
 
 def test_what_a_worker_noted_is_read_in_the_order_of_time(tmp_path: Path) -> None:
-    one, two = Diary(tmp_path / "one.diary"), Diary(tmp_path / "two.diary")
-    one.note("started", 7, "slow")
-    two.note("started", 8, "killed")
-    one.note("ended", 7, "slow")
+    first, second = Diary(tmp_path / "one.diary"), Diary(tmp_path / "two.diary")
+    first.note("started", 7, "slow")
+    second.note("started", 8, "killed")
+    first.note("ended", 7, "slow")
     found = [(entry.who, entry.what, entry.message, entry.text) for entry in read_diaries(tmp_path)]
     assert found == [
         ("one", "started", 7, "slow"),

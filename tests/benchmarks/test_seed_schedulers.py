@@ -18,9 +18,9 @@ from benchmarks.studies.seeds.seed_004.server import Served, counting, read_serv
 from benchmarks.studies.seeds.seed_004.tally import Size, Tally
 
 COUNT = 40
-# Messages that the two threads of rowq complete before the clock runs.
+# The two threads of rowq complete so many messages before the clock runs.
 WARMED_UP = 4
-# Statements that open, warm up and observe the sessions, at most.
+# At most so many statements open, warm up and observe the sessions.
 AROUND = 40
 
 
@@ -32,7 +32,7 @@ def open_gate() -> Gate:
 def run(name: str, engine: str, place: Callable[[Form], Any]) -> tuple[Tally, Served]:
     """Let one process of a form execute everything; return that, and what the server counted."""
     dialect = DIALECTS[engine]
-    (form,) = (one for one in seed_004.SEED.forms(engine) if one.name == name)
+    (form,) = (candidate for candidate in seed_004.SEED.forms(engine) if candidate.name == name)
     with (
         place(form) as url,
         form.open_client(url, 100) as control,

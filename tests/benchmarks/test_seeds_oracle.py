@@ -1,4 +1,4 @@
-"""The seeds on Oracle: complete forms, what is sent, clear words without a server, a whole run."""
+"""The seeds on Oracle: complete forms, statements sent, errors without a server, a whole run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_rowq_is_called_as_on_the_other_engines() -> None:
         read_sections(SEEDS_FOLDER / "rowq" / f"{name}.sql") for name in ("mariadb", "oracle")
     )
     assert theirs.keys() == ours.keys()
-    assert all(values_of(theirs[one]) == values_of(ours[one]) for one in ours)
+    assert all(values_of(theirs[name]) == values_of(ours[name]) for name in ours)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,10 @@ def test_what_returns_rows_on_postgresql_returns_them_here(path: Path) -> None:
 def test_every_system_of_a_scenario_has_a_form() -> None:
     forms = {form.name for form in seeds_engine("oracle").systems()}
     scenarios = seeds_scenarios("oracle")
-    assert {one.kind for one in scenarios} == {kind for seed in SEEDS for kind in seed.kinds}
-    assert all(set(one.systems) <= forms for one in scenarios)
+    assert {scenario.kind for scenario in scenarios} == {
+        kind for seed in SEEDS for kind in seed.kinds
+    }
+    assert all(set(scenario.systems) <= forms for scenario in scenarios)
 
 
 def test_values_get_names_that_are_no_words_of_sql() -> None:

@@ -1,4 +1,4 @@
-"""What is SQL Server's own about the seeds: its session, what it counts, its forms, the command."""
+"""The seeds on SQL Server: its session, its counters, its forms, and the command."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_form_that_postgresql_has_is_there_with_the_same_sections(
 
 def test_bodies_have_as_many_bytes_as_on_other_engines() -> None:
     sizes = [
-        {one.name: one.body_bytes for one in seeds_scenarios(engine)}
+        {scenario.name: scenario.body_bytes for scenario in seeds_scenarios(engine)}
         for engine in ("postgres", "sqlserver")
     ]
     assert {name: size // 2 for name, size in sizes[0].items()} == sizes[1]
@@ -176,29 +176,29 @@ def test_a_deadlock_is_counted_and_its_victim_may_try_again(url: str, engine: st
     dialect = DIALECTS[engine]
     text = "update dbo.job set state = 'A' where job_id = :id"
     with (
-        dialect.open(url) as one,
-        dialect.open(url) as two,
+        dialect.open(url) as first,
+        dialect.open(url) as second,
         dialect.observe(url) as observer,
         ThreadPoolExecutor(1) as threads,
     ):
         for _ in range(2):
-            one.run("insert into dbo.job (body) values (:body)", body=b"job")
+            first.run("insert into dbo.job (body) values (:body)", body=b"job")
         before = observer.counts().deadlocks
-        for session, number in ((one, 1), (two, 2)):
+        for session, number in ((first, 1), (second, 2)):
             session.run("begin")
             session.run(text, id=number)
-        waiting = threads.submit(one.run, text, id=2)
+        waiting = threads.submit(first.run, text, id=2)
         waits = "select 1 from sys.dm_os_waiting_tasks where session_id = :session"
         with dialect.open(url) as third:
-            wait_until(lambda: bool(third.run(waits, session=one.backend)), "one waits", 30)
+            wait_until(lambda: bool(third.run(waits, session=first.backend)), "one waits", 30)
         victims = 0
         try:
-            two.run(text, id=1)
+            second.run(text, id=1)
         except RetryError:
             victims += 1
-        two.run("rollback")
+        second.run("rollback")
         victims += isinstance(waiting.exception(30), RetryError)
-        one.run("rollback")
+        first.run("rollback")
         assert victims == 1
         assert observer.counts().deadlocks == before + 1
 

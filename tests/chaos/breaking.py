@@ -1,7 +1,7 @@
-"""Every routine of the contract is stopped at one table, to be broken off there.
+"""Stops every routine of the contract at one table, to be broken off there.
 
 A table is held, so that each call stops when it comes to it, after whatever it did before. Then all
-of them are broken off at once; trial.py judges what they leave.
+of them are broken off at once; broken_call.py judges what they leave.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from random import Random
 from rowq.contract import Routine, load_contract
 from rowq.resources import sql_directory
 from tests.chaos import callers as program
+from tests.chaos.broken_call import KEEPS_HOUSE, BrokenCall
 from tests.chaos.callers import Caller, accepts
-from tests.chaos.mortal import Mortal
+from tests.chaos.killable import KillableServer
 from tests.chaos.prepared import Picture, Prepared
-from tests.chaos.trial import KEEPS_HOUSE, Trial
 from tests.dice import AGAIN
 from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import call
@@ -35,17 +35,17 @@ _numbers = count()
 class Stand:
     """A server, its database, and one picture of what each routine does when it is left alone."""
 
-    def __init__(self, mortal: Mortal, url: str, room: Path) -> None:
-        self.mortal = mortal
+    def __init__(self, killable: KillableServer, url: str, room: Path) -> None:
+        self.killable = killable
         self.url = url
         self.room = room
-        self.routines = load_contract().of(mortal.server.engine)
+        self.routines = load_contract().of(killable.server.engine)
         self._after: dict[str, Picture] = {}
 
     def tables(self) -> list[str]:
         """Return the names of rowq's tables, as far as they are what files say they are."""
-        folder = sql_directory() / self.mortal.server.engine / "tables"
-        with closing(self.mortal.server.connect(self.url)) as connection:
+        folder = sql_directory() / self.killable.server.engine / "tables"
+        with closing(self.killable.server.connect(self.url)) as connection:
             there = dialect_of(connection).tables(connection)
         return sorted(there & {path.stem for path in folder.glob("*.sql")})
 
@@ -55,20 +55,26 @@ class Stand:
 
     def readers_wait(self) -> bool:
         """Return whether a call that only reads stops at a table."""
-        with closing(self.mortal.server.connect(self.url)) as connection:
+        with closing(self.killable.server.connect(self.url)) as connection:
             return dialect_of(connection).readers_wait
 
     def readers(self) -> set[str]:
         """Return the routines that write nothing."""
-        return {one.name for one in self.routines.values() if one.group == "look"} | {"peek"}
+        return {routine.name for routine in self.routines.values() if routine.group == "look"} | {
+            "peek"
+        }
 
-    def prepare(self, names: Iterable[str], dice: Random) -> list[Trial]:
-        """Return a trial of each of these routines, some in a transaction of the caller's."""
-        with closing(self.mortal.server.connect(self.url)) as connection:
-            return [self._trial(connection, self.routines[one], dice) for one in names]
+    def prepare(self, names: Iterable[str], seeded_random: Random) -> list[BrokenCall]:
+        """Return a call of each of these routines, some in a transaction of the caller's."""
+        with closing(self.killable.server.connect(self.url)) as connection:
+            return [
+                self._broken_call(connection, self.routines[name], seeded_random) for name in names
+            ]
 
-    def _trial(self, connection: Connection, routine: Routine, dice: Random) -> Trial:
-        # The others' queues keep the day that these may purge.
+    def _broken_call(
+        self, connection: Connection, routine: Routine, seeded_random: Random
+    ) -> BrokenCall:
+        # The queues of all other routines keep the day that housekeeping may purge.
         days = 1 if routine.group == KEEPS_HOUSE else 30
         prepared = Prepared(connection, f"{routine.name} {next(_numbers)}", days)
         before = Picture.of(connection, prepared)
@@ -76,46 +82,48 @@ class Stand:
             twin = Prepared(connection, f"{routine.name} {next(_numbers)}", days)
             call(connection, routine.name, **twin.arguments(routine))
             self._after[routine.name] = Picture.of(connection, twin)
-        in_transaction = routine.kind != "procedure" and dice.random() < 0.3
+        in_transaction = routine.kind != "procedure" and seeded_random.random() < 0.3
         caller = Caller(self.url, routine, prepared.arguments(routine), in_transaction)
-        return Trial(prepared, caller, before, self._after[routine.name])
+        return BrokenCall(prepared, caller, before, self._after[routine.name])
 
     @contextmanager
-    def stopped_at(self, table: str, trials: list[Trial]) -> Iterator[set[str]]:
+    def stopped_at(self, table: str, calls: list[BrokenCall]) -> Iterator[set[str]]:
         """Hold a table, begin every call, and return the names of those that wait for it.
 
         The table is free again when the block ends, and the calls have come back.
         """
-        callers = [one.caller for one in trials]
-        for one in callers:
-            one.connect()
-            # Some drivers cannot ask for it while a call is on its way.
-            one.session = self.mortal.server.session_id(one.connection)
+        callers = [broken.caller for broken in calls]
+        for caller in callers:
+            caller.connect()
+            # Ask for the session's number now: some drivers cannot while a call is on its way.
+            caller.session = self.killable.server.session_id(caller.connection)
         with self._held(table):
-            for trial in trials:
-                trial.began_at = trial.prepared.recorder.clock()
-                trial.caller.start()
+            for broken in calls:
+                broken.began_at = broken.prepared.recorder.clock()
+                broken.caller.start()
             waiting: set[str] = set()
 
             def all_stop() -> bool:
-                there = self.mortal.server.waiting_sessions()
-                left = [one for one in callers if not one.has_ended]
-                sessions = {one.session: one for one in left}
+                there = self.killable.server.waiting_sessions()
+                left = [caller for caller in callers if not caller.has_ended]
+                sessions = {caller.session: caller for caller in left}
                 waiting.clear()
-                waiting.update(sessions[one].routine.name for one in there if one in sessions)
+                waiting.update(
+                    sessions[session].routine.name for session in there if session in sessions
+                )
                 return len(waiting) == len(left)
 
             wait_until(all_stop, f"every call ends or waits for {table}", SECONDS)
             yield waiting
-        for one in callers:
-            one.wait()
-            one.close()
+        for caller in callers:
+            caller.wait()
+            caller.close()
 
     @contextmanager
-    def in_a_program(self, table: str, trials: list[Trial]) -> Iterator[subprocess.Popen[str]]:
-        """As stopped_at, with the calls in a process of their own, which is killed in the end."""
+    def in_a_program(self, table: str, calls: list[BrokenCall]) -> Iterator[subprocess.Popen[str]]:
+        """Do as stopped_at with the calls in a process of their own, which is killed in the end."""
         path = self.room / "calls.json"
-        path.write_text(program.as_text([one.caller for one in trials]))
+        path.write_text(program.as_text([broken.caller for broken in calls]))
         pipe = subprocess.PIPE
         command = [sys.executable, "-m", program.__name__, self.url, str(path)]
         with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
@@ -127,43 +135,43 @@ class Stand:
             with ThreadPoolExecutor(1) as reader, self._held(table):
                 told.write("go\n")
                 told.flush()
-                for trial in trials:
-                    trial.began_at = trial.prepared.recorder.clock()
+                for broken in calls:
+                    broken.began_at = broken.prepared.recorder.clock()
                 reader.submit(lambda: ended.extend(iter(said.readline, "")))
                 wait_until(
-                    lambda: len(ended) + len(self.mortal.server.waiting_sessions()) >= len(trials),
+                    lambda: len(ended) + len(self.killable.server.waiting_sessions()) >= len(calls),
                     f"every call ends or waits for {table}",
                     SECONDS,
                 )
                 yield process
                 process.kill()
         for place in map(int, ended):
-            trials[place].caller.rows = []
-        for trial in trials:
-            trial.caller.error = ConnectionAbortedError()
+            calls[place].caller.rows = []
+        for broken in calls:
+            broken.caller.error = ConnectionAbortedError()
 
     @contextmanager
     def _held(self, table: str) -> Iterator[None]:
-        holder = self.mortal.server.connect(self.url)
+        holder = self.killable.server.connect(self.url)
         dialect = dialect_of(holder)
         dialect.hold_table(holder, table)
         try:
             yield
         finally:
-            with suppress(dialect.database_error):  # when the server has died, the lock has too
+            with suppress(dialect.database_error):  # A dead server has no lock to give back.
                 dialect.give_table(holder)
             holder.close()
 
-    def judge(self, trials: list[Trial], where: str) -> None:
-        """Let every trial say what is wrong with what is left; nobody else may be connected."""
+    def judge(self, calls: list[BrokenCall], where: str) -> None:
+        """Let every call say what is wrong with what is left; nobody else may be connected."""
         wait_until(lambda: accepts(self.url), "the server is back", SECONDS)
-        with closing(self.mortal.server.connect(self.url)) as connection:
+        with closing(self.killable.server.connect(self.url)) as connection:
             wait_until(
                 lambda: dialect_of(connection).other_sessions(connection) == 0,
                 "nobody else is connected",
                 SECONDS,
             )
-            for trial in trials:
-                faults = list(trial.faults(connection))
-                name, error = trial.caller.routine.name, trial.caller.error
+            for broken in calls:
+                faults = list(broken.faults(connection))
+                name, error = broken.caller.routine.name, broken.caller.error
                 assert not faults, f"{name}, {where}, {AGAIN}: {faults}; it said {error!r}"

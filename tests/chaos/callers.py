@@ -1,4 +1,4 @@
-"""Sessions that each call one routine of the contract at the same time.
+"""Opens sessions that each call one routine of the contract at the same time.
 
 As a program, `python -m tests.chaos.callers <url> <file>`, it does so in a process of its own, to
 be killed. The file says what to call; each line of output is the place of a call that has ended.
@@ -85,7 +85,9 @@ def accepts(url: str) -> bool:
 
 def as_text(callers: Sequence[Caller]) -> str:
     """Return what the program reads."""
-    return json.dumps([(one.routine.name, one.arguments, one.in_transaction) for one in callers])
+    return json.dumps(
+        [(caller.routine.name, caller.arguments, caller.in_transaction) for caller in callers]
+    )
 
 
 def main(url: str, path: str) -> None:
@@ -93,14 +95,14 @@ def main(url: str, path: str) -> None:
     calls = json.loads(Path(path).read_text())
     routines = load_contract().of(engine_for_url(url).name)
     callers = [Caller(url, routines[name], arguments, held) for name, arguments, held in calls]
-    for one in callers:
-        one.connect()
+    for caller in callers:
+        caller.connect()
     os.write(1, b"connected\n")
     sys.stdin.readline()
-    for one in callers:
-        one.start()
-    for place, one in enumerate(callers):
-        threading.Thread(target=_tell, args=(place, one), daemon=True).start()
+    for caller in callers:
+        caller.start()
+    for place, caller in enumerate(callers):
+        threading.Thread(target=_tell, args=(place, caller), daemon=True).start()
     sys.stdin.read()
 
 

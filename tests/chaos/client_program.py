@@ -1,4 +1,4 @@
-"""A client that is killed: `client_program.py <what> <url>`; it says on its output what it did.
+"""A program that is killed: `client_program.py <what> <url>` works and prints what it did.
 
 enqueue        enqueues one message after the other, until it is killed, and says each id
 hold           enqueues in a transaction, says the id and never commits
@@ -19,7 +19,7 @@ import rowq
 from rowq.engines import engine_for_url
 
 PATIENCE = 50
-"""So many messages are handled before the handler is stuck."""
+"""The number of messages that are handled before the handler is stuck."""
 
 _handled = count(1)
 

@@ -1,4 +1,4 @@
-"""A server of this directory's own for each product that is tested, or one that is given."""
+"""Starts a server of this directory's own for each product that is tested, or takes a given one."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ import pytest
 
 from rowq import Queue
 from rowq.migrate import migrate
-from tests.chaos.mortal import MAY_BE_GIVEN, WAYS, Mortal, given, no_way
+from tests.chaos.killable import MAY_BE_GIVEN, WAYS, KillableServer, given, no_way
 from tests.engines.base import Connection, Unavailable, url_variable
 from tests.engines.provide import SERVERS
 
 
 @pytest.fixture(scope="session")
-def server(request: pytest.FixtureRequest) -> Iterator[Mortal]:
+def server(request: pytest.FixtureRequest) -> Iterator[KillableServer]:
     """Return a private server of the product, which may be killed; else a given one."""
     product = request.param.rstrip("0123456789.")
     with ExitStack() as stack:
         try:
             way = WAYS.get(product, no_way)
-            mortal = stack.enter_context(way(request.param.removeprefix(product)))
+            killable = stack.enter_context(way(request.param.removeprefix(product)))
         except Unavailable as reason:
             variable = url_variable(MAY_BE_GIVEN.get(product, ""))
             if variable not in os.environ:
                 pytest.skip(
                     f"no server of our own to kill: {reason}; to run it: Docker or local programs"
                 )
-            mortal = given(request.config.stash[SERVERS].get(request.param))
-        yield mortal
+            killable = given(request.config.stash[SERVERS].get(request.param))
+        yield killable
 
 
 @pytest.fixture
-def mortal(server: Mortal) -> Mortal:
+def killable(server: KillableServer) -> KillableServer:
     """Return that server; its data are safe as soon as a commit returns."""
     return server
 
 
 @pytest.fixture
-def url(mortal: Mortal) -> Iterator[str]:
+def url(killable: KillableServer) -> Iterator[str]:
     """Return the URL of a new database on it, with rowq."""
-    url = mortal.server.fresh_database()
+    url = killable.server.fresh_database()
     migrate(url)
     yield url
-    mortal.server.drop_database(url)
+    killable.server.drop_database(url)
 
 
 @pytest.fixture
-def connection(mortal: Mortal, url: str) -> Iterator[Connection]:
+def connection(killable: KillableServer, url: str) -> Iterator[Connection]:
     """Return a session of the tables' owner, in autocommit, with the queue `orders`."""
-    with closing(mortal.server.connect(url)) as connection:
+    with closing(killable.server.connect(url)) as connection:
         Queue(connection).create_queue("orders", backoff_base_seconds=0)
         yield connection

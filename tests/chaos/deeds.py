@@ -1,4 +1,4 @@
-"""What handlers do that they should not: each deed is a function of a message and a connection.
+"""Things that handlers should not do: each is a function of a message and a connection.
 
 The connection is the worker's in a transactional worker, else one of the handler's own.
 """
@@ -29,7 +29,7 @@ Deed = Callable[[rowq.Message, Connection], Any]
 
 
 class Left(BaseException):
-    """What no `except Exception` catches."""
+    """An error that no `except Exception` catches."""
 
 
 def swallows_an_error(_message: rowq.Message, own: Connection) -> None:
@@ -164,12 +164,12 @@ DEEDS: dict[str, Deed] = {
         *(leaves_a_result, changes_the_isolation),
     )
 }
-"""What may happen to a worker at any time."""
+"""Deeds that may happen to a worker at any time."""
 
 HURTING = frozenset({"exits"})
-"""What costs others an attempt, too."""
+"""Deeds that cost others an attempt, too."""
 
 UNSEEN: dict[str, Deed] = {
     deed.__name__: deed for deed in (ends_it_unseen, begins_another, raises, swallows_an_error)
 }
-"""What commits others' work before its time: it is handed in at once, if the process lives on."""
+"""Deeds that commit others' work too early: it is handed in at once, if the process lives on."""

@@ -1,4 +1,4 @@
-"""Calls that a worker's processes make, noted as they make them, for the checker of histories.
+"""Notes the calls that a worker's processes make, as they make them, for the checker of histories.
 
 Each process writes a file of its own, a line before a call and one after it: a process that ends in
 the middle of a call leaves a call whose effect is unknown.
@@ -36,7 +36,7 @@ class Notes:
 
     def begin(self, calls: Sequence[tuple[str, Arguments]]) -> list[int]:
         """Note calls that are about to be made."""
-        return [self._write(next(self._numbers), **_hoped(*one)) for one in calls]
+        return [self._write(next(self._numbers), **_hoped(*call)) for call in calls]
 
     def end(self, numbers: Sequence[int], results: Sequence[Rows]) -> None:
         """Note what calls have returned; no rows of a call that did nothing."""
@@ -61,7 +61,7 @@ def note_calls(engine: Engine, room: Path) -> None:
     notes = Notes(room)
     open_ones: dict[int, _Noted] = {}
     call, call_briefly, work = engine.call, engine.call_briefly, engine.work_transaction
-    # Some engines make the one kind of call by the other.
+    # Some engines make one kind of call by another, which must not be noted twice.
     inside = threading.local()
 
     def noted(made: Callable[..., Rows]) -> Callable[..., Rows]:
@@ -166,7 +166,7 @@ def _hoped(routine: str, arguments: Arguments) -> dict[str, Any]:
     return {
         "routine": routine,
         "claim_id": arguments.get("claim_id"),
-        "hoped": [[one, _HOPED.get(routine, routine)] for one in ids],
+        "hoped": [[message_id, _HOPED.get(routine, routine)] for message_id in ids],
         "lease_seconds": arguments.get("lease_seconds") or 0,
     }
 
@@ -180,37 +180,37 @@ def history(room: Path, end: float) -> Iterator[Event]:
 def _history(path: Path, end: float) -> Iterator[Event]:
     calls: dict[int, dict[str, Any]] = {}
     for line in path.read_text().splitlines():
-        one = json.loads(line)
-        if one["number"] not in calls:
-            calls[one["number"]] = {"end": end, "is_lost": True, **one}
+        note = json.loads(line)
+        if note["number"] not in calls:
+            calls[note["number"]] = {"end": end, "is_lost": True, **note}
         else:
-            calls[one["number"]] |= {"end": one.pop("at"), "is_lost": False, **one}
-    for one in calls.values():
-        if event := _event(path.name, one):
+            calls[note["number"]] |= {"end": note.pop("at"), "is_lost": False, **note}
+    for call in calls.values():
+        if event := _event(path.name, call):
             yield event
 
 
-def _event(session: str, one: dict[str, Any]) -> Event | None:
+def _event(session: str, call: dict[str, Any]) -> Event | None:
     """Return a call as an event, None if nothing came of it."""
-    routine, known, rows = one["routine"], not one["is_lost"], one.get("rows", [])
+    routine, known, rows = call["routine"], not call["is_lost"], call.get("rows", [])
     if known and not rows:
         return None
     is_dequeue = routine == "dequeue_fast"
     action = "dequeue" if is_dequeue else routine
-    claim_id = one["claim_id"]
+    claim_id = call["claim_id"]
     results: list[tuple[int, Any]] = []
     if known and is_dequeue:
         claim_id = rows[0][0]
         results = [(message_id, attempt) for _, message_id, attempt in rows]
     elif routine != "extend_lease":
-        results = [(row[0], row[1]) for row in (rows if known else one["hoped"])]
+        results = [(row[0], row[1]) for row in (rows if known else call["hoped"])]
     return Event(
-        one["at"],
-        one["end"],
+        call["at"],
+        call["end"],
         session,
         action,
         claim_id,
         tuple(results),
         known,
-        float(one["lease_seconds"]),
+        float(call["lease_seconds"]),
     )

@@ -1,4 +1,4 @@
-"""A queue with messages in every state, made alike as often as wanted, and pictures of it.
+"""Makes queues with messages in every state, all alike, and takes pictures of them.
 
 The same call on two of them does the same: so what a call that was broken off did to one can be
 compared with what it does to another when it is left alone.
@@ -76,7 +76,7 @@ class Prepared:
     def _send(self, message: NewMessage, count: int) -> None:
         start = self.recorder.clock()
         sent = self._queue.enqueue_batch(self.name, [message] * count)
-        made = [(one.message_id, message.priority) for one in sent]
+        made = [(result.message_id, message.priority) for result in sent]
         self.recorder.record(start, "producer", "enqueue", None, made)
         self.ids += [message_id for message_id, _ in made]
 
@@ -86,7 +86,7 @@ class Prepared:
         messages = self._queue.dequeue_fast(self.name, count)
         if not messages:
             return []
-        leased = [(one.message_id, one.attempt) for one in messages]
+        leased = [(message.message_id, message.attempt) for message in messages]
         claim_id = messages[0].claim_id
         self.recorder.record(
             start, "worker", "dequeue", claim_id, leased, lease_seconds=LEASE_SECONDS
@@ -97,7 +97,7 @@ class Prepared:
         claim_id = self.lease(count)[0].claim_id
         start = self.recorder.clock()
         rows = getattr(self._queue, how)(self.name, claim_id)
-        told = [(one.message_id, one.outcome) for one in rows]
+        told = [(outcome.message_id, outcome.outcome) for outcome in rows]
         self.recorder.record(start, "worker", how, claim_id, told)
 
 
@@ -121,7 +121,7 @@ GIVEN: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """What is stored of a queue: settings, rows by table, and the states of its messages by place.
+    """A picture of a queue: settings, rows by table, and the states of its messages by place.
 
     created: the settings of the queue that create_queue makes.
     Messages that are not in Prepared.ids have places from len(ids) on, in no special order.
@@ -137,16 +137,20 @@ class Picture:
         """Look; nobody else is at work on the queue."""
         dialect, name = dialect_of(connection), prepared.name
         found = [*dialect.census(connection, name), *dialect.finished(connection, name)]
-        twice = [one for one, times in Counter(one for one, _ in found).items() if times > 1]
+        twice = [
+            message_id
+            for message_id, times in Counter(message_id for message_id, _ in found).items()
+            if times > 1
+        ]
         assert not twice, f"messages in two places: {twice} of {found}"
         states = dict(found)
-        new = sorted(states[one] for one in states.keys() - set(prepared.ids))
+        new = sorted(states[message_id] for message_id in states.keys() - set(prepared.ids))
         stored = dialect.stored(connection, name)
         return Picture(
             settings=_settings(connection, name),
             created=_settings(connection, _new(name)),
             rows={table: stored[table] for table in ("message", "dead", "dedup", "archive")},
-            states=(*(states.get(one, "gone") for one in prepared.ids), *new),
+            states=(*(states.get(message_id, "gone") for message_id in prepared.ids), *new),
         )
 
     def is_between(self, before: Picture, after: Picture) -> bool:

@@ -1,7 +1,7 @@
 """Every routine of the contract is killed in its middle: nothing is done by half, nothing is lost.
 
-What is broken off is the session, the call, the client, the server's process for a session, or the
-server. The tables at which calls are stopped, and which calls, are drawn.
+One thing is broken off: the session, the call, the client, the server's process for a session, or
+the server. The tables at which calls are stopped, and which calls, are drawn.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 
 from rowq.migrate import migrate
 from tests.chaos.breaking import Stand
-from tests.chaos.mortal import Mortal
-from tests.chaos.trial import Trial
+from tests.chaos.broken_call import BrokenCall
+from tests.chaos.killable import KillableServer
 from tests.dice import LENGTH, dice, limit, times
 from tests.engines.base import wait_until
 from tests.helpers.dialects import interrupting_dialect_of
@@ -27,11 +27,11 @@ pytestmark = [
     pytest.mark.timeout(limit(240)),
 ]
 
-Break = Callable[[Mortal, list[Trial]], None]
+Break = Callable[[KillableServer, list[BrokenCall]], None]
 
 
 @pytest.fixture(scope="module")
-def stand(server: Mortal, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+def stand(server: KillableServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """Return a database with rowq, where every routine is tried."""
     url = server.server.fresh_database()
     migrate(url)
@@ -39,43 +39,43 @@ def stand(server: Mortal, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     server.server.drop_database(url)
 
 
-def waiting(trials: list[Trial]) -> list[Trial]:
-    """Return the trials whose call has not come back."""
-    return [one for one in trials if not one.caller.has_ended]
+def waiting(calls: list[BrokenCall]) -> list[BrokenCall]:
+    """Return the calls that have not come back."""
+    return [broken for broken in calls if not broken.caller.has_ended]
 
 
-def kill_sessions(mortal: Mortal, trials: list[Trial]) -> None:
+def kill_sessions(killable: KillableServer, calls: list[BrokenCall]) -> None:
     """End every session that waits, as an administrator would."""
-    for trial in waiting(trials):
-        mortal.server.kill_session(trial.caller.session)
+    for broken in waiting(calls):
+        killable.server.kill_session(broken.caller.session)
 
 
-def interrupt_calls(mortal: Mortal, trials: list[Trial]) -> None:
+def interrupt_calls(killable: KillableServer, calls: list[BrokenCall]) -> None:
     """End every call that waits, and not its session."""
-    with closing(mortal.server.connect(trials[0].caller.url)) as connection:
+    with closing(killable.server.connect(calls[0].caller.url)) as connection:
         dialect = interrupting_dialect_of(connection)
-        for trial in waiting(trials):
-            dialect.interrupt(connection, trial.caller.connection)
-    for trial in trials:
-        trial.caller.wait()
+        for broken in waiting(calls):
+            dialect.interrupt(connection, broken.caller.connection)
+    for broken in calls:
+        broken.caller.wait()
 
 
-def kill_server(mortal: Mortal, trials: list[Trial]) -> None:
+def kill_server(killable: KillableServer, calls: list[BrokenCall]) -> None:
     """Kill the server, as a power failure would."""
-    del trials
-    mortal.crash()
+    del calls
+    killable.crash()
 
 
-def kill_backend(mortal: Mortal, trials: list[Trial]) -> None:
+def kill_backend(killable: KillableServer, calls: list[BrokenCall]) -> None:
     """Kill the process of one session: PostgreSQL then ends all the others, and recovers."""
-    left = waiting(trials)
-    if mortal.server.engine != "postgres" or not left:
+    left = waiting(calls)
+    if killable.server.engine != "postgres" or not left:
         pytest.skip(
             "a session is no process of its own there, or none waits"
             "; to run it: --engine postgres18"
         )
     os.kill(left[0].caller.session, signal.SIGKILL)
-    wait_until(lambda: not waiting(trials), "every session is told", 30)
+    wait_until(lambda: not waiting(calls), "every session is told", 30)
 
 
 BREAKS = [
@@ -84,12 +84,12 @@ BREAKS = [
     pytest.param(kill_server, marks=pytest.mark.requires("restart")),
 ]
 A_FEW = 10
-"""So many routines are tried at once in CI."""
+"""The number of routines that are tried at once in CI."""
 
 
-def drawn_tries(stand: Stand, what: str) -> Iterator[tuple[str, list[Trial]]]:
+def drawn_tries(stand: Stand, what: str) -> Iterator[tuple[str, list[BrokenCall]]]:
     """Yield a table to stop at, and what to try there: a few routines, or with time all of them."""
-    drawn = dice("broken calls", what, stand.mortal.server.engine)
+    drawn = dice("broken calls", what, stand.killable.server.engine)
     for _ in range(times(1)):
         table = drawn.choice(stand.tables_of_messages())
         names = drawn.sample(sorted(stand.routines), min(times(A_FEW), len(stand.routines)))
@@ -97,30 +97,30 @@ def drawn_tries(stand: Stand, what: str) -> Iterator[tuple[str, list[Trial]]]:
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08", "P15")
-@pytest.mark.parametrize("break_off", BREAKS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("break_off", BREAKS, ids=lambda way: way.__name__)
 def test_a_call_that_is_broken_off_has_done_everything_or_nothing(
     stand: Stand, break_off: Break
 ) -> None:
     _skip_what_cannot_be(stand, break_off)
-    for table, trials in drawn_tries(stand, break_off.__name__):
-        with stand.stopped_at(table, trials) as stopped:
-            break_off(stand.mortal, trials)
-        print(f"{break_off.__name__} at {table}: {len(stopped)} of {len(trials)} calls")
-        stand.judge(trials, f"{break_off.__name__} at {table}")
+    for table, calls in drawn_tries(stand, break_off.__name__):
+        with stand.stopped_at(table, calls) as stopped:
+            break_off(stand.killable, calls)
+        print(f"{break_off.__name__} at {table}: {len(stopped)} of {len(calls)} calls")
+        stand.judge(calls, f"{break_off.__name__} at {table}")
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P08")
 def test_a_client_that_is_killed_in_a_call_leaves_everything_or_nothing(stand: Stand) -> None:
-    for table, trials in drawn_tries(stand, "client"):
-        with stand.in_a_program(table, trials) as process:
+    for table, calls in drawn_tries(stand, "client"):
+        with stand.in_a_program(table, calls) as process:
             process.kill()
-        stand.judge(trials, f"client at {table}")
+        stand.judge(calls, f"client at {table}")
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08", "P15")
 def test_every_routine_of_the_contract_is_killed_at_some_table(stand: Stand) -> None:
     """None is left out: each is stopped somewhere and killed there, as late in it as can be."""
-    drawn = dice("broken calls", "all", stand.mortal.server.engine)
+    drawn = dice("broken calls", "all", stand.killable.server.engine)
     tables = stand.tables_of_messages()
     drawn.shuffle(tables)
     # Every call but one begins with the table of the queues, which therefore comes last.
@@ -129,19 +129,19 @@ def test_every_routine_of_the_contract_is_killed_at_some_table(stand: Stand) -> 
     rounds = [*(tables if every else ["message", "claim"]), "queue", "meta"]
     left = set(stand.routines)
     for table in rounds:
-        trials = stand.prepare(sorted(stand.routines if LENGTH > 1 else left), drawn)
-        with stand.stopped_at(table, trials) as stopped:
-            kill_sessions(stand.mortal, trials)
-        stand.judge(trials, f"kill_sessions at {table}")
+        calls = stand.prepare(sorted(stand.routines if LENGTH > 1 else left), drawn)
+        with stand.stopped_at(table, calls) as stopped:
+            kill_sessions(stand.killable, calls)
+        stand.judge(calls, f"kill_sessions at {table}")
         left -= stopped
     assert left <= readers
 
 
 def _skip_what_cannot_be(stand: Stand, break_off: Break) -> None:
     if break_off is interrupt_calls:
-        with closing(stand.mortal.server.connect(stand.url)) as connection:
+        with closing(stand.killable.server.connect(stand.url)) as connection:
             interrupting_dialect_of(connection)
-    if break_off is kill_backend and stand.mortal.server.engine != "postgres":
+    if break_off is kill_backend and stand.killable.server.engine != "postgres":
         pytest.skip(
             "only on PostgreSQL a session is a process, which can be killed"
             "; to run it: --engine postgres18"

@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 
 import rowq
-from tests.chaos.mortal import WAYS, Mortal
+from tests.chaos.killable import WAYS, KillableServer
 from tests.engines.base import Limiting, Unavailable, wait_until
 
 pytestmark = pytest.mark.chaos
 
 DISK_BYTES = 512 << 20
 FREE_BYTES = 8 << 20
-"""What is left on the disk when the work begins."""
+"""The room that is left on the disk when the work begins."""
 ON_LOCAL_DISKS = {"postgres", "mariadb"}
 """Products whose servers are programs here, and write where they are told to."""
 BODY = "x" * 4000
@@ -80,11 +80,11 @@ class Limit:
 
 
 @pytest.fixture
-def disk(server: Mortal) -> Iterator[Disk | Limit]:
+def disk(server: KillableServer) -> Iterator[Disk | Limit]:
     """Mount a small disk in memory, or return a limit where the server writes elsewhere."""
     if server.server.product in ON_LOCAL_DISKS and server.can_die:
-        with small_disk() as one:
-            yield one
+        with small_disk() as small:
+            yield small
     elif isinstance(server.server, Limiting):
         yield Limit(server.server)
     else:
@@ -111,7 +111,9 @@ def small_disk() -> Iterator[Disk]:
 
 
 @pytest.fixture
-def mortal(server: Mortal, disk: Disk | Limit, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mortal]:
+def killable(
+    server: KillableServer, disk: Disk | Limit, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[KillableServer]:
     """Return a server of the same product with everything it writes on that disk."""
     if isinstance(disk, Limit):
         yield server
@@ -120,8 +122,8 @@ def mortal(server: Mortal, disk: Disk | Limit, monkeypatch: pytest.MonkeyPatch) 
         with monkeypatch.context() as patch:
             patch.setattr(tempfile, "tempdir", str(disk.mount))
             product = server.server.product
-            mortal = stack.enter_context(WAYS[product](server.name.removeprefix(product)))
-        yield mortal
+            killable = stack.enter_context(WAYS[product](server.name.removeprefix(product)))
+        yield killable
 
 
 class Producer(threading.Thread):
@@ -160,7 +162,7 @@ class Producer(threading.Thread):
 
 @pytest.mark.promise("P01", "P02", "P03", "P04")
 def test_a_full_disk_loses_nothing_and_work_goes_on_once_there_is_room(
-    mortal: Mortal, url: str, disk: Disk | Limit
+    killable: KillableServer, url: str, disk: Disk | Limit
 ) -> None:
     if isinstance(disk, Limit):
         disk.url = url
@@ -181,18 +183,18 @@ def test_a_full_disk_loses_nothing_and_work_goes_on_once_there_is_room(
     assert not producer.is_alive()
     assert producer.sent
     if isinstance(disk, Limit):
-        # Nobody waits for room there; and a slow machine is no full one.
+        # A call never waits for room in a limited database, and a slow machine is no full one.
         assert producer.error is not None
         assert not isinstance(producer.error, rowq.ConnectionLost)
     if not _answers(url):
-        mortal.crash()
+        killable.crash()
     with rowq.connect(url) as queue:
         left = _drain(queue)
         assert sorted(left) == sorted(set(left))
         assert set(producer.sent) <= set(left)
         assert not set(early) & set(left)
         held = queue.complete("orders", leased[0].claim_id)
-        assert [one.outcome for one in held] == ["completed"] * 2
+        assert [message.outcome for message in held] == ["completed"] * 2
 
 
 def _answers(url: str) -> bool:

@@ -15,10 +15,10 @@ from rowq.migrate import migrate, rollback, status
 from rowq.migrate.errors import MigrationBusy
 from rowq.migrate.frozen import Part, files_after, joined, script_of, split
 from rowq.migrate.sources import read, sources_of
-from tests.chaos.mortal import Mortal
+from tests.chaos.killable import KillableServer
 from tests.concurrency.actors import Run
 from tests.concurrency.history import Recorder
-from tests.concurrency.stage import count, perform
+from tests.concurrency.judged_run import count, perform
 from tests.dice import dice, limit, times
 from tests.helpers.releases import COLUMN, begin_next, copied, use_released
 
@@ -31,19 +31,21 @@ pytestmark = [
 MESSAGES = 3000
 _BUSIEST = {f"routines/{name}.sql" for name in ("enqueue_batch", "dequeue_fast", "complete")}
 _PRODUCER = "packages/rowq_produce_body.sql"
-"""What producers call on Oracle: it names none of the versions, and is made anew all the same."""
+"""The package that producers call on Oracle: it names no version, and is made anew all the same."""
 _TRIES = {"postgres": 1, "mysql": 1, "sqlserver": 20, "oracle": 20}
-"""So often may the server be asked for a change to a table that is in use."""
+"""The number of times that the server may be asked to change a table that is in use."""
 Numbers = tuple[int, ...]
 
 
 @pytest.fixture
-def next_release(mortal: Mortal, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+def next_release(
+    killable: KillableServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> int:
     """Make up a release with a column more and every routine anew; return the one before it.
 
     The database keeps what is installed until somebody migrates.
     """
-    engine = mortal.server.engine
+    engine = killable.server.engine
     before = status(url).installed
     migrations = use_released(copied(tmp_path, engine), monkeypatch)
     _change_some_routines(sources_of(migrations))
@@ -76,20 +78,24 @@ def _change_some_routines(sources: Path) -> None:
 
 
 def work_during(
-    mortal: Mortal, url: str, room: Path, changes: Callable[[], None], messages: int = MESSAGES
+    killable: KillableServer,
+    url: str,
+    room: Path,
+    changes: Callable[[], None],
+    messages: int = MESSAGES,
 ) -> None:
     """Let ten sessions work while something is done to rowq; they may be told to try again."""
     with rowq.connect(url) as queue:
         queue.create_queue("orders", backoff_base_seconds=0)
-    run = Run(mortal.server, url, "orders", Recorder(), may_be_asked_again=True)
+    run = Run(killable.server, url, "orders", Recorder(), may_be_asked_again=True)
     history = perform(run, times(messages), room, changes)
     print(Counter(run.asked_again))
     assert count(history, "enqueue") >= messages
 
 
-def patiently(mortal: Mortal, change: Callable[[], Numbers]) -> Numbers:
+def patiently(killable: KillableServer, change: Callable[[], Numbers]) -> Numbers:
     """Change something about rowq; who is told that it is in use may try again."""
-    for left in reversed(range(_TRIES[mortal.server.engine])):
+    for left in reversed(range(_TRIES[killable.server.engine])):
         try:
             return change()
         except MigrationBusy as refusal:
@@ -101,29 +107,29 @@ def patiently(mortal: Mortal, change: Callable[[], Numbers]) -> Numbers:
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
 def test_ten_sessions_work_on_while_rowq_is_upgraded_and_taken_back(
-    mortal: Mortal, url: str, tmp_path: Path, next_release: int
+    killable: KillableServer, url: str, tmp_path: Path, next_release: int
 ) -> None:
     newest = next_release + 1
 
     def change() -> None:
         for _ in range(times(1)):
-            assert patiently(mortal, lambda: migrate(url).applied) == (newest,)
-            assert patiently(mortal, lambda: migrate(url).applied) == ()
-            back = patiently(mortal, lambda: rollback(url, to=next_release).rolled_back)
+            assert patiently(killable, lambda: migrate(url).applied) == (newest,)
+            assert patiently(killable, lambda: migrate(url).applied) == ()
+            back = patiently(killable, lambda: rollback(url, to=next_release).rolled_back)
             assert back == (newest,)
-        assert patiently(mortal, lambda: migrate(url).applied) == (newest,)
+        assert patiently(killable, lambda: migrate(url).applied) == (newest,)
 
-    work_during(mortal, url, tmp_path, change)
+    work_during(killable, url, tmp_path, change)
     assert status(url).installed == newest
     assert status(url).drift == ()
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P08")
 def test_migrating_again_under_load_disturbs_nobody(
-    mortal: Mortal, url: str, tmp_path: Path
+    killable: KillableServer, url: str, tmp_path: Path
 ) -> None:
     def change() -> None:
         for _ in range(times(2)):
-            assert patiently(mortal, lambda: migrate(url).applied) == ()
+            assert patiently(killable, lambda: migrate(url).applied) == ()
 
-    work_during(mortal, url, tmp_path, change, MESSAGES // 2)
+    work_during(killable, url, tmp_path, change, MESSAGES // 2)

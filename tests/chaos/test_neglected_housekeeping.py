@@ -1,4 +1,4 @@
-"""Housekeeping that nobody does for ten minutes, that many do at once, or that is killed."""
+"""Housekeeping is left undone for ten minutes, done by many at once, or killed: nothing is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import rowq
 from rowq import NewMessage, Queue
-from tests.chaos.mortal import Mortal
+from tests.chaos.killable import KillableServer
 from tests.concurrency.actors import Actor, Housekeeper, Run
 from tests.concurrency.checker import check
 from tests.concurrency.history import Recorder
@@ -53,9 +53,9 @@ class Neglected:
         start = self.recorder.clock()
         sent = self.queue.enqueue_batch("orders", messages)
         self.recorder.record(
-            start, "producer", "enqueue", None, [(one.message_id, 5) for one in sent]
+            start, "producer", "enqueue", None, [(message.message_id, 5) for message in sent]
         )
-        return [one.message_id for one in sent]
+        return [message.message_id for message in sent]
 
     def _lease(self, size: int, finish: str | None = None) -> list[int]:
         """Lease as many as there are, up to so many, and finish them in a way, or not at all."""
@@ -64,14 +64,14 @@ class Neglected:
         if not messages:
             return []
         claim_id = messages[0].claim_id
-        leased = [(one.message_id, one.attempt) for one in messages]
+        leased = [(message.message_id, message.attempt) for message in messages]
         self.recorder.record(start, "worker", "dequeue", claim_id, leased, lease_seconds=60)
         if finish is not None:
             start = self.recorder.clock()
             rows = getattr(self.queue, finish)("orders", claim_id)
-            told = [(one.message_id, one.outcome) for one in rows]
+            told = [(outcome.message_id, outcome.outcome) for outcome in rows]
             self.recorder.record(start, "worker", finish, claim_id, told)
-        return [one.message_id for one in messages]
+        return [message.message_id for message in messages]
 
     def judge(self) -> None:
         """Drain the queue, compare what is left with nothing, and let the checker judge."""
@@ -99,9 +99,9 @@ class Neglected:
 
 
 @pytest.fixture
-def session(mortal: Mortal, url: str) -> Iterator[Connection]:
+def session(killable: KillableServer, url: str) -> Iterator[Connection]:
     """Return a session of the tables' owner, in autocommit."""
-    with closing(mortal.server.connect(url)) as connection:
+    with closing(killable.server.connect(url)) as connection:
         yield connection
 
 
@@ -113,8 +113,9 @@ def test_after_ten_minutes_without_maintain_one_call_brings_everything_up_to_dat
     done = neglected.queue.maintain("orders")[0]
     assert (done.promoted, done.reaped, done.archived) == (50, 50, 50)
     assert neglected.states() == {"ready": 100}
-    # Whose lease ran out is at the front of its priority; the delayed ones come in their order.
-    there = [one.message_id for one in neglected.queue.peek("orders", 100)]
+    # Messages whose lease ran out are at the front of their priority; the delayed ones come in
+    # their order.
+    there = [message.message_id for message in neglected.queue.peek("orders", 100)]
     assert there == [*neglected.expired, *neglected.delayed]
     assert neglected.stored()["archive"] == 50
     neglected.judge()
@@ -167,22 +168,22 @@ def working(actors: list[Actor], run: Run) -> Iterator[None]:
 
 @pytest.mark.promise("P02", "P03", "P09", "P11", "P19")
 def test_four_housekeepers_killed_again_and_again_do_everything_once(
-    mortal: Mortal, url: str, session: Connection
+    killable: KillableServer, url: str, session: Connection
 ) -> None:
     drawn = dice("housekeepers")
     neglected = Neglected(session, min(1000, times(500)))
-    run = Run(mortal.server, url, "orders", neglected.recorder)
-    actors: list[Actor] = [Housekeeper(run, f"housekeeper {one}", SEED) for one in range(4)]
+    run = Run(killable.server, url, "orders", neglected.recorder)
+    actors: list[Actor] = [Housekeeper(run, f"housekeeper {number}", SEED) for number in range(4)]
     kills = 0
     with working(actors, run):
         while kills < times(20) or neglected.states()["ready"] < 2 * len(neglected.delayed):
             assert not run.errors
             victim = run.alive.get(drawn.choice(actors).name)
             if victim is not None:
-                mortal.server.kill_session(victim)
+                killable.server.kill_session(victim)
                 kills += 1
             threading.Event().wait(drawn.uniform(0.0, 0.1))
-    while any(one.archived for one in neglected.queue.maintain("orders", 10_000)):
+    while any(result.archived for result in neglected.queue.maintain("orders", 10_000)):
         pass
     assert neglected.stored()["archive"] == len(neglected.done)
     assert neglected.states() == {"ready": 2 * len(neglected.delayed)}

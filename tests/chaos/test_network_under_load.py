@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import rowq
-from tests.chaos.mortal import Mortal
+from tests.chaos.killable import KillableServer
 from tests.client.proxy import Relay, relay
 from tests.concurrency.actors import Run
 from tests.concurrency.history import Recorder
-from tests.concurrency.stage import count, perform
+from tests.concurrency.judged_run import count, perform
 from tests.dice import dice, limit, times
 
 pytestmark = [
@@ -35,13 +35,13 @@ class Weather(threading.Thread):
         super().__init__(daemon=True)
         self._network = network
         self._ended = stop
-        self._dice = dice("weather")
+        self._seeded_random = dice("weather")
         self.done: dict[str, int] = {}
 
     def run(self) -> None:
         kinds: list[Callable[[], None]] = [self.cut, self.break_off, self.stall, self.delay]
-        while not self._ended.wait(self._dice.uniform(0.05, 0.4)):
-            kind = self._dice.choice(kinds)
+        while not self._ended.wait(self._seeded_random.uniform(0.05, 0.4)):
+            kind = self._seeded_random.choice(kinds)
             self.done[kind.__name__] = self.done.get(kind.__name__, 0) + 1
             kind()
         self._network.calm()
@@ -52,29 +52,29 @@ class Weather(threading.Thread):
 
     def break_off(self) -> None:
         """Close one connection in the middle of a reply."""
-        self._network.cut_next_reply(self._dice.randint(0, 2000))
+        self._network.cut_next_reply(self._seeded_random.randint(0, 2000))
 
     def stall(self) -> None:
         """Let nothing pass for a while, and then perhaps what waits, perhaps nothing of it."""
         self._network.stall()
-        self._ended.wait(self._dice.uniform(0.01, 0.3))
-        if self._dice.random() < 0.5:
+        self._ended.wait(self._seeded_random.uniform(0.01, 0.3))
+        if self._seeded_random.random() < 0.5:
             self._network.cut()
         self._network.go_on()
 
     def delay(self) -> None:
         """Slow everything down."""
-        self._network.delay_seconds = self._dice.choice([0, 0, 0.001, 0.01])
+        self._network.delay_seconds = self._seeded_random.choice([0, 0, 0.001, 0.01])
 
 
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
 def test_ten_sessions_lose_nothing_and_do_nothing_twice_on_a_bad_network(
-    mortal: Mortal, url: str, tmp_path: Path
+    killable: KillableServer, url: str, tmp_path: Path
 ) -> None:
     with rowq.connect(url) as queue:
         queue.create_queue("orders", backoff_base_seconds=0)
     with relay(url) as network:
-        run = Run(mortal.server, network.url, "orders", Recorder(), direct_url=url)
+        run = Run(killable.server, network.url, "orders", Recorder(), direct_url=url)
         weather = Weather(network, run.stop)
         history = perform(run, times(MESSAGES), tmp_path, weather.start)
     print(weather.done)

@@ -12,10 +12,10 @@ import pytest
 import rowq
 from rowq import NewMessage, Queue
 from rowq.engines import engine_for_connection
-from tests.chaos.mortal import Mortal
+from tests.chaos.killable import KillableServer
 from tests.concurrency.actors import Run
 from tests.concurrency.history import Recorder
-from tests.concurrency.stage import count, perform
+from tests.concurrency.judged_run import count, perform
 from tests.dice import limit, times
 from tests.engines.base import Connection, wait_until
 from tests.helpers.dialects import dialect_of, preparing_dialect_of
@@ -24,17 +24,17 @@ from tests.stored_times import pass_seconds, tick
 pytestmark = [pytest.mark.chaos, pytest.mark.requires("restart")]
 
 
-Die = Callable[[Mortal], None]
+Die = Callable[[KillableServer], None]
 
 
-def crash(mortal: Mortal) -> None:
+def crash(killable: KillableServer) -> None:
     """Kill the server as a power failure would, and start it again."""
-    mortal.crash()
+    killable.crash()
 
 
-def stop_at_once(mortal: Mortal) -> None:
+def stop_at_once(killable: KillableServer) -> None:
     """Stop the server without letting anybody finish, and start it again."""
-    mortal.stop_at_once()
+    killable.stop_at_once()
 
 
 each_death = pytest.mark.parametrize("die", [crash, stop_at_once])
@@ -44,14 +44,14 @@ each_death = pytest.mark.parametrize("die", [crash, stop_at_once])
 @pytest.mark.timeout(limit(600))
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
 def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_three_times(
-    mortal: Mortal,
+    killable: KillableServer,
     url: str,
     tmp_path: Path,
     die: Die,
 ) -> None:
     with rowq.connect(url) as queue:
         queue.create_queue("orders", backoff_base_seconds=0)
-    run = Run(mortal.server, url, "orders", Recorder())
+    run = Run(killable.server, url, "orders", Recorder())
     messages = times(6000)
 
     def let_die() -> None:
@@ -59,7 +59,7 @@ def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_thr
             wait_until(
                 partial(has_done, run, done), f"{done} messages are done", seconds=limit(180)
             )
-            die(mortal)
+            die(killable)
 
     history = perform(run, messages, tmp_path, let_die)
     assert count(history, "enqueue") >= messages
@@ -73,38 +73,40 @@ def has_done(run: Run, messages: int) -> bool:
 @each_death
 @pytest.mark.promise("P01", "P02", "P04", "P09")
 def test_every_state_of_a_message_outlives_the_server(
-    mortal: Mortal,
+    killable: KillableServer,
     url: str,
     connection: Connection,
     die: Die,
 ) -> None:
     queue = Queue(connection)
-    sent = [one.message_id for one in queue.enqueue_batch("orders", [NewMessage(data=0)] * 6)]
+    sent = [
+        message.message_id for message in queue.enqueue_batch("orders", [NewMessage(data=0)] * 6)
+    ]
     done, dead, retried, leased = (queue.dequeue_fast("orders")[0] for _ in range(4))
     queue.complete("orders", done.claim_id)
     queue.fail_now("orders", dead.claim_id, error="broken")
     queue.retry_later("orders", retried.claim_id, delay_seconds=600, error="later")
-    with closing(mortal.server.connect(url)) as other:
+    with closing(killable.server.connect(url)) as other:
         dialect_of(other).begin(other)
         half_done = Queue(other).dequeue_fast("orders")[0]
         Queue(other).complete("orders", half_done.claim_id)
         never = Queue(other).enqueue("orders", 0).message_id
-        die(mortal)
+        die(killable)
         with pytest.raises(dialect_of(other).database_error) as lost:
             other.execute("commit")
         assert engine_for_connection(other).is_connection_lost(lost.value)
 
-    with closing(mortal.server.connect(url)) as again:
+    with closing(killable.server.connect(url)) as again:
         queue = Queue(again)
-        details = [queue.get_message("orders", one) for one in [*sent, never]]
-        states = [one.state if one else None for one in details]
+        details = [queue.get_message("orders", message_id) for message_id in [*sent, never]]
+        states = [detail.state if detail else None for detail in details]
         assert states == [None, "dead", "delayed", "leased", "ready", "ready", None]
         outcomes = queue.complete("orders", leased.claim_id)
-        assert [one.outcome for one in outcomes] == ["completed"]
+        assert [outcome.outcome for outcome in outcomes] == ["completed"]
         pass_seconds(again, "orders", 700)
         assert queue.maintain("orders")[0].promoted == 1
         rest = queue.dequeue_fast("orders", 10)
-        assert {(one.message_id, one.attempt) for one in rest} == {
+        assert {(message.message_id, message.attempt) for message in rest} == {
             (sent[2], 2),
             (sent[4], 1),
             (sent[5], 1),
@@ -114,7 +116,7 @@ def test_every_state_of_a_message_outlives_the_server(
 @each_death
 @pytest.mark.promise("P01", "P14")
 def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
-    mortal: Mortal,
+    killable: KillableServer,
     url: str,
     connection: Connection,
     die: Die,
@@ -123,8 +125,8 @@ def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
     dialect.begin_prepared(connection, "order")
     sent = Queue(connection).enqueue("orders", "late").message_id
     dialect.prepare(connection, "order")
-    die(mortal)
-    with closing(mortal.server.connect(url)) as again:
+    die(killable)
+    with closing(killable.server.connect(url)) as again:
         queue = Queue(again)
         for _ in range(3):
             queue.enqueue_batch("orders", [NewMessage(data=0)] * 1000)
@@ -135,18 +137,18 @@ def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
         dialect.commit_prepared(again, "order")
         tick(again, "orders")
         queue.maintain("orders")
-        assert [one.message_id for one in queue.dequeue_fast("orders", 5)] == [sent]
+        assert [message.message_id for message in queue.dequeue_fast("orders", 5)] == [sent]
 
 
 @pytest.mark.promise("P02")
 def test_a_queue_with_its_own_connection_goes_on_by_itself_after_a_crash(
-    mortal: Mortal, url: str, connection: Connection
+    killable: KillableServer, url: str, connection: Connection
 ) -> None:
     Queue(connection).enqueue("orders", "before")
     with rowq.connect(url) as queue:
         message = queue.dequeue_fast("orders")[0]
-        crash(mortal)
+        crash(killable)
         outcomes = queue.complete("orders", message.claim_id)
-        assert [one.outcome for one in outcomes] == ["completed"]
+        assert [outcome.outcome for outcome in outcomes] == ["completed"]
         queue.enqueue("orders", "after")
-        assert [one.data for one in queue.dequeue_fast("orders", 5)] == ["after"]
+        assert [message.data for message in queue.dequeue_fast("orders", 5)] == ["after"]

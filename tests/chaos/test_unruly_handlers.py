@@ -1,4 +1,4 @@
-"""Handlers and programs do at random what they should not; their own messages pay for it alone."""
+"""Handlers and programs misbehave at random, and only their own messages suffer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowq import NewMessage, Queue
 from tests.chaos import deeds as python_deeds
 from tests.chaos import unruly_program
 from tests.chaos.deeds import QUEUE, UNSEEN
-from tests.chaos.mortal import Mortal
+from tests.chaos.killable import KillableServer
 from tests.chaos.notes import history
 from tests.chaos.unruly import IN_PYTHON
 from tests.chaos.unruly_program import LEASE_SECONDS
@@ -33,23 +33,23 @@ pytestmark = [pytest.mark.chaos, pytest.mark.requires("genuine"), pytest.mark.ti
 ROOT = Path(__file__).parents[2]
 MESSAGES = 60
 STARTS = 60
-"""So often a worker may be started until the queue is drained."""
+"""The number of times that a worker may be started until the queue is drained."""
 
 
 @pytest.fixture
-def session(mortal: Mortal, url: str) -> Iterator[Connection]:
+def session(killable: KillableServer, url: str) -> Iterator[Connection]:
     """Return a session of the tables' owner, with the tables that handlers write."""
-    if mortal.server.engine not in {"postgres", "mysql"}:
+    if killable.server.engine not in {"postgres", "mysql"}:
         pytest.skip(
-            f"no deeds are written for {mortal.server.engine}"
+            f"no deeds are written for {killable.server.engine}"
             f"; to run it: --engine postgres18,mariadb"
         )
-    with closing(mortal.server.connect(url)) as connection:
+    with closing(killable.server.connect(url)) as connection:
         dialect = dialect_of(connection)
         dialect.make_table(connection, "ledger", "message_id bigint not null")
         dialect.make_table(connection, "quarrel", "id int primary key, n int")
         dialect.execute(connection, "insert into quarrel values (1, 0), (2, 0)")
-        if mortal.server.engine == "mysql":
+        if killable.server.engine == "mysql":
             for name, body in PROCEDURES.items():
                 dialect.execute(connection, f"create procedure {name}() begin {body} end")
         Queue(connection).create_queue(
@@ -77,7 +77,7 @@ def numbers(path: Path) -> list[int]:
     return [int(line) for line in path.read_text().splitlines()]
 
 
-class Trial:
+class UnrulyRun:
     """One queue of messages, some of which make their handlers unruly, and what became of them.
 
     deeds: what each message makes its handler do, one deed for each delivery.
@@ -96,12 +96,14 @@ class Trial:
         """Enqueue messages, a third of them with deeds; a few of these never leave off."""
         drawn = dice(self.kind, names)
         while len(self.deeds) < count:
-            some = [self._draw(drawn, names) for _ in range(min(100, count - len(self.deeds)))]
+            drawn_deeds = [
+                self._draw(drawn, names) for _ in range(min(100, count - len(self.deeds)))
+            ]
             start = time.monotonic()
-            sent = self.queue.enqueue_batch(QUEUE, [message for message, _ in some])
-            ids = [one.message_id for one in sent]
-            self.deeds |= dict(zip(ids, [deeds for _, deeds in some], strict=True))
-            results = tuple((one, 5) for one in ids)
+            sent = self.queue.enqueue_batch(QUEUE, [message for message, _ in drawn_deeds])
+            ids = [message.message_id for message in sent]
+            self.deeds |= dict(zip(ids, [deeds for _, deeds in drawn_deeds], strict=True))
+            results = tuple((message_id, 5) for message_id in ids)
             event = Event(start, time.monotonic(), "producer", "enqueue", None, results)
             self.events.append(event)
 
@@ -141,22 +143,22 @@ class Trial:
         assert check(self.events) == [], where
         assert {state for _, state in left} <= {"dead"}, where
         dead = {message for message, _ in left}
-        assert not [one for one in dead if not self.deeds[one]], where
+        assert not [message_id for message_id in dead if not self.deeds[message_id]], where
         self._judge_effects(dead, where)
 
     def _judge_effects(self, dead: set[int], where: str) -> None:
         effects = Counter(self._effects())
         done = self.deeds.keys() - dead
-        assert not [one for one in done if effects[one] < 1], where
+        assert not [message_id for message_id in done if effects[message_id] < 1], where
         if "transactions" in self.kind:
-            assert not [one for one in done if effects[one] > 1], where
-            assert not [one for one in dead if effects[one]], where
+            assert not [message_id for message_id in done if effects[message_id] > 1], where
+            assert not [message_id for message_id in dead if effects[message_id]], where
 
     def _effects(self) -> list[int]:
         if self.kind == "programs":
             return numbers(self.room / "ledger")
         rows = self.connection.execute("select message_id from ledger").fetchall()
-        return [int(one) for (one,) in rows]
+        return [int(message_id) for (message_id,) in rows]
 
     def wait_for_programs(self) -> None:
         """Wait until no program runs any more; each was to end with its worker or its lease."""
@@ -171,35 +173,35 @@ class Trial:
 
 
 @pytest.mark.promise("P02", "P03", "P04", "P08", "P09")
-@pytest.mark.parametrize("kind", [one.__name__ for one in IN_PYTHON])
+@pytest.mark.parametrize("kind", [kind.__name__ for kind in IN_PYTHON])
 def test_unruly_handlers_cost_their_own_messages_and_no_others(
     url: str, session: Connection, tmp_path: Path, kind: str
 ) -> None:
-    trial = Trial(session, tmp_path, kind)
-    trial.send(list(python_deeds.DEEDS), times(MESSAGES))
-    trial.work(url)
-    trial.judge()
-    print(trial.summary())
+    run = UnrulyRun(session, tmp_path, kind)
+    run.send(list(python_deeds.DEEDS), times(MESSAGES))
+    run.work(url)
+    run.judge()
+    print(run.summary())
 
 
 @pytest.mark.promise("P02", "P03", "P04", "P08", "P09")
 def test_unruly_programs_cost_their_own_messages_and_no_others(
     url: str, session: Connection, tmp_path: Path
 ) -> None:
-    trial = Trial(session, tmp_path, "programs")
-    trial.send(list(unruly_program.DEEDS), times(MESSAGES))
-    trial.work(url)
-    trial.judge()
-    trial.wait_for_programs()
-    print(trial.summary())
+    run = UnrulyRun(session, tmp_path, "programs")
+    run.send(list(unruly_program.DEEDS), times(MESSAGES))
+    run.work(url)
+    run.judge()
+    run.wait_for_programs()
+    print(run.summary())
 
 
 @pytest.mark.promise("P02", "P04")
 def test_handlers_that_commit_unseen_double_and_lose_no_others_effect(
     url: str, session: Connection, tmp_path: Path
 ) -> None:
-    trial = Trial(session, tmp_path, "threads_in_transactions")
-    trial.send(list(UNSEEN), times(MESSAGES))
-    trial.work(url)
-    trial.judge()
-    print(trial.summary())
+    run = UnrulyRun(session, tmp_path, "threads_in_transactions")
+    run.send(list(UNSEEN), times(MESSAGES))
+    run.work(url)
+    run.judge()
+    print(run.summary())

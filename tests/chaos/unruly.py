@@ -1,4 +1,4 @@
-"""A worker with unruly handlers: `python -m tests.chaos.unruly <kind> <url> <room>`.
+"""Runs a worker with unruly handlers: `python -m tests.chaos.unruly <kind> <url> <room>`.
 
 It works until the queue is drained, or until a handler has ended it. A message's headers say what
 its handler does at which delivery: {"deeds": [name, ...]}; after these it is handled as it should
@@ -104,7 +104,7 @@ OPTIONS: dict[str, Any] = {"batch_size": 5, "lease_seconds": LEASE_SECONDS, "dra
 IN_PYTHON: tuple[Callable[[str], None], ...] = (
     *(threads, processes, threads_in_transactions, processes_in_transactions),
 )
-KINDS: dict[str, Callable[[str], None]] = {one.__name__: one for one in (*IN_PYTHON, programs)}
+KINDS: dict[str, Callable[[str], None]] = {kind.__name__: kind for kind in (*IN_PYTHON, programs)}
 """The kinds of workers."""
 
 
@@ -120,7 +120,7 @@ def main() -> None:
         sys.exit(f"failed: {error}")
 
 
-# The children of a worker import this module, too.
+# This stands at the top level because the children of a worker import this module, too.
 if ROOM in os.environ:
     note_calls(engine_for_url(os.environ[URL]), Path(os.environ[ROOM]))
     random.seed()

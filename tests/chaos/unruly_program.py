@@ -1,6 +1,6 @@
-"""What a worker of `rowq work --exec` runs in these trials: a program that misbehaves.
+"""The program that a worker of `rowq work --exec` runs in these tests, which misbehaves.
 
-A copy of it in the trial's directory is run, so it needs nothing but Python's own library. Its
+A copy of it in the run's directory is run, so it needs nothing but Python's own library. Its
 message's headers say what it does at which delivery: {"deeds": [name, ...], "length": of the body};
 before or after that it is handled as it should be, by a line in the file `ledger`.
 """
@@ -26,7 +26,8 @@ WORKER = "ROWQ_TEST_WORKER"
 ROOM = Path(__file__).parent
 _NO_DATA = 65
 _MUCH = bytes(range(256)) * 4096
-# The messages' facts are in a file, whose name the worker's guard finds its programs by.
+# The facts of a message are in a file; the worker's guard finds its programs by the variable with
+# its name.
 _FACTS = "ROWQ_MESSAGE_FILE"
 
 Facts = dict[str, Any]
@@ -34,7 +35,7 @@ Deed = Callable[[Facts], None]
 
 
 def note(name: str, number: int) -> None:
-    """Append a number to a file of the trial."""
+    """Append a number to a file of the run."""
     with (ROOM / name).open("ab", buffering=0) as file:
         file.write(f"{number}\n".encode())
 
@@ -175,10 +176,10 @@ DEEDS: dict[str, Deed] = {
         *(loses_its_lease, stops_its_worker, ends_with_its_worker, kills_its_worker, is_replaced),
     )
 }
-"""What a program may do at any time."""
+"""Deeds that a program may do at any time."""
 
 HURTING = frozenset({"loses_its_lease", "stops_its_worker", "kills_its_worker"})
-"""What costs others an attempt, too."""
+"""Deeds that cost others an attempt, too."""
 
 
 def main() -> None:

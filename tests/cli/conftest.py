@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""Fixtures of the tests of the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowq.cli.main import app
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command did: its exit status and what it wrote."""
+    """The result of a command: its exit status and what it wrote."""
 
     code: int
     out: str
@@ -40,7 +40,7 @@ Run = Callable[..., Ran]
 def run_app(*arguments: object, url: str | None, given: str | bytes | None = None) -> Ran:
     """Run a command in this process with ROWQ_URL; `given` is its standard input."""
     runner = CliRunner(env={"ROWQ_URL": url, "COLUMNS": "200"})
-    result = runner.invoke(app, [str(one) for one in arguments], input=given)
+    result = runner.invoke(app, [str(argument) for argument in arguments], input=given)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.exit_code, result.stdout, result.stderr)

@@ -1,4 +1,4 @@
-"""dequeue, peek, show, and finishing by hand; dead list, reset and cancel."""
+"""Commands that consume by hand: dequeue, peek, show, finishing, dead list, reset and cancel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.helpers.hard_headers import HARD, put_headers
 def three(queue: rowq.Queue, made: str) -> list[int]:
     """Enqueue three messages and return their ids."""
     sent = queue.enqueue_batch(made, [rowq.NewMessage(data={"n": n}) for n in range(3)])
-    return [one.message_id for one in sent]
+    return [message.message_id for message in sent]
 
 
 def state(queue: rowq.Queue, queue_name: str, message_id: int) -> str | None:
@@ -75,7 +75,7 @@ def test_complete_finishes_the_named_messages_and_then_the_rest(
     ]
     assert state(queue, made, three[1]) == "leased"
     assert run("complete", made, claim_id).code == 0
-    assert [state(queue, made, one) for one in three] == [None, None, None]
+    assert [state(queue, made, message_id) for message_id in three] == [None, None, None]
 
 
 def test_a_stale_message_is_told_and_makes_the_exit_code_4(
@@ -131,7 +131,7 @@ def test_a_dead_message_is_listed_reset_and_cancelled(
     assert run("fail", made, claim_id, "--error", "broken").code == 0
     listed = run("dead", "list", made, "--json").rows
     assert [(row["message_id"], row["last_error"]) for row in listed] == [
-        (one, "broken") for one in three
+        (message_id, "broken") for message_id in three
     ]
     assert "broken" in run("dead", "list", made, "--limit", 1).out
     assert len(run("dead", "list", made, "--after", three[0], "--json").rows) == 2
@@ -139,7 +139,7 @@ def test_a_dead_message_is_listed_reset_and_cancelled(
     assert run("reset", made, three[2]).code == 0
     assert run("reset", made, "--oldest", 1, "--json").row["message_id"] == three[0]
     assert run("cancel", made, three[1], "--json").row["outcome"] == "cancelled"
-    assert [state(queue, made, one) for one in three] == ["ready", None, "ready"]
+    assert [state(queue, made, message_id) for message_id in three] == ["ready", None, "ready"]
 
 
 def test_cancel_and_reset_tell_what_they_could_not_do(

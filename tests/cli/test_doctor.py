@@ -31,7 +31,7 @@ def by_name(checks: list[dict[str, Any]]) -> dict[str, str]:
 
 def scratch_queues(queue: rowq.Queue) -> list[str]:
     """Return the queues that a doctor has left behind."""
-    names = [one.queue_name for one in queue.queue_stats()]
+    names = [stats.queue_name for stats in queue.queue_stats()]
     return [name for name in names if name.startswith("rowq doctor")]
 
 
@@ -63,10 +63,10 @@ def test_a_deep_look_tries_everything_and_leaves_nothing(run: Run, queue: rowq.Q
 
 
 def test_every_setting_can_be_looked_at_by_who_installs(database_url: str) -> None:
-    unknown = [one for one in examine(database_url) if one.status is Status.UNKNOWN]
-    # v$parameter is for accounts that an administrator has let see it.
+    unknown = [check for check in examine(database_url) if check.status is Status.UNKNOWN]
+    # Oracle shows v$parameter only to accounts that an administrator has let see it.
     allowed = {"commit_wait"} if engine_for_url(database_url).name == "oracle" else set[str]()
-    assert {one.check_name for one in unknown} <= allowed
+    assert {check.check_name for check in unknown} <= allowed
 
 
 def test_a_setting_that_is_wrong_is_told_with_what_to_do(
@@ -130,7 +130,7 @@ def test_a_step_that_disagrees_fails_and_spoils_no_other(
 WRONGS: dict[str, Callable[[Any], Any]] = {
     "dequeue_fast": lambda messages: list(reversed(messages)),
     "complete": lambda _: [],
-    "release": lambda outcomes: [rowq.Outcome(one.message_id, "stale") for one in outcomes],
+    "release": lambda outcomes: [rowq.Outcome(outcome.message_id, "stale") for outcome in outcomes],
 }
 
 
@@ -138,7 +138,7 @@ WRONGS: dict[str, Callable[[Any], Any]] = {
 def test_a_routine_that_answers_wrongly_is_found(
     database_url: str, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """What a client gets is changed on its way, as a wrong routine would have sent it."""
+    """Answers are changed on their way to the client, as if a wrong routine had sent them."""
     right = getattr(rowq.Queue, method)
 
     def wrong(self: rowq.Queue, *arguments: Any, **named: Any) -> Any:
@@ -172,7 +172,7 @@ def test_the_rights_of_an_account_are_told_by_role(
         return bool(roles & set(routine.roles))
 
     monkeypatch.setattr("rowq.doctor.rights.may_call", may_call)
-    (found,) = (one for one in examine(database_url) if one.check_name == "rights")
+    (found,) = (check for check in examine(database_url) if check.check_name == "rights")
     assert found.status is status
     assert found.detail.startswith(words)
 
@@ -187,7 +187,7 @@ def untouched(connection: Connection, queue_name: str) -> Iterator[str]:
 
 
 def test_asking_for_rights_changes_nothing(run: Run, queue: rowq.Queue, untouched: str) -> None:
-    before = {one.queue_name for one in queue.queue_stats()}
+    before = {stats.queue_name for stats in queue.queue_stats()}
     assert by_name(run("doctor", "--json").rows)["rights"] == "ok"
-    assert {one.queue_name for one in queue.queue_stats()} == before
+    assert {stats.queue_name for stats in queue.queue_stats()} == before
     assert untouched in before

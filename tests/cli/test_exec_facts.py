@@ -14,7 +14,7 @@ import rowq
 from rowq.cli.facts import WITHHELD
 from tests.cli.working import counts, script, work
 
-# Writes its body, and as JSON its environment and the file of its message.
+# This program writes its body, and as JSON its environment and the file of its message.
 WITNESS = """
 import json, os, sys
 from pathlib import Path

@@ -89,7 +89,7 @@ def test_a_program_that_a_signal_ends_is_retried(
 def test_a_program_that_is_ended_together_with_its_worker_has_spent_no_attempt(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, end: str
 ) -> None:
-    """So does systemd: it signals the worker and what the worker runs at the same time."""
+    """This is what systemd does: it signals the worker and its programs at the same time."""
     queue.enqueue(made, 1)
     command = script(tmp_path / "run", f"kill -TERM $PPID; {end}")
     done = work(database_url, made, "--exec", command, "--json")

@@ -14,7 +14,7 @@ import rowq
 from tests.cli.working import counts, is_running, lines, script, work, worker
 from tests.engines.base import wait_until
 
-# Two processes, whose ids it notes; its end is noted, too.
+# This script starts two processes and notes their ids, and then its own end.
 LONG = """
 cd "{}"
 sleep 60 &
@@ -59,7 +59,7 @@ def test_a_worker_that_ends_at_once_takes_its_programs_with_it(
     tmp_path: Path,
     number: signal.Signals,
 ) -> None:
-    """By a second signal, or by SIGKILL; the message comes back when its lease runs out."""
+    """It ends by a second signal, or by SIGKILL; the message comes back when its lease runs out."""
     queue.enqueue(made, 1)
     command = script(tmp_path / "run", LONG.format(tmp_path))
     with worker(database_url, made, "--exec", command, TMPDIR=str(tmp_path)) as process:
@@ -117,7 +117,7 @@ def test_a_process_that_inherits_standard_output_holds_up_no_worker(
 def test_several_workers_run_several_commands_at_a_time(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
-    """Each command waits for the other one's file: alone it would never end."""
+    """Run two commands that each wait for the other one's file: alone they would never end."""
     for n in (1, 2):
         queue.enqueue(made, n)
     command = script(

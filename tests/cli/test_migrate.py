@@ -113,7 +113,7 @@ def test_on_a_terminal_rollback_asks_and_does_as_it_is_told(
 ) -> None:
     fill(empty_database, "ready")
     terminal, other_side = os.openpty()
-    os.write(terminal, f"{answer}\n".encode())  # it waits there until it is read
+    os.write(terminal, f"{answer}\n".encode())  # It waits there until it is read.
     done = subprocess.run(
         [PROGRAM, "rollback", "--to", "0"],
         stdin=other_side,

@@ -17,7 +17,7 @@ from rowq.cli.programs import Programs
 from tests.cli.working import ROOT, is_running, lines
 from tests.engines.base import wait_until
 
-# Runs a program that has a file.
+# This program runs another one that has a file.
 STARTER = """
 import os, sys, tempfile
 from rowq.cli.programs import Programs

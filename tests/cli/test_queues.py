@@ -1,4 +1,4 @@
-"""rowq queue ... and what looks at queues: stats, health, maintain."""
+"""Commands of queues: rowq queue ..., stats, health and maintain."""
 
 from __future__ import annotations
 

@@ -28,11 +28,16 @@ def commands(group: Any, prefix: str = "rowq") -> list[tuple[str, str]]:
 
 def arguments(command: Any) -> list[str]:
     """Return how a command's arguments are written."""
-    positional = [one for one in command.params if one.param_type_name == "argument"]
-    written = [one.metavar if one.required else f"[{one.metavar}]" for one in positional]
+    positional = [
+        parameter for parameter in command.params if parameter.param_type_name == "argument"
+    ]
+    written = [
+        parameter.metavar if parameter.required else f"[{parameter.metavar}]"
+        for parameter in positional
+    ]
     return [
-        f"{text}..." if one.nargs == -1 else text
-        for one, text in zip(positional, written, strict=True)
+        f"{text}..." if parameter.nargs == -1 else text
+        for parameter, text in zip(positional, written, strict=True)
     ]
 
 
@@ -47,11 +52,11 @@ def test_the_readme_has_every_exit_status() -> None:
 
 
 def test_every_command_that_prints_a_result_can_print_json() -> None:
-    without = {"sql"}  # prints SQL
+    without = {"sql"}  # This command prints SQL.
     for usage, _ in commands(get_command(app)):
         command: Any = get_command(app)
         for word in usage.split()[1:]:
             if hasattr(command, "commands"):
                 command = command.commands[word]
-        options = {option for one in command.params for option in one.opts}
+        options = {option for parameter in command.params for option in parameter.opts}
         assert ("--json" in options) is (command.name not in without), usage

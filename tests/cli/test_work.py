@@ -27,7 +27,7 @@ def test_a_function_is_called_with_every_message(
     )
     assert (done.returncode, json.loads(done.stdout)["processed"]) == (0, 20)
     noted = {int(note.name.partition(".")[0]) for note in tmp_path.iterdir()}
-    assert noted == {one.message_id for one in sent}
+    assert noted == {message.message_id for message in sent}
 
 
 def test_sigterm_lets_the_running_command_finish_and_gives_the_rest_back(

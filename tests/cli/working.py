@@ -1,4 +1,4 @@
-"""`rowq work` as the installed program, to its end or beside a test, and what it runs."""
+"""Runs `rowq work` as the installed program, to its end or beside a test, with programs for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m tests.client.fork_program URL QUEUE: a queue of before a fork, in parent and child.
+"""Uses a queue of before a fork in parent and child: python -m tests.client.fork_program URL QUEUE.
 
 Each prints as JSON how often it has connected since the beginning. The child ends as programs
 do, so that everything it has is finalized.

@@ -1,4 +1,4 @@
-"""Handlers that worker processes import; what they handled stands in files, one per process.
+"""Handlers that worker processes import; each process lists what it handled in a file of its own.
 
 ROWQ_TEST_DIRECTORY names the directory they write in.
 """
@@ -31,7 +31,7 @@ def note_then_wait(message: rowq.Message) -> None:
     """Write it down and wait until the test says go."""
     note(message)
     while not (directory() / "go").exists():
-        threading.Event().wait(0.01)  # time.sleep does not go with a faked clock
+        threading.Event().wait(0.01)  # A faked clock breaks time.sleep.
 
 
 def leave_off_when_lost(message: Any) -> None:

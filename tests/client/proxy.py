@@ -1,4 +1,4 @@
-"""A relay in front of a server that can do to connections what networks do."""
+"""A relay in front of a server that does to connections what networks do."""
 
 import contextlib
 import ctypes
@@ -27,12 +27,16 @@ def socket_option(port: int | None, name: str) -> int:
     level = socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP
     for descriptor in [int(path.name) for path in Path("/dev/fd").iterdir()]:
         with contextlib.suppress(OSError):
-            # Of all else a copy would stay open: the end of a pipe, and somebody waits for it.
+            # Copy sockets only: a copy of anything else would keep open, say, the end of a pipe
+            # that somebody waits for.
             if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 continue
-            with socket.socket(fileno=os.dup(descriptor)) as one:
-                if one.family in {socket.AF_INET, socket.AF_INET6} and one.getpeername()[1] == port:
-                    return one.getsockopt(level, getattr(socket, name))
+            with socket.socket(fileno=os.dup(descriptor)) as duplicate:
+                if (
+                    duplicate.family in {socket.AF_INET, socket.AF_INET6}
+                    and duplicate.getpeername()[1] == port
+                ):
+                    return duplicate.getsockopt(level, getattr(socket, name))
     raise AssertionError(f"no connection with port {port}")
 
 
@@ -93,8 +97,8 @@ class Relay:
         """Close every connection that is open now."""
         with self._lock:
             pairs, self._pairs = self._pairs, []
-        for one in (one for pair in pairs for one in pair):
-            _close(one)
+        for end in (end for pair in pairs for end in pair):
+            _close(end)
 
     def calm(self) -> None:
         """Pass everything on again."""
@@ -174,11 +178,11 @@ class Relay:
 @contextlib.contextmanager
 def relay(url: str) -> Iterator[Relay]:
     """Relay to the server of `url` inside the block."""
-    one = Relay(url)
+    started = Relay(url)
     try:
-        yield one
+        yield started
     finally:
-        one.close()
+        started.close()
 
 
 def _open(url: str) -> tuple[tuple[str, int], str, socket.socket]:
@@ -214,7 +218,7 @@ def _connect(address: tuple[str, int]) -> socket.socket:
     return local
 
 
-def _close(one: socket.socket) -> None:
+def _close(end: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
-    one.close()
+        end.shutdown(socket.SHUT_RDWR)
+    end.close()

@@ -1,4 +1,4 @@
-"""An exception out of a signal's handler, as time limits and decorators raise it."""
+"""Raises an exception out of a signal's handler, as time limits and decorators do."""
 
 from __future__ import annotations
 

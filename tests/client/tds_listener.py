@@ -1,4 +1,4 @@
-"""Listens where a SQL Server would, takes apart what a driver sends, and answers as it is told.
+"""Listens as a SQL Server, takes apart what a driver sends, and answers as it is told.
 
 The packets are those of the protocol's public description, [MS-TDS].
 """
@@ -19,10 +19,10 @@ from rowq.sqlserver.url import is_freetds
 
 _LOGIN, _GREETING = 0x10, 0x12
 _FIELDS = {"user": 40, "password": 44, "application": 48, "database": 68}
-# Version 16, and no encryption here.
+# The server's first answer says version 16 and no encryption.
 _HELLO = bytes.fromhex("00000b000601001100 01ff 100000000000 02")
 
-# The words of an answer; each but DONE_MORE is the last.
+# These tokens end an answer, except DONE_MORE, after which more follows.
 DONE = b"\xfd" + bytes(12)
 DONE_MORE = b"\xfd\x01" + bytes(11)
 FAILED = b"\xfd\x02" + bytes(11)
@@ -156,7 +156,8 @@ def _drivers() -> list[str]:
     return [*names, *([named] if named else [])]
 
 
-# The drivers for SQL Server that are installed, and one that a tester names, by its path perhaps.
+# Tests run with every driver for SQL Server that is installed, and with one that a tester names or
+# gives the path of.
 DRIVERS = [pytest.param(name, id=name.rpartition("/")[2]) for name in _drivers()] or [
     pytest.param(
         "", marks=pytest.mark.skip(reason="no driver; to run it: apt-get install unixodbc tdsodbc")

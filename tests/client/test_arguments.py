@@ -1,4 +1,4 @@
-"""What the client refuses before it sends anything, and in which form it sends the rest."""
+"""Arguments that the client refuses before it sends anything, and how it sends the others."""
 
 import json
 from contextlib import suppress
@@ -14,7 +14,7 @@ import rowq
 from rowq.arguments import check_argument, json_text
 from rowq.postgres import calls
 
-# Strings of what looks like an escaped NUL, and of what is one.
+# These strings mix what looks like an escaped NUL with what is one.
 TRICKY = st.text(alphabet='\\u0\0a"é\n', max_size=12)
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TRICKY,
@@ -118,6 +118,6 @@ def _holds_nul(value: Any) -> bool:
         case list():
             return any(map(_holds_nul, value))
         case dict():
-            return any(_holds_nul(one) for pair in value.items() for one in pair)
+            return any(_holds_nul(part) for pair in value.items() for part in pair)
         case _:
             return False

@@ -1,4 +1,4 @@
-"""Calls of an AsyncQueue that are cancelled, at any moment."""
+"""An AsyncQueue stays right when its calls are cancelled, at any moment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.requires("async")
 def test_a_queue_is_right_after_calls_that_were_cancelled_at_any_moment(
     database_url: str, queue_name: str
 ) -> None:
-    """What was told is so; what was not told may be so or not, and is in one place."""
+    """A message that was told is stored; one that was not may be stored, in one place only."""
     drawn = dice("moment of a cancellation")
     sent = times(100)
 
@@ -44,7 +44,9 @@ def test_a_queue_is_right_after_calls_that_were_cancelled_at_any_moment(
             stats = (await queue.queue_stats(queue_name))[0]
             assert stats.ready == 0
             assert len(told) <= stats.leased <= sent, AGAIN
-            assert all(told[one] == data for one, data in there.items() if one in told), AGAIN
+            assert all(
+                told[message_id] == data for message_id, data in there.items() if message_id in told
+            ), AGAIN
 
     asyncio.run(life())
 

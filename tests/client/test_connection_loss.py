@@ -16,8 +16,8 @@ from tests.engines.base import Connection, Server, wait_until, wait_until_blocke
 
 @pytest.fixture
 def lossy(database_url: str) -> Iterator[Relay]:
-    with relay(database_url) as one:
-        yield one
+    with relay(database_url) as started:
+        yield started
 
 
 @pytest.fixture
@@ -74,11 +74,11 @@ def test_a_complete_whose_reply_is_lost_is_repeated_and_answers_as_it_is(
     first, second = queue.dequeue_fast(queue_name, 2)
     lossy.lose_next_reply()
     outcomes = queue.complete(queue_name, first.claim_id, [first.message_id])
-    assert [one.outcome for one in outcomes] == ["stale"]
+    assert [outcome.outcome for outcome in outcomes] == ["stale"]
     details = queue.get_message(queue_name, first.message_id)
     assert details is None or details.state == "completed"
     outcomes = queue.complete(queue_name, first.claim_id, [second.message_id])
-    assert [one.outcome for one in outcomes] == ["completed"]
+    assert [outcome.outcome for outcome in outcomes] == ["completed"]
 
 
 @pytest.mark.promise("P04")
@@ -107,7 +107,7 @@ def test_a_complete_that_is_killed_while_it_waits_is_repeated(
         server.kill_session(session)
         blocker.rollback()
         thread.join(30)
-        assert [one.outcome for one in outcomes] == ["completed"]
+        assert [outcome.outcome for outcome in outcomes] == ["completed"]
 
 
 def test_a_dequeue_wait_that_is_killed_waits_on(

@@ -145,8 +145,8 @@ def test_engines_are_found_without_importing_a_driver() -> None:
 
 
 def test_no_scheme_and_no_driver_belongs_to_two_engines() -> None:
-    schemes = [scheme for one in engines.engines() for scheme in one.schemes]
-    drivers = [one.driver_package for one in engines.engines()]
+    schemes = [scheme for engine in engines.engines() for scheme in engine.schemes]
+    drivers = [engine.driver_package for engine in engines.engines()]
     assert len(schemes) == len(set(schemes))
     assert len(drivers) == len(set(drivers))
 

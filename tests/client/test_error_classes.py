@@ -1,4 +1,4 @@
-"""The client's page says what an error of each engine is taken for: so it is.
+"""Errors of each engine are taken for what the client's page says.
 
 The errors are made here, as the drivers make them.
 """
@@ -115,7 +115,8 @@ def test_the_table_has_every_class_for_every_engine() -> None:
 def test_an_error_is_taken_for_what_the_page_says(happened: str, engine: str, code: str) -> None:
     error = MADE[engine](code)
     found = classes_of(engine_named(engine), error)
-    # A worker tries again whatever the session does, and nothing is two of the others.
+    # A worker tries again after anything but a refusal or poison, and no error is two of the other
+    # classes.
     expected = {"refused": {"refused"}, "poison": set()}
     assert found == expected.get(happened, {"passing", happened})
     assert is_driver_error(error)
@@ -131,7 +132,7 @@ def test_the_page_names_the_calls_that_are_not_made_again() -> None:
 
 
 def test_whatever_ends_the_session_is_a_lost_connection_on_postgres() -> None:
-    """As `terminating connection due to conflict with recovery`, which has 40001."""
+    """An example is `terminating connection due to conflict with recovery`, which has 40001."""
 
     class Fatal(psycopg.errors.SerializationFailure):
         class diag:  # noqa: N801 - psycopg's name

@@ -1,4 +1,4 @@
-"""A network that stalls, drops what it is given, or breaks off in the middle of a reply.
+"""The client behind a network that stalls, drops what it is given, or breaks off within a reply.
 
 Nothing hangs for ever, nothing is done twice, and whoever lost a lease meanwhile is told so.
 """
@@ -29,8 +29,8 @@ needs_filters = pytest.mark.skipif(
 @pytest.fixture
 def between(database_url: str) -> Iterator[Relay]:
     """Return a relay to the database."""
-    with relay(database_url) as one:
-        yield one
+    with relay(database_url) as started:
+        yield started
 
 
 @pytest.fixture
@@ -91,7 +91,9 @@ def test_a_call_into_silence_is_made_again_on_a_new_connection(
     with rowq.connect(impatient_url) as half_open:
         claim_id = half_open.dequeue_fast(queue_name)[0].claim_id
         between.vanish()
-        assert [one.outcome for one in half_open.complete(queue_name, claim_id)] == ["completed"]
+        assert [outcome.outcome for outcome in half_open.complete(queue_name, claim_id)] == [
+            "completed"
+        ]
         between.vanish()
         with pytest.raises(rowq.ConnectionLost, match="enqueue: whether it took effect is unknown"):
             half_open.enqueue(queue_name, BODY)
@@ -118,7 +120,8 @@ def test_who_waits_for_a_message_notices_that_the_server_is_gone(
         waiting.start()
         wait_until(lambda: between.requests > sent, "the call is on its way")
         between.vanish()
-        # One may go to the session that nobody hears any more, until its lease runs out.
+        # The server may give one message to the session that nobody hears any more, until its lease
+        # runs out.
         for number in range(2):
             other.enqueue(queue_name, number)
         waiting.join(60)
@@ -146,11 +149,14 @@ def test_a_reply_that_breaks_off_anywhere_is_no_reply(
 ) -> None:
     drawn = dice("reply that breaks off")
     with rowq.connect(between.url) as broken:
-        whole = [one.message_id for one in broken.peek(queue_name, 10)]
+        whole = [message.message_id for message in broken.peek(queue_name, 10)]
         for _ in range(times(20)):
             lost, after = between.lost, drawn.randint(0, 900)
             between.cut_next_reply(after)
-            assert [one.message_id for one in broken.peek(queue_name, 10)] == whole, (after, AGAIN)
+            assert [message.message_id for message in broken.peek(queue_name, 10)] == whole, (
+                after,
+                AGAIN,
+            )
             wait_until(lambda: between.lost > lost, "the reply is cut")  # noqa: B023 - ends here
         for after in (0, 1, 5):
             there = len(broken.peek(queue_name, 1000))
@@ -209,7 +215,7 @@ def test_a_worker_behind_a_stalled_network_loses_its_lease_and_is_told_when_it_i
         between.cut()
         between.go_on()
         wait_until(lambda: worker.stats.stale == 3, "the worker was told", 30)
-        assert {one.outcome for one in queue.complete(queue_name, taken[0].claim_id)} == {
+        assert {outcome.outcome for outcome in queue.complete(queue_name, taken[0].claim_id)} == {
             "completed"
         }
     finally:

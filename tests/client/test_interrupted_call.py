@@ -1,4 +1,4 @@
-"""A call that an administrator or a time limit interrupts, while its session lives on."""
+"""An administrator or a time limit interrupts a call, while its session lives on."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ def test_what_a_queue_does_after_an_interrupted_call_is_committed(
         assert [engine_for_url(database_url).is_passing(error) for error in errors] == [True]
 
         assert watching.queue_stats(queue_name)[0].leased == 1
-        assert [one.outcome for one in queue.complete(queue_name, claim_id)] == ["completed"]
+        assert [outcome.outcome for outcome in queue.complete(queue_name, claim_id)] == [
+            "completed"
+        ]
         assert watching.queue_stats(queue_name)[0].leased == 0
         queue.enqueue(queue_name, "second")
-        assert [one.data for one in watching.peek(queue_name, 5)] == ["second"]
+        assert [message.data for message in watching.peek(queue_name, 5)] == ["second"]

@@ -1,4 +1,4 @@
-"""A call that an exception out of a signal's handler breaks off: the queue goes on to be right."""
+"""A queue stays right when an exception out of a signal's handler breaks off a call."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def test_a_broken_off_wait_takes_no_message_where_the_server_can_be_told(
 def test_no_call_gets_the_answer_of_one_that_was_broken_off(
     queue: rowq.Queue, queue_name: str, connect: Callable[..., Connection]
 ) -> None:
-    """At many moments of a call; what is told of each message is what was sent."""
+    """Break calls off at many moments; each message is told of as it was sent."""
     drawn = dice("moment of an interruption")
     told: dict[int, Any] = {}
     kinds = [SoftLimit, HardLimit, TimeoutError, OSError]
     for number in range(times(150)):
-        # A new one each time: what is kept keeps the connection that it ended.
+        # Make a new error each time: one that is kept would keep the connection that it ended.
         error = kinds[number % len(kinds)]("over")
         with suppress(type(error)), interrupted(drawn.uniform(0, 0.004), error):
             for repeat in range(3):
@@ -98,4 +98,4 @@ def test_no_call_gets_the_answer_of_one_that_was_broken_off(
     there: dict[int, Any] = {}
     while messages := watching.dequeue_fast(queue_name, 100):
         there |= {message.message_id: message.data for message in messages}
-    assert {one: there[one] for one in told} == told, AGAIN
+    assert {message_id: there[message_id] for message_id in told} == told, AGAIN

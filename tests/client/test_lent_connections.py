@@ -1,4 +1,4 @@
-"""What a handler's connection refuses, where no server is needed to see it.
+"""A handler's connection refuses what would harm the worker, as far as no server is needed for it.
 
 PostgreSQL and MariaDB show it themselves, in engine_only/*/test_worker_transaction.py.
 """
@@ -49,7 +49,7 @@ def test_comments_nest_where_the_engine_says_so() -> None:
     assert first_words("/* a /* b */ commit */ select", comments_nest=True) == ["select"]
 
 
-# SQL Server
+# The tests from here on are about SQL Server.
 
 SAME, ANOTHER, DOOMED = 1, 0, -1
 OPENED = 7
@@ -57,17 +57,17 @@ OPENED = 7
 
 @pytest.fixture
 def listener() -> Iterator[TdsListener]:
-    one = TdsListener()
-    one.replies["select current_transaction_id();"] = tds.row(OPENED) + tds.DONE
-    yield one
-    one.close()
+    started = TdsListener()
+    started.replies["select current_transaction_id();"] = tds.row(OPENED) + tds.DONE
+    yield started
+    started.close()
 
 
 @pytest.fixture(params=DRIVERS)
 def connection(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[Any]:
-    one = SQLSERVER.connect(listener.url(request.param))
-    yield one
-    SQLSERVER.close(one)
+    opened = SQLSERVER.connect(listener.url(request.param))
+    yield opened
+    SQLSERVER.close(opened)
 
 
 def sent(listener: TdsListener) -> list[str]:
@@ -160,7 +160,7 @@ def test_a_transaction_on_sql_server_that_is_over_is_told(
     assert connection.autocommit
 
 
-# Oracle
+# The tests from here on are about Oracle.
 
 
 class Oracle:
@@ -237,7 +237,7 @@ def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
     monkeypatch.setattr(oracledb.Cursor, "executemany", execute)
     monkeypatch.setattr(oracledb.Cursor, "callproc", execute)
     monkeypatch.setattr(oracledb.Cursor, "__init__", init)
-    monkeypatch.setattr(oracledb.Cursor, "connection", property(lambda one: one._connection))
+    monkeypatch.setattr(oracledb.Cursor, "connection", property(lambda cursor: cursor._connection))
     return own
 
 

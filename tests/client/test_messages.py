@@ -1,4 +1,4 @@
-"""Bodies: JSON in and out by default, bytes stay bytes, text stays text."""
+"""Bodies: JSON goes in and out by default, bytes stay bytes, text stays text."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""mysql:// and mariadb:// URLs, as PyMySQL is told them."""
+"""PyMySQL gets what mysql:// and mariadb:// URLs say."""
 
 import ssl
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How python-oracledb is made to connect, against a listener that accepts and says nothing."""
+"""How python-oracledb connects, against a listener that accepts and says nothing."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.client.signals import interrupted
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
     """Return a listener whose connections are accepted by the system, and by nobody else."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as one:
-        yield one
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        yield server
 
 
 def url_of(listener: socket.socket, options: str) -> str:

@@ -1,4 +1,4 @@
-"""What a session of rowq's own does with connections of python-oracledb, which are made here."""
+"""A session of rowq's own uses connections of python-oracledb, which are made here."""
 
 from __future__ import annotations
 
@@ -125,10 +125,10 @@ def test_a_call_on_a_connection_that_broke_is_made_again_if_that_can_do_no_harm(
 def test_a_broken_off_connection_is_closed_without_waiting_for_the_answer(
     made: list[Made], answer: Callable[..., None], error: BaseException
 ) -> None:
-    one = session()
+    opened = session()
     answer(error)
     with pytest.raises(type(error)):
-        one.call("complete", {})
+        opened.call("complete", {})
     assert made[0].closed_with == 1000, "milliseconds"
-    assert one.call("complete", {}) == [(7,)]
+    assert opened.call("complete", {}) == [(7,)]
     assert len(made) == 2

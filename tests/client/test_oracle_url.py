@@ -1,4 +1,4 @@
-"""oracle:// URLs, as python-oracledb is told them."""
+"""python-oracledb gets what oracle:// URLs say."""
 
 import oracledb
 import pytest

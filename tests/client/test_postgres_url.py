@@ -1,4 +1,4 @@
-"""What a URL of PostgreSQL may say beyond libpq."""
+"""A URL of PostgreSQL may say more than libpq understands."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def check_types(result: Any) -> None:
     """Fail unless each field holds exactly the annotated type, and times are in UTC."""
     for field, hint in typing.get_type_hints(type(result)).items():
         value = getattr(result, field)
-        allowed = {typing.get_origin(one) or one for one in typing.get_args(hint)} or {hint}
+        allowed = {typing.get_origin(part) or part for part in typing.get_args(hint)} or {hint}
         if typing.get_origin(hint) is dict:
             allowed = {dict}
         assert type(value) in allowed, (field, value, hint)
@@ -206,8 +206,8 @@ def test_dequeue_wait_returns_what_dequeue_fast_does(queue: rowq.Queue, queue_na
     queue.release(queue_name, waited[0].claim_id)
     fast = queue.dequeue_fast(queue_name, 10)
     same: dict[str, Any] = {"claim_id": 0, "lease_until": fast[0].lease_until}
-    assert [dataclasses.replace(one, **same) for one in waited] == [
-        dataclasses.replace(one, **same) for one in fast
+    assert [dataclasses.replace(message, **same) for message in waited] == [
+        dataclasses.replace(message, **same) for message in fast
     ]
 
 
@@ -243,7 +243,7 @@ def test_an_async_queue_does_the_same(database_url: str, queue_name: str) -> Non
             messages = await queue.dequeue_wait(queue_name, 10)
             check_types(messages[0])
             done = await queue.complete(queue_name, messages[0].claim_id)
-            assert [one.outcome for one in done] == ["completed"]
+            assert [outcome.outcome for outcome in done] == ["completed"]
             with pytest.raises(rowq.QueueNotFound):
                 await queue.peek(queue_name + HOSTILE)
             with pytest.raises(rowq.EngineUnknown, match="AsyncQueue takes this one"):

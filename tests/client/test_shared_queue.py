@@ -1,4 +1,4 @@
-"""A queue that several threads or tasks use: slow, and right."""
+"""Several threads or tasks share one queue: that is slow, and right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pyodbc's errors mean, in the words that both drivers give them."""
+"""pyodbc's errors are understood, in the words that both drivers give them."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def test_a_refusals_words_are_whole_whatever_was_quoted_in_them(name: str) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        # The number is not the one of these words.
+        # These words come under another number than their own.
         f"[42000] {ORIGINS[0]}{REFUSED} (50000) (SQLExecute)",
-        # The words are quoted in another error, not sent under their number.
+        # Another error quotes these words; they are not sent under their number.
         f"[22018] {ORIGINS[0]}Conversion failed when converting '{REFUSED}' (245) (SQLExecute)",
         f"[42000] {ORIGINS[0]}Could not find stored procedure 'rowq.Peek'. (2812) (SQLExecute)",
-        # Ours, but of the migrations.
+        # This error is ours, but the migrations raise it and not a routine.
         f"[42000] {ORIGINS[0]}RQ802 foreign_schema: x (52802) (SQLExecDirectW)",
     ],
 )
@@ -87,10 +87,10 @@ def test_what_is_no_refusal_passes_through(text: str) -> None:
 
 
 def test_an_error_that_is_not_pyodbcs_is_nothing_here() -> None:
-    for other in (ValueError(REFUSED), OSError(5, "x"), KeyError("596")):
-        assert ENGINE.refusal(other) is None
-        assert not ENGINE.is_connection_lost(other)
-        assert not ENGINE.is_passing(other)
+    for error in (ValueError(REFUSED), OSError(5, "x"), KeyError("596")):
+        assert ENGINE.refusal(error) is None
+        assert not ENGINE.is_connection_lost(error)
+        assert not ENGINE.is_passing(error)
 
 
 @pytest.mark.parametrize(
@@ -169,19 +169,19 @@ def test_the_servers_own_words_are_left_when_the_rest_is_taken_off(origin: str) 
 
 @pytest.fixture
 def listener() -> Iterator[TdsListener]:
-    one = TdsListener()
-    yield one
-    one.close()
+    started = TdsListener()
+    yield started
+    started.close()
 
 
 @pytest.fixture(params=DRIVERS)
 def connection(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[Any]:
     """Return a connection by each driver, to what answers as a test says."""
-    one = ENGINE.connect(listener.url(request.param))
-    # pyodbc asks for the types at the first argument of all.
-    _call(one)
-    yield one
-    ENGINE.close(one)
+    opened = ENGINE.connect(listener.url(request.param))
+    # Make one call first, because pyodbc asks for the types at the first argument of all.
+    _call(opened)
+    yield opened
+    ENGINE.close(opened)
 
 
 def _call(connection: Any) -> list[Any]:
@@ -285,10 +285,10 @@ NOT_MENDED = f"{MICROSOFTS}The connection is broken and recovery is not possible
 @pytest.fixture(params=DRIVERS)
 def session(request: pytest.FixtureRequest, listener: TdsListener) -> Iterator[OwnedSession]:
     """Return a session by each driver that has made one call, and does not wait long."""
-    one = OwnedSession(listener.url(request.param), sleep=lambda _seconds: None)
-    _purge(one)
-    yield one
-    one.close()
+    opened = OwnedSession(listener.url(request.param), sleep=lambda _seconds: None)
+    _purge(opened)
+    yield opened
+    opened.close()
 
 
 def _purge(session: OwnedSession) -> list[Any]:
@@ -308,7 +308,7 @@ def _fail_once(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
         return call(connection, routine, arguments)
 
     monkeypatch.setattr(ENGINE, "call", failing)
-    # That driver is trusted to look itself; FreeTDS would be asked to.
+    # Microsoft's driver is trusted to look for itself; FreeTDS would be asked to.
     monkeypatch.setattr(ENGINE, "is_usable", lambda _connection: True)
 
 

@@ -1,4 +1,4 @@
-"""sqlserver:// URLs, as an ODBC driver is told them, and as the driver tells the server."""
+"""The ODBC driver gets what sqlserver:// URLs say, and the server gets it from the driver."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HOSTILE = [
     *("a;b", "a}b", "{a", "{", "a;", "a}", "}", "p=w", " lead", "trail ", "a{b}c", '"q"', "'"),
     *("[x]", "%41", "#?/@:", "\\", "$(x)", "a\nb", "\u00fc\u20ac\U0001f4a5", ";ENCRYPT=no"),
 ]
-# FreeTDS before 1.4 takes these for others.
+# FreeTDS before 1.4 reads these passwords as others.
 BRACES = ["a;b}c", "{a}b", "};", "a;}", "};PWD=x;UID=y"]
 
 
@@ -164,9 +164,9 @@ def test_braces_are_left_out_where_they_are_not_needed(value: str) -> None:
 
 @pytest.fixture
 def listener() -> Iterator[TdsListener]:
-    one = TdsListener()
-    yield one
-    one.close()
+    started = TdsListener()
+    yield started
+    started.close()
 
 
 @pytest.mark.parametrize("password", [*HOSTILE, *BRACES])
@@ -194,7 +194,7 @@ def test_the_system_ends_a_connection_after_a_minute_of_silence(
 ) -> None:
     options = {"USER_TIMEOUT": 60_000, "KEEPIDLE": 30, "KEEPINTVL": 10, "KEEPCNT": 3}
     connection = ENGINE.connect(listener.url(driver))
-    assert {one: socket_option(listener.port, f"TCP_{one}") for one in options} == options
+    assert {option: socket_option(listener.port, f"TCP_{option}") for option in options} == options
     ENGINE.close(connection)
 
 
@@ -213,5 +213,5 @@ def test_a_driver_cuts_no_argument_and_asks_nothing_before_it_calls(
         assert ENGINE.call(connection, "enqueue", nothing | {"queue_name": "orders"} | more) == []
     ENGINE.close(connection)
     sent = listener.requests[before : before + 2]
-    assert ["rowq.Enqueue".encode("utf-16-le") in one for one in sent] == [True, True]
+    assert ["rowq.Enqueue".encode("utf-16-le") in packet for packet in sent] == [True, True]
     assert [text.encode("utf-16-le") in sent[0], data in sent[1]] == [True, True]

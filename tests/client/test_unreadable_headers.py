@@ -1,4 +1,4 @@
-"""Headers that Python cannot read, past enqueue's limits: they cost their own message only."""
+"""Headers that Python cannot read, past enqueue's limits, cost their own message only."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def check_unreadable(headers: Any, hard: str) -> None:
     assert headers.text.replace(" ", "") == hard.replace(" ", "")
     reads: list[Callable[[Any], Any]] = [
         *(bool, len, list, dict, json.dumps),
-        lambda one: one["n"],
-        lambda one: one.get("n"),
-        lambda one: {**one},
-        lambda one: one | {},
-        lambda one: {} | one,
+        lambda headers: headers["n"],
+        lambda headers: headers.get("n"),
+        lambda headers: {**headers},
+        lambda headers: headers | {},
+        lambda headers: {} | headers,
     ]
     for read in reads:
         with pytest.raises(ValueError, match="headers cannot be read"):
@@ -154,7 +154,7 @@ def test_unreadable_headers_can_be_copied_pickled_compared_and_shown() -> None:
     copies: list[Callable[[Any], Any]] = [
         copy.copy,
         copy.deepcopy,
-        lambda one: pickle.loads(pickle.dumps(one)),  # noqa: S301 - our own
+        lambda message: pickle.loads(pickle.dumps(message)),  # noqa: S301 - our own
     ]
     for made in (make(headers) for make in copies):
         assert (made, made.text, made.reason) == (headers, headers.text, headers.reason)

@@ -48,7 +48,7 @@ def running(worker: rowq.Worker) -> Iterator[rowq.Worker]:
 
 def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
     sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
-    return [one.message_id for one in sent]
+    return [message.message_id for message in sent]
 
 
 def details_of(queue: rowq.Queue, queue_name: str, message_id: int) -> rowq.MessageDetails:
@@ -58,8 +58,8 @@ def details_of(queue: rowq.Queue, queue_name: str, message_id: int) -> rowq.Mess
 
 
 def stats_of(queue: rowq.Queue, queue_name: str) -> tuple[int, int, int, int]:
-    one = queue.queue_stats(queue_name)[0]
-    return one.ready, one.delayed, one.leased, one.dead
+    stats = queue.queue_stats(queue_name)[0]
+    return stats.ready, stats.delayed, stats.leased, stats.dead
 
 
 @pytest.mark.parametrize("per", ["message", "batch"])
@@ -71,7 +71,7 @@ def test_draining_handles_every_message_once_and_ends(
     seen: list[int] = []
 
     def handler(given: Any) -> None:
-        seen.extend(one.data for one in (given if per == "batch" else [given]))
+        seen.extend(message.data for message in (given if per == "batch" else [given]))
 
     worker = rowq.Worker(
         database_url, queue_name, handler, per=per, threads=threads, drain=True, batch_size=7
@@ -98,7 +98,7 @@ def test_a_handler_decides_by_what_it_raises(
 
     stats = rowq.Worker(database_url, queue_name, handler, drain=True).run()
     assert (stats.processed, stats.retried, stats.failed) == (1, 3, 2)
-    later, never, broken = (details_of(queue, queue_name, one) for one in ids[1:])
+    later, never, broken = (details_of(queue, queue_name, message_id) for message_id in ids[1:])
     assert (later.state, later.last_error) == ("delayed", "not yet")
     assert (never.state, never.last_error) == ("dead", r"never \0 \ud800")
     assert (broken.state, broken.attempt) == ("dead", 3)
@@ -168,7 +168,7 @@ def test_a_worker_keeps_house_by_itself(
     queue.enqueue(queue_name, 1, delay_seconds=0.2)
     seen: list[int] = []
     worker = rowq.Worker(
-        database_url, queue_name, lambda one: seen.append(one.data), maintain_seconds=0.05
+        database_url, queue_name, lambda message: seen.append(message.data), maintain_seconds=0.05
     )
     with running(worker):
         wait_until(lambda: seen == [1], "the delayed message is handled")
@@ -190,7 +190,7 @@ def test_stopping_finishes_the_running_message_and_releases_the_rest(
         go.set()
     assert (worker.stats.processed, worker.stats.released) == (1, 4)
     assert stats_of(queue, queue_name) == (4, 0, 0, 0)
-    assert [one.attempt for one in queue.peek(queue_name, 10)] == [0, 0, 0, 0]
+    assert [message.attempt for message in queue.peek(queue_name, 10)] == [0, 0, 0, 0]
 
 
 def test_results_do_not_wait_for_a_slow_handler(
@@ -261,7 +261,7 @@ def test_a_lost_claim_is_told_to_the_handler_and_its_results_do_not_count(
         wait_until(lambda: worker.stats.stale == 3, "all three count as stale")
         outcomes = queue.complete(queue_name, mine[0].claim_id)
     assert lost == [True]
-    assert [one.outcome for one in outcomes] == ["completed"] * 2
+    assert [outcome.outcome for outcome in outcomes] == ["completed"] * 2
     assert worker.stats.processed in {0, 1}
 
 
@@ -324,7 +324,7 @@ def test_a_worker_killed_in_the_middle_of_complete_hands_its_results_in_again(
         blocking = server.session_id(blocker)
 
         def blocked() -> list[int]:
-            return [one for one, by in server.waiting_sessions().items() if blocking in by]
+            return [session for session, by in server.waiting_sessions().items() if blocking in by]
 
         wait_until(lambda: bool(blocked()), "the worker waits for the claim")
         session = blocked()[0]

@@ -1,4 +1,4 @@
-"""What a handler of rowq's own may say besides: give this back, and no more can be done."""
+"""Outcomes for handlers of rowq's own only: give this back, and no more can be done."""
 
 import threading
 

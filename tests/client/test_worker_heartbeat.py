@@ -32,7 +32,7 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 
 def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
     sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
-    return [one.message_id for one in sent]
+    return [message.message_id for message in sent]
 
 
 def lease_of(queue: rowq.Queue, queue_name: str, message_id: int) -> datetime | None:

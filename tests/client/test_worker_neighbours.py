@@ -1,4 +1,4 @@
-"""In a transactional worker one message's handler does no harm to the others of its claim."""
+"""One message's handler in a transactional worker does no harm to the others of its claim."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def effects(connection: Connection, queue_name: str) -> Effects:
 
 def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
     new = [rowq.NewMessage(data={"queue_name": queue_name, "number": n}) for n in range(count)]
-    return [one.message_id for one in queue.enqueue_batch(queue_name, new)]
+    return [message.message_id for message in queue.enqueue_batch(queue_name, new)]
 
 
 def drain(url: str, queue_name: str, handler: Callable[..., Any], **options: Any) -> Any:
@@ -203,7 +203,7 @@ def test_a_handler_may_use_every_other_routine_in_the_workers_transaction(
 
     stats = drain(database_url, queue_name, handler)
     assert (stats.processed, stats.failed) == (1, 1)
-    assert [one.data["number"] for one in queue.peek(other, 5)] == [0]
+    assert [message.data["number"] for message in queue.peek(other, 5)] == [0]
     assert effects() == Counter([0])
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a message by what its handler does: returns, raises, awaits, or something odd."""
+"""A handler's end decides on its message: it returns, raises, awaits, or does something odd."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 
 def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
     sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
-    return [one.message_id for one in sent]
+    return [message.message_id for message in sent]
 
 
 def states(queue: rowq.Queue, queue_name: str, ids: list[int]) -> list[str | None]:
@@ -44,7 +44,7 @@ def drain(url: str, queue_name: str, handler: Any, **options: Any) -> rowq.Worke
 
 
 class Cancelled(BaseException):
-    """What no `except Exception` catches, as gevent.Timeout and trio.Cancelled."""
+    """An error that no `except Exception` catches, as gevent.Timeout and trio.Cancelled."""
 
 
 class Permanent(rowq.Fail):
@@ -55,7 +55,7 @@ class Permanent(rowq.Fail):
 
 
 class Later(rowq.Retry):
-    """As Permanent; its delay is no number."""
+    """An error as Permanent, but its delay is no number."""
 
     delay_seconds: Any = "soon"
 
@@ -80,12 +80,12 @@ class Broken(rowq.Fail):
         raise RuntimeError("nobody can read me")
 
 
-# What a handler returns or raises
+# The tests from here on are about what a handler returns or raises.
 
 
 @each_mode
 @pytest.mark.parametrize(
-    "odd", [Permanent(7), Unreadable(), Broken()], ids=lambda one: type(one).__name__
+    "odd", [Permanent(7), Unreadable(), Broken()], ids=lambda returned: type(returned).__name__
 )
 def test_a_subclass_of_fail_counts_whatever_its_init_does(
     database_url: str, queue: rowq.Queue, queue_name: str, odd: rowq.Fail, transactional: bool
@@ -118,7 +118,7 @@ def test_a_subclass_of_retry_counts_whatever_its_init_does(
 @pytest.mark.parametrize(
     "raised",
     [asyncio.CancelledError, Cancelled, GeneratorExit, SystemExit],
-    ids=lambda one: one.__name__,
+    ids=lambda error: error.__name__,
 )
 def test_an_exception_that_is_none_costs_its_message_an_attempt_and_nothing_else(
     database_url: str,
@@ -154,7 +154,7 @@ def test_a_keyboard_interrupt_ends_the_worker_and_costs_one_message_an_attempt(
         drain(database_url, queue_name, handler, transactional=transactional)
     first = "ready" if transactional else None
     assert states(queue, queue_name, ids) == [first, "delayed", "ready"]
-    assert [one.attempt for one in queue.peek(queue_name, 5)] == [0] * (1 + transactional)
+    assert [message.attempt for message in queue.peek(queue_name, 5)] == [0] * (1 + transactional)
 
 
 @each_mode
@@ -179,7 +179,7 @@ def test_any_other_result_completes_the_message_and_is_warned_of_once(
     with caplog.at_level(logging.WARNING, "rowq.worker"):
         stats = drain(database_url, queue_name, lambda message: message.data, threads=2)
     assert stats.processed == 5
-    assert len([one for one in caplog.records if "returned" in one.getMessage()]) == 1
+    assert len([record for record in caplog.records if "returned" in record.getMessage()]) == 1
 
 
 def generator() -> Iterator[int]:
@@ -217,7 +217,7 @@ ODD_BATCHES: dict[str, Callable[[list[int]], Any]] = {
     "an id of another batch": lambda ids: {ids[0] - 1: rowq.Fail()},
     "pairs": lambda ids: [(ids[0], rowq.Fail())],
     "a set": lambda ids: {ids[0]},
-    "a generator": lambda ids: (one for one in ids),
+    "a generator": lambda ids: (message_id for message_id in ids),
     "true": lambda _ids: True,
     "a list of nothing": lambda _ids: [],
     "an id that is no key": lambda ids: {(ids[0],): None},
@@ -239,7 +239,7 @@ def test_a_batch_whose_result_names_no_outcomes_is_retried_as_a_whole(
     stats = drain(database_url, queue_name, handler, per="batch", transactional=transactional)
     assert (stats.processed, stats.retried, stats.failed) == (0, 3, 3)
     assert calls == [[1, 1, 1], [2, 2, 2]]
-    assert all("the handler returned" in one for one in errors(queue, queue_name).values())
+    assert all("the handler returned" in error for error in errors(queue, queue_name).values())
 
 
 def test_a_batch_may_name_its_messages_with_none(
@@ -253,7 +253,7 @@ def test_a_batch_may_name_its_messages_with_none(
     assert drain(database_url, queue_name, handler, per="batch").processed == 3
 
 
-# Handlers that are awaited
+# The tests from here on are about handlers that are awaited.
 
 
 @each_mode
@@ -267,9 +267,9 @@ def test_an_asynchronous_handler_is_awaited_in_one_loop(
     async def handler(given: Any, *_: Any) -> Any:
         await asyncio.sleep(0)
         loops.append(asyncio.get_running_loop())
-        fails = [one for one in (given if per == "batch" else [given]) if one.data == 1]
+        fails = [message for message in (given if per == "batch" else [given]) if message.data == 1]
         if per == "batch":
-            return {one.message_id: rowq.Fail("no") for one in fails}
+            return {message.message_id: rowq.Fail("no") for message in fails}
         return rowq.Fail("no") if fails else None
 
     stats = drain(
@@ -382,7 +382,7 @@ def test_an_asynchronous_handler_that_exits_costs_one_message_and_not_its_loop(
     assert (stats.processed, stats.retried, stats.failed) == (2, 1, 1)
 
 
-# Handlers that are refused
+# The tests from here on are about handlers that are refused.
 
 
 class Generating:
@@ -411,7 +411,7 @@ def test_a_named_handler_that_is_a_generator_is_refused_when_it_is_found(
     assert queue.queue_stats(queue_name)[0].ready == 1
 
 
-# Retry and Fail in other processes
+# The tests from here on are about Retry and Fail in other processes.
 
 
 @pytest.mark.parametrize(

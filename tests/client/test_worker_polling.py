@@ -1,4 +1,4 @@
-"""Which idle thread of a worker asks the database, and what wakes the others."""
+"""One idle thread of a worker asks the database, and wakes the others."""
 
 import itertools
 import threading
@@ -173,7 +173,8 @@ def test_twenty_idle_threads_ask_as_seldom_as_one(
 ) -> None:
     assert queue.peek(queue_name) == []
     with working(rowq.Worker(database_url, queue_name, print, threads=20)):
-        # Twenty of the start; then pauses that grow to 0.125 s and more.
+        # The threads ask twenty times when they start, and then after pauses that grow to 0.125 s
+        # and more.
         wait_until(lambda: len(calls.asking) >= 24, "the pauses are long")
         began_at, before = time.monotonic(), len(calls.asking)
         wait_until(lambda: len(calls.asking) >= before + 16, "it goes on asking")
@@ -196,7 +197,7 @@ def test_a_message_that_comes_to_an_idle_worker_is_begun_within_the_longest_paus
         committed_at, before = time.monotonic(), len(calls.asking)
         assert begun.wait(30)
         asked, seconds = len(calls.asking) - before, time.monotonic() - committed_at
-    # The next question finds it, perhaps after one that was on its way.
+    # The next question finds the message, perhaps after one that was on its way already.
     assert asked <= 3
     assert seconds < 2
 

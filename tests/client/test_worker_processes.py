@@ -61,7 +61,7 @@ def start(database_url: str, queue_name: str, tmp_path: Path) -> Iterator[Start]
 
 def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
     sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
-    return [one.message_id for one in sent]
+    return [message.message_id for message in sent]
 
 
 def handled(directory: Path) -> dict[int, list[int]]:
@@ -73,7 +73,7 @@ def handled(directory: Path) -> dict[int, list[int]]:
 
 
 def all_handled(directory: Path) -> list[int]:
-    return sorted(one for ids in handled(directory).values() for one in ids)
+    return sorted(message_id for ids in handled(directory).values() for message_id in ids)
 
 
 def left(queue: rowq.Queue, queue_name: str) -> tuple[int, int, int]:
@@ -282,7 +282,7 @@ def test_a_signal_to_the_parent_or_to_all_stops_every_child_gracefully(
         os.killpg(worker.pid, signal.SIGTERM)
     (tmp_path / "go").touch()
     stats = stats_of(worker)
-    # What one child gives back, the other may take before the signal reaches it.
+    # A child may take what another has given back before the signal reaches it.
     assert stats["processed"] + stats["released"] >= 10
     assert left(queue, queue_name) == (10 - stats["processed"], 0, 0)
     assert len(all_handled(tmp_path)) == stats["processed"]

@@ -30,14 +30,14 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 
 def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
     sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
-    return [one.message_id for one in sent]
+    return [message.message_id for message in sent]
 
 
 def threads_of_workers() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name.startswith("rowq-")]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("rowq-")]
 
 
-# One run after the other
+# The tests from here on are about one run after the other.
 
 
 @pytest.mark.parametrize("processes", [0, 1])
@@ -94,7 +94,7 @@ def test_a_second_run_at_the_same_time_is_refused(
         wait_until(lambda: worker.stats.processed == 2, "it works on")
 
 
-# How a run ends
+# The tests from here on are about how a run ends.
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
@@ -127,7 +127,7 @@ def test_a_run_that_cannot_start_its_threads_leaves_none_behind(
 
 
 class Fault(BaseException):
-    """What comes out of rowq itself."""
+    """An error that comes out of rowq itself."""
 
 
 @pytest.mark.promise("P02")
@@ -165,10 +165,10 @@ def test_a_thread_that_dies_hands_in_what_is_decided_and_gives_back_the_rest(
     stats = queue.queue_stats(queue_name)[0]
     assert (stats.leased, stats.ready) == (0, 4 - done)
     assert worker.stats.processed == done
-    assert [one.attempt for one in queue.peek(queue_name, 5)] == [0] * stats.ready
+    assert [message.attempt for message in queue.peek(queue_name, 5)] == [0] * stats.ready
 
 
-# What a run keeps
+# The tests from here on are about what a run keeps.
 
 
 Count = Callable[[type], int]
@@ -179,7 +179,7 @@ def without_collector() -> Iterator[Count]:
     """Keep the collector away; yield what counts objects that were made meanwhile."""
 
     def alive(kind: type) -> int:
-        return sum(type(one) is kind for one in gc.get_objects())
+        return sum(type(thing) is kind for thing in gc.get_objects())
 
     gc.collect()
     gc.disable()
@@ -200,7 +200,8 @@ def test_messages_are_gone_as_soon_as_they_are_handled(
     per: Any,
     transactional: bool,
 ) -> None:
-    # What is logged is kept by pytest, with the traceback and all that it leads to.
+    # Stop the log here, because pytest keeps what is logged with its traceback and all that it
+    # leads to.
     monkeypatch.setattr(log, "propagate", False)
     monkeypatch.setattr(logging, "lastResort", None)
     fill(queue, queue_name, 12)
@@ -239,7 +240,7 @@ def test_an_idle_worker_keeps_no_message(
         wait_until(lambda: alive(HeldMessage) == 0, "they are gone")
 
 
-# What is refused
+# The tests from here on are about arguments that a worker refuses.
 
 ARGUMENTS: dict[str, Any] = {"url": "postgresql://host/db", "queue_name": "q", "handler": print}
 

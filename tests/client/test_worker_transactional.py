@@ -1,4 +1,4 @@
-"""A transactional worker: what a handler writes happens exactly once, or not at all."""
+"""A transactional worker: a handler's writes happen exactly once, or not at all."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def queue(connection: Connection, queue_name: str) -> rowq.Queue:
 
 def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
     new = [rowq.NewMessage(data={"queue_name": queue_name, "number": n}) for n in range(count)]
-    return [one.message_id for one in queue.enqueue_batch(queue_name, new)]
+    return [message.message_id for message in queue.enqueue_batch(queue_name, new)]
 
 
 def effects(connection: Connection, queue_name: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""The client's clock is wrong, or is set while a worker works: nothing depends on it.
+"""The client's clock may be wrong, or be set while a worker works: nothing depends on it.
 
 libfaketime gives a worker process another time of day; the server and the tests keep theirs.
 """
@@ -98,8 +98,8 @@ def worker(url: str, queue_name: str, clock: Clock) -> Iterator[subprocess.Popen
 def test_the_clock_of_these_processes_is_another(run: Callable[..., str], clock: Clock) -> None:
     clock.set(-HOUR)
     code = "import time, datetime; print(time.time(), datetime.datetime.now().timestamp())"
-    times = [float(one) for one in run(code).split()]
-    own = [float(one) for one in subprocess.check_output([sys.executable, "-c", code]).split()]
+    times = [float(word) for word in run(code).split()]
+    own = [float(word) for word in subprocess.check_output([sys.executable, "-c", code]).split()]
     assert all(1800 < mine - theirs < 5400 for mine, theirs in zip(own, times, strict=True))
 
 
@@ -158,7 +158,7 @@ def test_delays_and_leases_are_counted_by_the_servers_clock(
     clock.set(HOUR)
     before = datetime.now(UTC)
     said = run(_SEND_AND_TAKE, database_url, queue_name)
-    leased, delayed = (queue.get_message(queue_name, int(one)) for one in said.split())
+    leased, delayed = (queue.get_message(queue_name, int(word)) for word in said.split())
     after = datetime.now(UTC)
     assert leased is not None
     assert delayed is not None

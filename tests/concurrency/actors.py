@@ -1,4 +1,4 @@
-"""The sessions of a run: each does as its dice say, and writes down what it did."""
+"""The sessions of a run: each makes random calls, and writes down what it did."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TryAgain(Exception):  # noqa: N818 - it reads as what it says
 
 @dataclass
 class Run:
-    """What the sessions of one run share.
+    """One run: the things that its sessions share.
 
     direct_url: of the same database, for who watches them, where their own way there is a bad one.
     may_be_asked_again: whether calls may fail with errors that say so, as during a migration.
@@ -49,7 +49,7 @@ class Run:
 
 
 class Actor(ABC):
-    """One session, with a thread, a name, and dice of its own.
+    """One session, with a thread, a name, and seeded random numbers of its own.
 
     Subclasses say in `act` what it does in one turn, and return whether there was anything to do.
     """
@@ -57,7 +57,7 @@ class Actor(ABC):
     def __init__(self, run: Run, name: str, seed: int) -> None:
         self.run = run
         self.name = name
-        self.dice = random.Random(f"{seed} {name}")
+        self.seeded_random = random.Random(f"{seed} {name}")
         self.connection: Connection = None
         self._engine = engine_for_url(run.url)
         self.connect()
@@ -128,7 +128,7 @@ class Actor(ABC):
         try:
             while not self.finished():
                 if not self._take_turn():
-                    self.run.stop.wait(self.dice.uniform(0.001, 0.02))
+                    self.run.stop.wait(self.seeded_random.uniform(0.001, 0.02))
         except BaseException as error:
             self.run.errors.append(error)
             self.run.stop.set()
@@ -165,26 +165,30 @@ class Producer(Actor):
         start = self.now()
         sent = self.call("enqueue", lambda: self.queue.enqueue_batch(self.run.queue_name, batch))
         made = [
-            (one.message_id, message.priority)
-            for one, message in zip(sent, batch, strict=True)
-            if one.outcome == "enqueued"
+            (result.message_id, message.priority)
+            for result, message in zip(sent, batch, strict=True)
+            if result.outcome == "enqueued"
         ]
         self.note(start, "enqueue", None, made)
         self.left -= len(made)
-        if made and self.dice.random() < 0.05:
-            self._cancel([message for message, _ in self.dice.choices(made, k=3)])
+        if made and self.seeded_random.random() < 0.05:
+            self._cancel([message for message, _ in self.seeded_random.choices(made, k=3)])
         return True
 
     def _size(self) -> int:
-        return self.dice.choice([1, 1, self.dice.randint(1, 3 * self.run.largest_batch)])
+        return self.seeded_random.choice(
+            [1, 1, self.seeded_random.randint(1, 3 * self.run.largest_batch)]
+        )
 
     def _message(self) -> NewMessage:
-        dice = self.dice
+        seeded_random = self.seeded_random
         return NewMessage(
             data=self.name,
-            priority=dice.choice([1, 5, 5, 5, 9]),
-            delay_seconds=dice.uniform(0, 0.5) if dice.random() < 0.1 else None,
-            dedup_key=f"key {dice.randint(1, 200)}" if dice.random() < 0.05 else None,
+            priority=seeded_random.choice([1, 5, 5, 5, 9]),
+            delay_seconds=seeded_random.uniform(0, 0.5) if seeded_random.random() < 0.1 else None,
+            dedup_key=f"key {seeded_random.randint(1, 200)}"
+            if seeded_random.random() < 0.05
+            else None,
         )
 
     def _cancel(self, messages: Sequence[int]) -> None:
@@ -192,9 +196,11 @@ class Producer(Actor):
         outcomes = self.call(
             "cancel",
             lambda: self.queue.cancel(self.run.queue_name, sorted(set(messages))),
-            results=[(one, "cancelled") for one in messages],
+            results=[(message_id, "cancelled") for message_id in messages],
         )
-        self.note(start, "cancel", None, [(one.message_id, one.outcome) for one in outcomes])
+        self.note(
+            start, "cancel", None, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
+        )
 
 
 class Housekeeper(Actor):
@@ -202,12 +208,12 @@ class Housekeeper(Actor):
 
     def act(self) -> bool:
         queue, name = self.queue, self.run.queue_name
-        self.dice.choice(
+        self.seeded_random.choice(
             [
                 lambda: queue.maintain(name),
-                lambda: queue.maintain(name, self.dice.randint(1, 100)),
-                lambda: queue.reap(name, self.dice.randint(1, 100)),
-                lambda: queue.promote(name, self.dice.randint(1, 100)),
+                lambda: queue.maintain(name, self.seeded_random.randint(1, 100)),
+                lambda: queue.reap(name, self.seeded_random.randint(1, 100)),
+                lambda: queue.promote(name, self.seeded_random.randint(1, 100)),
                 lambda: queue.archive(name),
                 lambda: queue.queue_stats(name),
                 self._reset,
@@ -220,7 +226,9 @@ class Housekeeper(Actor):
         outcomes = self.call(
             "reset", lambda: self.queue.reset(self.run.queue_name, max_messages=20)
         )
-        self.note(start, "reset", None, [(one.message_id, one.outcome) for one in outcomes])
+        self.note(
+            start, "reset", None, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
+        )
 
 
 class Killer(Actor):
@@ -229,8 +237,8 @@ class Killer(Actor):
     def act(self) -> bool:
         victims = [name for name in self.run.alive if name.startswith(("consumer", "transaction"))]
         if victims:
-            session = self.run.alive.get(self.dice.choice(victims))
+            session = self.run.alive.get(self.seeded_random.choice(victims))
             if session is not None:
                 self.run.server.kill_session(session)
-        self.run.stop.wait(self.dice.uniform(0.05, 0.3))
+        self.run.stop.wait(self.seeded_random.uniform(0.05, 0.3))
         return True

@@ -1,4 +1,4 @@
-"""Judges a history: pure, and sure of what it says.
+"""Judges a history: returns what no right queue could have done.
 
 Calls overlap, so each rule only speaks where no order of the overlapping calls would be right.
 Every rule has a bad history in test_checker_rejects_bad_history.py that it must reject.
@@ -23,7 +23,7 @@ _PLACES = {
     "released": "ready",
     "reset": "ready",
 }
-"""Where a message is after an outcome, as a census says it."""
+"""The place of a message after an outcome, as a census names it."""
 
 
 def check(history: Sequence[Event]) -> list[str]:
@@ -57,13 +57,13 @@ def completed_once(record: Record) -> Iterator[str]:
 def not_delivered_after_completion(record: Record) -> Iterator[str]:
     """A completed, cancelled or purged message is never delivered again."""
     for message, leases in record.leases.items():
-        ends = [one.end for one, outcome in record.effects(message) if outcome in LAST_STATES]
+        ends = [event.end for event, outcome in record.effects(message) if outcome in LAST_STATES]
         if ends and any(lease.dequeue.start > min(ends) for lease in leases):
             yield f"message {message} was delivered after it was finished"
 
 
 def late_finish_refused(record: Record) -> Iterator[str]:
-    """Who has lost a message to another claim can no longer finish it, and nobody can twice."""
+    """A claim that has lost a message to another cannot finish it, and no claim can twice."""
     for message, leases in record.leases.items():
         finished: Counter[int | None] = Counter()
         place = {lease.dequeue.claim_id: number for number, lease in enumerate(leases)}
@@ -103,12 +103,12 @@ def attempts_count_leases(record: Record) -> Iterator[str]:
 
 
 def nothing_lost(record: Record) -> Iterator[str]:
-    """In = done + cancelled + purged + ready + delayed + leased + dead, each in one place."""
+    """Every message is done, cancelled, purged, ready, delayed, leased or dead, once."""
     for census in (event for event in record.history if event.action == "census"):
         places: dict[int, list[str]] = defaultdict(list)
         for message, state in census.results:
             places[message].append(str(state))
-        sent = {one for one, event in record.enqueued.items() if event.end < census.start}
+        sent = {message for message, event in record.enqueued.items() if event.end < census.start}
         for message in sent:
             ends, maybe = _ends(record, message, census.start)
             found = len(places[message]) + ends
@@ -129,7 +129,7 @@ def _ends(record: Record, message: int, before: float) -> tuple[int, bool]:
 
 
 def only_known_messages(record: Record) -> Iterator[str]:
-    """What is delivered was enqueued, by a call that had begun."""
+    """A message that is delivered was enqueued, by a call that had begun."""
     for message, leases in record.leases.items():
         sent = record.enqueued.get(message)
         if sent is None and record.lost_enqueues == 0:
@@ -141,9 +141,10 @@ def only_known_messages(record: Record) -> Iterator[str]:
 def whole_or_not_at_all(record: Record) -> Iterator[str]:
     """A call that was lost has done all that it would have done, or nothing.
 
-    Only where a census before and after it show its messages, and no other call was about them.
+    A call is judged only where a census before and after it show its messages and no other call
+    was about them.
     """
-    for event in (one for one in record.history if not one.known):
+    for event in (event for event in record.history if not event.known):
         then, now = record.around(event)
         if then is None or now is None:
             continue
@@ -180,7 +181,7 @@ def check_order(history: Sequence[Event]) -> list[str]:
             for message, priority in event.results:
                 heapq.heappush(waiting, (int(priority), message))
         elif event.action == "dequeue":
-            for message in (one for one, _ in event.results if one not in delivered):
+            for message in (message for message, _ in event.results if message not in delivered):
                 first = _first(waiting, delivered)
                 if first != message:
                     faults.append(f"message {message} came before message {first}")

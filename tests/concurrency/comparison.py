@@ -42,8 +42,8 @@ class Comparison:
         self.known: list[int] = []
         self.claims: list[int] = []
 
-    def step(self, dice: Random) -> None:
-        """Make a call that the dice choose, and compare answers and states."""
+    def step(self, seeded_random: Random) -> None:
+        """Make a random call, and compare answers and states."""
         calls = {
             self.enqueue: 3,
             self.enqueue_batch: 3,
@@ -59,20 +59,21 @@ class Comparison:
             self.pause_or_resume: 1,
             self.purge: 0.3,
         }
-        (call,) = dice.choices(list(calls), list(calls.values()))
-        call(dice)
+        (call,) = seeded_random.choices(list(calls), list(calls.values()))
+        call(seeded_random)
         self.compare_states()
 
     def compare_states(self) -> None:
         """Compare counts, and what is ready in the order of delivery."""
         stats = self.queue.queue_stats(self.name)[0]
-        found = {one: getattr(stats, one) for one in ("ready", "delayed", "leased", "dead")}
+        found = {state: getattr(stats, state) for state in ("ready", "delayed", "leased", "dead")}
         assert found == self.reference.counts()
         assert [
-            (one.message_id, one.priority, one.attempt, one.last_error)
-            for one in self.queue.peek(self.name, 1000)
+            (message.message_id, message.priority, message.attempt, message.last_error)
+            for message in self.queue.peek(self.name, 1000)
         ] == [
-            (one.message_id, one.priority, one.attempt, one.error) for one in self.reference.line()
+            (entry.message_id, entry.priority, entry.attempt, entry.error)
+            for entry in self.reference.line()
         ]
 
     def compare_messages(self) -> None:
@@ -81,9 +82,9 @@ class Comparison:
             details = self.queue.get_message(self.name, message_id)
             assert (details.state if details else None) == self.reference.state(message_id)
 
-    def enqueue(self, dice: Random) -> None:
+    def enqueue(self, seeded_random: Random) -> None:
         """Enqueue one message."""
-        priority, delay, key, allowed = entry = _new_entry(dice)
+        priority, delay, key, allowed = entry = _new_entry(seeded_random)
         sent = self.queue.enqueue(
             self.name,
             0,
@@ -94,14 +95,14 @@ class Comparison:
         )
         self._sent(sent.message_id, sent.outcome, entry)
 
-    def enqueue_batch(self, dice: Random) -> None:
+    def enqueue_batch(self, seeded_random: Random) -> None:
         """Enqueue a few messages at once."""
-        batch = [_new_entry(dice) for _ in range(dice.randint(0, 6))]
+        batch = [_new_entry(seeded_random) for _ in range(seeded_random.randint(0, 6))]
         messages = [
             NewMessage(
-                data=0, priority=one, delay_seconds=delay, dedup_key=key, max_attempts=allowed
+                data=0, priority=priority, delay_seconds=delay, dedup_key=key, max_attempts=allowed
             )
-            for one, delay, key, allowed in batch
+            for priority, delay, key, allowed in batch
         ]
         sent = self.queue.enqueue_batch(self.name, messages)
         for made, entry in zip(sent, batch, strict=True):
@@ -117,27 +118,29 @@ class Comparison:
         else:
             assert message_id == holder
 
-    def dequeue(self, dice: Random) -> None:
+    def dequeue(self, seeded_random: Random) -> None:
         """Lease a batch."""
-        batch_size, lease = dice.randint(1, 5), dice.choice([10, 30])
+        batch_size, lease = seeded_random.randint(1, 5), seeded_random.choice([10, 30])
         messages = self.queue.dequeue_fast(
             self.name, batch_size, worker_name="worker", lease_seconds=lease
         )
         claim_id = messages[0].claim_id if messages else 0
         expected = self.reference.dequeue(claim_id, batch_size, lease)
-        assert [(one.message_id, one.attempt, one.last_error) for one in messages] == [
-            (one.message_id, one.attempt, one.error) for one in expected
-        ]
+        assert [
+            (message.message_id, message.attempt, message.last_error) for message in messages
+        ] == [(entry.message_id, entry.attempt, entry.error) for entry in expected]
         self.seen[f"dequeue: {'some' if messages else 'none'}"] += 1
         if messages:
             self.claims.append(claim_id)
 
-    def finish(self, dice: Random) -> None:
+    def finish(self, seeded_random: Random) -> None:
         """Finish messages of a claim that may be stale, in any way."""
-        how = dice.choice(["complete", "complete", "retry_later", "fail_now", "release"])
-        claim_id = self._any_claim(dice)
-        wanted = None if dice.random() < 0.5 else self._some_messages(dice, claim_id)
-        delay = dice.choice([None, 0, 10, 20])
+        how = seeded_random.choice(["complete", "complete", "retry_later", "fail_now", "release"])
+        claim_id = self._any_claim(seeded_random)
+        wanted = (
+            None if seeded_random.random() < 0.5 else self._some_messages(seeded_random, claim_id)
+        )
+        delay = seeded_random.choice([None, 0, 10, 20])
         options = {"delay_seconds": delay, "error": "retry"} if how == "retry_later" else {}
         options |= {"error": "fail"} if how == "fail_now" else {}
         routine = getattr(self.queue, how)
@@ -149,7 +152,7 @@ class Comparison:
         rows = routine(self.name, claim_id, wanted, **options)
         expected = dict.fromkeys(wanted or [], "stale")
         expected |= self._finish_reference(how, claim_id, wanted, delay)
-        assert {one.message_id: one.outcome for one in rows} == expected
+        assert {outcome.message_id: outcome.outcome for outcome in rows} == expected
         self.seen.update(f"{how}: {outcome}" for outcome in expected.values())
 
     def _finish_reference(
@@ -165,11 +168,11 @@ class Comparison:
         else:
             self.reference.bury(taken, "fail")
         outcome = {"complete": "completed", "release": "released", "fail_now": "dead"}[how]
-        return {one.message_id: outcome for one in taken}
+        return {entry.message_id: outcome for entry in taken}
 
-    def extend_lease(self, dice: Random) -> None:
+    def extend_lease(self, seeded_random: Random) -> None:
         """Lengthen the lease of a claim that may be stale."""
-        claim_id, lease = self._any_claim(dice), dice.choice([10, 30])
+        claim_id, lease = self._any_claim(seeded_random), seeded_random.choice([10, 30])
         if claim_id in self.reference.claims:
             self.queue.extend_lease(self.name, claim_id, lease_seconds=lease)
             self.reference.extend(claim_id, lease)
@@ -178,24 +181,26 @@ class Comparison:
                 self.queue.extend_lease(self.name, claim_id, lease_seconds=lease)
         self.seen["extend_lease"] += 1
 
-    def cancel(self, dice: Random) -> None:
+    def cancel(self, seeded_random: Random) -> None:
         """Withdraw some messages, wherever they are."""
-        wanted = dice.sample(self.known, min(len(self.known), dice.randint(1, 3)))
-        outcomes = {one.message_id: one.outcome for one in self.queue.cancel(self.name, wanted)}
+        wanted = seeded_random.sample(self.known, min(len(self.known), seeded_random.randint(1, 3)))
+        outcomes = {
+            outcome.message_id: outcome.outcome for outcome in self.queue.cancel(self.name, wanted)
+        }
         assert outcomes == self.reference.cancel(wanted)
         self.seen.update(f"cancel: {outcome}" for outcome in outcomes.values())
 
-    def reset(self, dice: Random) -> None:
+    def reset(self, seeded_random: Random) -> None:
         """Bring one or all of the dead back."""
-        limit = dice.choice([1, 1000])
+        limit = seeded_random.choice([1, 1000])
         rows = self.queue.reset(self.name, max_messages=limit)
-        outcomes = {one.message_id: one.outcome for one in rows}
+        outcomes = {outcome.message_id: outcome.outcome for outcome in rows}
         assert outcomes == self.reference.reset(limit)
         self.seen.update(f"reset: {outcome}" for outcome in outcomes.values())
 
-    def promote(self, dice: Random) -> None:
+    def promote(self, seeded_random: Random) -> None:
         """Make one or all of the overdue ready."""
-        limit = dice.choice([1, 1000])
+        limit = seeded_random.choice([1, 1000])
         promoted = self.queue.promote(self.name, limit).promoted
         assert promoted == self.reference.promote(limit)
         self.seen["promote"] += promoted
@@ -207,46 +212,53 @@ class Comparison:
         self.seen["reap: back"] += done.reaped
         self.seen["reap: died"] += done.died
 
-    def maintain(self, dice: Random) -> None:
+    def maintain(self, seeded_random: Random) -> None:
         """Keep house, a while later."""
-        self.let_time_pass(dice)
+        self.let_time_pass(seeded_random)
         done = self.queue.maintain(self.name)[0]
         assert done.promoted == self.reference.promote()
         assert (done.reaped, done.died) == self.reference.reap()
         self.seen["maintain: promoted"] += done.promoted
         self.seen["maintain: reaped"] += done.reaped
 
-    def let_time_pass(self, dice: Random) -> None:
+    def let_time_pass(self, seeded_random: Random) -> None:
         """Let a while pass."""
-        seconds = dice.choice([5, 5, 15, 45])
+        seconds = seeded_random.choice([5, 5, 15, 45])
         pass_seconds(self.connection, self.name, seconds)
         self.reference.now += seconds
 
-    def pause_or_resume(self, dice: Random) -> None:
+    def pause_or_resume(self, seeded_random: Random) -> None:
         """Stop delivery now and then, but more often start it."""
-        self.reference.paused = dice.random() < 0.3
+        self.reference.paused = seeded_random.random() < 0.3
         change = self.queue.pause_queue if self.reference.paused else self.queue.resume_queue
         change(self.name)
 
-    def purge(self, dice: Random) -> None:
+    def purge(self, seeded_random: Random) -> None:
         """Delete what waits."""
-        include_dead = dice.random() < 0.5
+        include_dead = seeded_random.random() < 0.5
         removed = self.queue.purge_queue(self.name, include_dead=include_dead).removed
         assert removed == self.reference.purge(include_dead=include_dead)
         self.seen["purge"] += removed
 
-    def _any_claim(self, dice: Random) -> int:
+    def _any_claim(self, seeded_random: Random) -> int:
         """Return a claim, mostly a recent one; one that never was before there are any."""
-        return dice.choice(self.claims[-4:] or [-1])
+        return seeded_random.choice(self.claims[-4:] or [-1])
 
-    def _some_messages(self, dice: Random, claim_id: int) -> list[int]:
+    def _some_messages(self, seeded_random: Random, claim_id: int) -> list[int]:
         """Return some messages of a claim, and at times strange ones."""
         claim = self.reference.claims.get(claim_id)
-        held = [one.message_id for one in claim.entries] if claim else []
-        strange = dice.sample(self.known, min(len(self.known), dice.choice([0, 0, 2])))
-        return list({*dice.sample(held, dice.randint(0, len(held))), *strange})
+        held = [entry.message_id for entry in claim.entries] if claim else []
+        strange = seeded_random.sample(
+            self.known, min(len(self.known), seeded_random.choice([0, 0, 2]))
+        )
+        return list({*seeded_random.sample(held, seeded_random.randint(0, len(held))), *strange})
 
 
-def _new_entry(dice: Random) -> NewEntry:
-    priority, delay = dice.choice([0, 5, 9]), dice.choice([0, 0, 10, 20, 60])
-    return priority, delay, dice.choice([None, "a", "b"]), dice.choice([None, None, 1, 2])
+def _new_entry(seeded_random: Random) -> NewEntry:
+    priority, delay = seeded_random.choice([0, 5, 9]), seeded_random.choice([0, 0, 10, 20, 60])
+    return (
+        priority,
+        delay,
+        seeded_random.choice([None, "a", "b"]),
+        seeded_random.choice([None, None, 1, 2]),
+    )

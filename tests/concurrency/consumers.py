@@ -24,7 +24,7 @@ class Consumer(Actor):
         self.late: list[tuple[int, list[int]]] = []
 
     def act(self) -> bool:
-        if self.late and self.dice.random() < 0.3:
+        if self.late and self.seeded_random.random() < 0.3:
             self.finish(self._how(), *self.late.pop())
         messages = self.dequeue()
         if not messages:
@@ -40,7 +40,7 @@ class Consumer(Actor):
     def dequeue(self) -> list[Message]:
         """Lease a batch and write it down."""
         start = self.now()
-        size = self.dice.choice([1, self.dice.randint(1, self.run.largest_batch)])
+        size = self.seeded_random.choice([1, self.seeded_random.randint(1, self.run.largest_batch)])
         messages: list[Message] = self.call(
             "dequeue",
             lambda: self.queue.dequeue_fast(
@@ -61,9 +61,9 @@ class Consumer(Actor):
 
     def _handle(self, claim_id: int, messages: Sequence[Message]) -> None:
         ids = [message.message_id for message in messages]
-        luck = self.dice.random()
+        luck = self.seeded_random.random()
         if luck < 0.04:
-            self.expire(claim_id)  # and never comes back
+            self.expire(claim_id)  # The claim runs out and is never finished.
         elif luck < 0.12:
             self.expire(claim_id)
             self.late.append((claim_id, ids))
@@ -73,17 +73,17 @@ class Consumer(Actor):
             self._finish_in_parts(claim_id, ids)
 
     def _finish_in_parts(self, claim_id: int, ids: list[int]) -> None:
-        self.dice.shuffle(ids)
+        self.seeded_random.shuffle(ids)
         while ids:
-            if self.dice.random() < 0.2:
+            if self.seeded_random.random() < 0.2:
                 self._extend(claim_id)
-            cut = self.dice.randint(1, len(ids))
+            cut = self.seeded_random.randint(1, len(ids))
             self.finish(self._how(), claim_id, ids[:cut])
             ids = ids[cut:]
 
     def _how(self) -> str:
         ways = ("complete", "retry_later", "release", "fail_now")
-        return self.dice.choices(ways, (70, 20, 8, 2))[0]
+        return self.seeded_random.choices(ways, (70, 20, 8, 2))[0]
 
     def _extend(self, claim_id: int) -> None:
         start = self.now()
@@ -98,16 +98,22 @@ class Consumer(Actor):
     def finish(self, action: str, claim_id: int, ids: Sequence[int]) -> None:
         """Finish some messages of a claim and write down what became of each."""
         start = self.now()
-        options = {"delay_seconds": self.dice.choice([0, 0.1])} if action == "retry_later" else {}
+        options = (
+            {"delay_seconds": self.seeded_random.choice([0, 0.1])}
+            if action == "retry_later"
+            else {}
+        )
         routine = getattr(self.queue, action)
         hoped = {"complete": "completed", "fail_now": "dead"}.get(action, action)
         outcomes = self.call(
             action,
             lambda: routine(self.run.queue_name, claim_id, ids, **options),
             claim_id,
-            results=[(one, hoped) for one in ids],
+            results=[(message_id, hoped) for message_id in ids],
         )
-        self.note(start, action, claim_id, [(one.message_id, one.outcome) for one in outcomes])
+        self.note(
+            start, action, claim_id, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
+        )
 
 
 class TransactionalConsumer(Consumer):
@@ -122,7 +128,8 @@ class TransactionalConsumer(Consumer):
             return self._transact()
         except Exception as error:
             if self._may_be_repeated(error):
-                # Nothing of it has happened; what it had taken is back, and nobody was told.
+                # The server undid the whole transaction: what it had taken is back, and nobody was
+                # told.
                 self.connection.rollback()
                 self.run.deadlocks.append(self.name)
                 return True
@@ -143,7 +150,7 @@ class TransactionalConsumer(Consumer):
     def _transact(self) -> bool:
         start, dialect = self.now(), dialect_of(self.connection)
         dialect.begin(self.connection)
-        size = self.dice.randint(1, self.run.largest_batch)
+        size = self.seeded_random.randint(1, self.run.largest_batch)
         messages = self.queue.dequeue_fast(
             self.run.queue_name, size, worker_name=self.name, lease_seconds=LEASE_SECONDS
         )
@@ -156,7 +163,7 @@ class TransactionalConsumer(Consumer):
         leased = [(message.message_id, message.attempt) for message in messages]
         done = [(message.message_id, "completed") for message in messages]
         ending = self.now()
-        commits = self.dice.random() < 0.8
+        commits = self.seeded_random.random() < 0.8
         try:
             (dialect.commit if commits else dialect.rollback)(self.connection)
         except Exception:
@@ -175,7 +182,7 @@ class TransactionalConsumer(Consumer):
         dialect_of(self.connection).execute(
             self.connection,
             f"insert into run_effect (queue_name, message_id) values {marks}",
-            [value for one in ids for value in (self.run.queue_name, one)],
+            [value for message_id in ids for value in (self.run.queue_name, message_id)],
         )
         outcomes = self.queue.complete(self.run.queue_name, claim_id)
-        assert {one.outcome for one in outcomes} == {"completed"}
+        assert {outcome.outcome for outcome in outcomes} == {"completed"}

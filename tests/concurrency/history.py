@@ -1,4 +1,4 @@
-"""What many sessions did to one queue: who, when, with which claim, and how it went."""
+"""The events of a history: who did what, when, with which claim, and how it went."""
 
 from __future__ import annotations
 
@@ -88,6 +88,6 @@ def read(path: Path) -> list[Event]:
     """Read what write has written."""
     events = (json.loads(line) for line in path.read_text().splitlines())
     return [
-        Event(**{**event, "results": tuple((one, what) for one, what in event["results"])})
+        Event(**{**event, "results": tuple((message, what) for message, what in event["results"])})
         for event in events
     ]

@@ -1,4 +1,4 @@
-"""A history, sorted by message and by claim, for the rules of checker.py."""
+"""Sorts a history by message and by claim, for the rules of checker.py."""
 
 from __future__ import annotations
 
@@ -63,26 +63,28 @@ class Record:
             if event.action == "extend_lease":
                 if event.known:
                     lease.live_until = max(lease.live_until, event.start + event.lease_seconds)
-            elif not event.results or any(one == lease.message for one, _ in event.results):
+            elif not event.results or any(message == lease.message for message, _ in event.results):
                 ends.append(event.start)
                 lease.enders.add(event.action)
         if lease.dequeue.claim_id is not None:
             everything = self._by_claim[None]
-            ends += [one.start for one in everything if one.action == "expire"]
+            ends += [event.start for event in everything if event.action == "expire"]
         lease.live_until = min([lease.live_until, *ends])
 
     def around(self, event: Event) -> tuple[Event | None, Event | None]:
         """Return the census before and after a call, if nothing else happened between them."""
         then = now = None
-        for one in self.history:
-            if one.action == "census" and one.end <= event.start:
-                then = one
-            elif one.action == "census" and one.start >= event.end:
-                now = one
+        for census in self.history:
+            if census.action == "census" and census.end <= event.start:
+                then = census
+            elif census.action == "census" and census.start >= event.end:
+                now = census
                 break
         if then and now:
-            between = (one for one in self.history if one.end > then.end and one.start < now.start)
-            if any(one is not event for one in between):
+            between = (
+                call for call in self.history if call.end > then.end and call.start < now.start
+            )
+            if any(call is not event for call in between):
                 return None, None
         return then, now
 

@@ -54,7 +54,7 @@ class ReferenceQueue:
     def counts(self) -> dict[str, int]:
         """Return the number of messages by state."""
         states = [entry.state for entry in self.entries.values()]
-        return {one: states.count(one) for one in ("ready", "delayed", "leased", "dead")}
+        return {state: states.count(state) for state in ("ready", "delayed", "leased", "dead")}
 
     def line(self) -> list[Entry]:
         """Return the ready messages in the order of delivery."""
@@ -95,8 +95,8 @@ class ReferenceQueue:
         """Take messages out of a claim, all of them by default."""
         claim = self.claims.get(claim_id, Claim(0))
         wanted = None if message_ids is None else set(message_ids)
-        taken = [one for one in claim.entries if wanted is None or one.message_id in wanted]
-        claim.entries = [one for one in claim.entries if one not in taken]
+        taken = [entry for entry in claim.entries if wanted is None or entry.message_id in wanted]
+        claim.entries = [entry for entry in claim.entries if entry not in taken]
         if not claim.entries:
             self.claims.pop(claim_id, None)
         return taken
@@ -148,9 +148,11 @@ class ReferenceQueue:
 
     def reset(self, limit: int) -> dict[int, str]:
         """Make the oldest dead messages ready; return what was done with each."""
-        dead = sorted(one for one in self.entries if self.state(one) == "dead")[:limit]
+        dead = sorted(
+            message_id for message_id in self.entries if self.state(message_id) == "dead"
+        )[:limit]
         outcomes = {}
-        for entry in (self.entries[one] for one in dead):
+        for entry in (self.entries[message_id] for message_id in dead):
             if self.holder(entry.key) is None:
                 entry.attempt = 0
                 self._queue_up(entry, TAIL)
@@ -162,7 +164,9 @@ class ReferenceQueue:
     def promote(self, limit: int = 1000) -> int:
         """Make delayed messages ready whose time has come."""
         delayed = [entry for entry in self.entries.values() if entry.state == "delayed"]
-        due = sorted((one for one in delayed if one.due[0] <= self.now), key=lambda one: one.due)
+        due = sorted(
+            (entry for entry in delayed if entry.due[0] <= self.now), key=lambda entry: entry.due
+        )
         for entry in due[:limit]:
             self._queue_up(entry, TAIL)
         return len(due[:limit])
@@ -170,7 +174,9 @@ class ReferenceQueue:
     def reap(self) -> tuple[int, int]:
         """Take back what expired claims hold; return how many are ready, and dead."""
         back, died = 0, 0
-        for claim_id in sorted(one for one, held in self.claims.items() if held.until <= self.now):
+        for claim_id in sorted(
+            claim_id for claim_id, held in self.claims.items() if held.until <= self.now
+        ):
             for entry in self.claims.pop(claim_id).entries:
                 entry.error = "lease expired: worker"
                 if entry.attempt >= entry.allowed:

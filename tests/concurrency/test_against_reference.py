@@ -49,12 +49,13 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
             comparison.step(Random(f"{number} {place}"))
         comparison.compare_messages()
 
-    # What hypothesis draws depends on which modules are loaded, and repeats itself: the examples of
-    # our own dice are the same in every run, and meet every outcome.
+    # The examples that hypothesis draws depend on which modules are loaded, and repeat themselves;
+    # our own seeded ones are the same in every run, and meet every outcome.
     for number in range(times(15)):
         draw = dice("steps", number)
         steps = [draw.randrange(2**32) for _ in range(90)]
         compare = example(steps=steps)(compare)
     (seed(SEED)(compare) if IS_GIVEN else compare)()
-    # What is rare may be missing among a few examples of a seed that was not chosen for them.
+    # A seed that was not chosen for it may miss a rare outcome among few examples, so a given seed
+    # is not judged.
     assert IS_GIVEN or EVERYTHING - {what for what, times in seen.items() if times} == set()

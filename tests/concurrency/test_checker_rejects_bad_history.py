@@ -1,4 +1,4 @@
-"""A checker that finds nothing wrong is worth what it finds wrong in a bad history."""
+"""Every rule of the checker rejects a bad history, and none rejects a good one."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_order_is_judged_by_priority_and_then_by_arrival() -> None:
     sent = Event(0, 1, "p", "enqueue", None, ((1, 5), (2, 5), (3, 1)))
 
     def taken(*messages: int) -> Event:
-        return Event(2, 3, "a", "dequeue", 10, tuple((one, 1) for one in messages))
+        return Event(2, 3, "a", "dequeue", 10, tuple((message, 1) for message in messages))
 
     assert check_order([sent, taken(3, 1, 2)]) == []
     assert check_order([sent, taken(1, 3, 2)]) == ["message 1 came before message 3"]

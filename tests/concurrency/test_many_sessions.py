@@ -1,4 +1,4 @@
-"""Ten sessions at one queue, and a judge who reads their history.
+"""Ten sessions work on one queue, and the checker judges their history.
 
 Producers, consumers with batches of all sizes, retries, releases, failures, leases that run out
 under slow workers, abandoned claims, transactions with effects, killed sessions and housekeepers
@@ -17,14 +17,15 @@ from tests.concurrency.actors import Producer, Run
 from tests.concurrency.checker import check, check_order
 from tests.concurrency.consumers import Consumer
 from tests.concurrency.history import Recorder
-from tests.concurrency.stage import count, drain, kill_now_and_then, perform
+from tests.concurrency.judged_run import count, drain, kill_now_and_then, perform
 from tests.dice import SEED, limit, times
 from tests.engines.base import Connection, Server
 
 VARIABLE = "ROWQ_LONG_RUN_ON"
 LONG_RUN_ON = os.environ.get(VARIABLE, "postgres18,mariadb,sqlserver,oracle").split(",")
 
-# A loaded machine takes its time; who hangs is found by completing nothing, see stage.py.
+# The limit is long because a loaded machine takes its time; sessions that hang are found because
+# nothing is completed, see judged_run.py.
 pytestmark = pytest.mark.timeout(limit(1800))
 
 
@@ -69,7 +70,9 @@ def test_one_consumer_gets_everything_by_priority_and_in_the_order_it_came(
     while not producer.finished():
         enqueue_at_once(producer)
         messages = consumer.dequeue()
-        consumer.finish("complete", messages[0].claim_id, [one.message_id for one in messages])
+        consumer.finish(
+            "complete", messages[0].claim_id, [message.message_id for message in messages]
+        )
     drain(run, connection)
     for actor in (consumer, producer):
         actor.connection.close()
@@ -80,8 +83,8 @@ def test_one_consumer_gets_everything_by_priority_and_in_the_order_it_came(
 
 def enqueue_at_once(producer: Producer) -> None:
     """Enqueue a few messages of different priorities without delay, and write it down."""
-    for _ in range(producer.dice.randint(1, 60)):
-        priority = producer.dice.randint(0, 9)
+    for _ in range(producer.seeded_random.randint(1, 60)):
+        priority = producer.seeded_random.randint(0, 9)
         start = producer.now()
         sent = producer.queue.enqueue(producer.run.queue_name, 0, priority=priority)
         producer.note(start, "enqueue", None, [(sent.message_id, priority)])

@@ -19,7 +19,7 @@ def queue(connection: Connection, queue_name: str) -> str:
 
 
 @pytest.fixture
-def lone(server: Server, empty_database: str) -> Iterator[Connection]:
+def owner(server: Server, empty_database: str) -> Iterator[Connection]:
     """Return a session, in autocommit, in a database with rowq that no other test uses."""
     migrate(empty_database)
     session = server.connect(empty_database)

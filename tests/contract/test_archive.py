@@ -119,7 +119,7 @@ def test_a_small_batch_size_moves_batch_by_batch(connection: Connection, keeping
     for _ in range(3):
         finish(connection, keeping, "a", "b")
     moved = [one(connection, "archive", queue_name=keeping, batch_size=1) for _ in range(7)]
-    # What was finished in one call is moved in one piece where the engine keeps it as one row.
+    # Messages finished in one call are moved in one piece where the engine keeps them as one row.
     assert {row.archived for row in moved} in ({2, 0}, {1, 0})
     assert sum(row.archived for row in moved) == 6
     assert stored(connection, keeping, "archive") == 6

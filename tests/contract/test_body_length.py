@@ -1,4 +1,4 @@
-"""max_body_length: no body comes in that could not be given out again."""
+"""max_body_length: a body that could not be given out again is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.helpers.json_text import JsonText
 
 DEFAULT = 1_048_576
 LONGEST_HEADERS = 65_536
-# Each is a character of one place; what is between two quotes of JSON is longer than it.
+# Each of these characters counts as one, and takes more room than that between two quotes of JSON.
 WORST_TEXTS = {"control characters": "\x01", "quotes": '"', "three bytes": "日", "accents": "é"}
 
 

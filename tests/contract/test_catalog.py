@@ -1,4 +1,4 @@
-"""What the server says about the installed routines is what the contract says."""
+"""The server's catalog describes the installed routines as the contract does."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.helpers.dialects import dialect_of
 CONTRACT = load_contract()
 
 each_routine = pytest.mark.parametrize(
-    "routine", CONTRACT.routines.values(), ids=lambda one: one.name
+    "routine", CONTRACT.routines.values(), ids=lambda routine: routine.name
 )
 
 

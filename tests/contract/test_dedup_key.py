@@ -1,4 +1,4 @@
-"""The dedup key of enqueue: one unfinished message per key, whoever comes at once."""
+"""The dedup key of enqueue: one unfinished message per key, even of producers at the same time."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def test_a_key_of_an_unfinished_message_returns_that_message(
     def again() -> Row:
         return one(connection, "enqueue", queue_name=queue, body="again", dedup_key="key")
 
-    assert (again().message_id, again().outcome) == (first, "duplicate")  # ready
+    assert (again().message_id, again().outcome) == (first, "duplicate")  # It is ready.
     claim = take_one(connection, queue).claim_id
-    assert (again().message_id, again().outcome) == (first, "duplicate")  # leased
+    assert (again().message_id, again().outcome) == (first, "duplicate")  # It is leased.
     call(connection, "retry_later", queue_name=queue, claim_id=claim, delay_seconds=60)
-    assert (again().message_id, again().outcome) == (first, "duplicate")  # delayed
+    assert (again().message_id, again().outcome) == (first, "duplicate")  # It is delayed.
     assert dialect_of(connection).stored(connection, queue)["message"] == 1
 
 

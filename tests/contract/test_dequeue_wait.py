@@ -178,7 +178,7 @@ def test_a_queue_that_is_dropped_ends_the_wait(
         try:
             call(connection, "drop_queue", queue_name=queue)
         except dialect_of(connection).database_error as error:
-            if dialect_of(connection).error(error)[0] != "RQ705":  # a look was under way
+            if dialect_of(connection).error(error)[0] != "RQ705":  # A look was under way.
                 raise
             return False
         return True

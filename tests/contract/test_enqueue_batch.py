@@ -112,7 +112,7 @@ def test_messages_of_a_batch_with_one_delay_go_out_in_their_order_whatever_their
 ) -> None:
     keys = ["b", None, "a", None]
     messages = [{"body": str(place), "dedup_key": key} for place, key in enumerate(keys)]
-    batch(connection, queue, *({**one, "delay_seconds": 1} for one in messages))
+    batch(connection, queue, *({**message, "delay_seconds": 1} for message in messages))
     pass_seconds(connection, queue, 2)
     call(connection, "promote", queue_name=queue)
     assert bodies(take(connection, queue, 10)) == ["0", "1", "2", "3"]

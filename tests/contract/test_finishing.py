@@ -1,4 +1,4 @@
-"""What complete, retry_later, fail_now and release have in common: the fence of the claim."""
+"""The promises that complete, retry_later, fail_now and release share: the fence of the claim."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DONE = {
     "fail_now": ("dead", "dead"),
     "release": ("released", "ready"),
 }
-"""What each routine says, and the state that a message is in afterwards."""
+"""The outcome that each routine says, and the state that a message is in afterwards."""
 
 each_routine = pytest.mark.parametrize("routine", DONE)
 

@@ -1,4 +1,4 @@
-"""Limits of headers: what every engine holds and every language's JSON reader takes."""
+"""Limits of headers: every engine stores them, and every language's JSON reader reads them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFUSED = {
     "an empty array inside": nested(21, of="arrays").replace("1", "[]"),
     "a text inside": nested(21).replace("1", '"x"'),
     "very deep": nested(3000),
-    # SQL Server reads 128 levels of JSON, and has the headers in an object in an array.
+    # SQL Server reads 128 levels of JSON, and reads the headers in an object in an array.
     **{f"{depth} deep": nested(depth) for depth in range(124, 132)},
     "a large exponent": '{"n": 1e5000}',
     "a large exponent with a sign": '{"a": [{"n": -1.5E+301}]}',
@@ -60,7 +60,8 @@ TAKEN = {
     "texts like brackets": json.dumps({"a": "[" * 100, "{" * 100: '"{'}),
     "escapes": json.dumps({"a": '1e999\\"' * 5000}),
     "an emoji": json.dumps({"🐘": "🐘"}, ensure_ascii=False),
-    # Two UTF-16 units each: pieces of an even length begin or end inside of one of the two.
+    # Each emoji is two UTF-16 units, so that pieces of an even length begin and end inside an emoji
+    # in one of these two texts.
     "many emoji": json.dumps({"a": "🐘" * 20_000}, ensure_ascii=False),
     "many emoji, one further": json.dumps({"ab": "🐘" * 20_000}, ensure_ascii=False),
     "as many characters as there may be": json.dumps({"a": "🐘" * 65_527}, ensure_ascii=False),

@@ -1,4 +1,4 @@
-"""Any argument of its type at all: every routine answers as the contract says, or refuses by name.
+"""Every routine answers any arguments as the contract says, or refuses them by a named error.
 
 The values are drawn from each parameter's entry in the contract: ordinary ones, bounds, and what a
 careless or hostile caller sends. A refusal changes nothing.
@@ -30,7 +30,8 @@ SETTINGS = settings(
 )
 THE_QUEUE, THE_CLAIM, A_MESSAGE = "the queue", "the claim", "a message"
 
-# No engine takes a lone surrogate, and PostgreSQL no NUL; their drivers refuse them.
+# The texts have no lone surrogate, which no engine takes, and no NUL, which PostgreSQL does not;
+# their drivers refuse them.
 _characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 _texts = st.one_of(
     st.text(_characters, max_size=30),
@@ -82,8 +83,16 @@ _BY_NAME: dict[str, st.SearchStrategy[Any]] = {
 
 def arguments_of(routine: Routine) -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for a call: required parameters always, the others sometimes."""
-    required = {one.name: _values(one) for one in routine.parameters if one.default is None}
-    others = {one.name: _values(one) for one in routine.parameters if one.default is not None}
+    required = {
+        parameter.name: _values(parameter)
+        for parameter in routine.parameters
+        if parameter.default is None
+    }
+    others = {
+        parameter.name: _values(parameter)
+        for parameter in routine.parameters
+        if parameter.default is not None
+    }
     others.pop("messages", None)
     if "messages" in required:
         required["messages"] = st.one_of(_json, st.lists(_an_object(), max_size=3))
@@ -97,18 +106,18 @@ def _values(parameter: Parameter) -> st.SearchStrategy[Any]:
 def _an_object() -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for one object of enqueue_batch."""
     keys = {
-        one.name: _json | _BY_TYPE[one.type]
-        for one in ROUTINES["enqueue"].parameters
-        if one.type not in {"binary", "timestamp"} and one.name != "queue_name"
+        parameter.name: _json | _BY_TYPE[parameter.type]
+        for parameter in ROUTINES["enqueue"].parameters
+        if parameter.type not in {"binary", "timestamp"} and parameter.name != "queue_name"
     }
     keys |= {"body_base64": _json | st.sampled_from(["AAA=", "A", "*"]), "bdoy": _json}
-    # JSON has no other numbers.
+    # JSON can say neither NaN nor infinity.
     keys["delay_seconds"] = _json | st.floats(allow_nan=False, allow_infinity=False)
     keys |= {"run_at": _json | _moments.map(datetime.isoformat)}
     return st.fixed_dictionaries({}, optional=keys)
 
 
-class Stage:
+class FilledQueue:
     """A queue with something in every state, made anew when a call has emptied or dropped it."""
 
     def __init__(self, connection: Connection, queue: str) -> None:
@@ -141,21 +150,21 @@ class Stage:
         call(self.connection, "purge_queue", queue_name=self.queue, include_dead=True)
 
 
-def try_call(stage: Stage, routine: Routine, arguments: Mapping[str, Any]) -> str:
+def try_call(filled: FilledQueue, routine: Routine, arguments: Mapping[str, Any]) -> str:
     """Call; return the number of the refusal, or "taken". The engine's own errors are failures."""
-    dialect = dialect_of(stage.connection)
+    dialect = dialect_of(filled.connection)
     for parameter in routine.parameters:
         if not dialect.can_say(parameter, arguments.get(parameter.name, parameter.default)):
             return "cannot be said"
-    before = stage.everything()
+    before = filled.everything()
     try:
-        call(stage.connection, routine.name, **arguments)
+        call(filled.connection, routine.name, **arguments)
     except dialect.database_error as error:
         number, text = dialect.error(error)
         assert number in routine.errors, f"{number} {text}"
         name = load_contract().errors[number].name
         assert text.startswith(f"{number} {name}: "), text
-        assert stage.everything() == before, text
+        assert filled.everything() == before, text
         return number
     return "taken"
 
@@ -163,18 +172,18 @@ def try_call(stage: Stage, routine: Routine, arguments: Mapping[str, Any]) -> st
 @pytest.mark.timeout(limit(120))
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("routine", ROUTINES.values(), ids=lambda routine: routine.name)
-def test_any_argument_is_taken_or_refused_by_name(lone: Connection, routine: Routine) -> None:
-    stage = Stage(lone, "fuzz")
+def test_any_argument_is_taken_or_refused_by_name(owner: Connection, routine: Routine) -> None:
+    filled = FilledQueue(owner, "fuzz")
     seen: set[str] = set()
 
     @SETTINGS
     @given(drawn=arguments_of(routine))
     def compare(drawn: dict[str, Any]) -> None:
-        places = stage.prepare()
+        places = filled.prepare()
         arguments = {name: _placed(value, places) for name, value in drawn.items()}
-        seen.add(try_call(stage, routine, arguments))
-        call(lone, "create_queue", queue_name=stage.queue)
-        stage.clear()
+        seen.add(try_call(filled, routine, arguments))
+        call(owner, "create_queue", queue_name=filled.queue)
+        filled.clear()
 
     (seed(SEED)(compare) if IS_GIVEN else compare)()
     assert "taken" in seen
@@ -183,5 +192,5 @@ def test_any_argument_is_taken_or_refused_by_name(lone: Connection, routine: Rou
 
 def _placed(value: Any, places: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
-        return [_placed(one, places) for one in value]
+        return [_placed(element, places) for element in value]
     return places.get(value, value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""What maintain, reap, promote, archive and purge_archive have in common."""
+"""The promises that maintain, reap, promote, archive and purge_archive share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_an_empty_queue_has_nothing_to_do(connection: Connection, queue: str, ro
     row = one(connection, routine, queue_name=queue)
     figures = {name: value for name, value in vars(row).items() if name != "queue_name"}
     assert figures.pop("elected", True) is True
-    figures.pop("partitions_dropped", None)  # may concern the partitions of other queues
+    figures.pop("partitions_dropped", None)  # Partitions are shared by queues.
     assert set(figures.values()) <= {0}
     assert dialect_of(connection).stored(connection, queue) == before
 

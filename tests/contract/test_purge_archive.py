@@ -24,84 +24,88 @@ def gone(connection: Connection, queue: str, batch_size: int = 1000) -> tuple[in
 
 
 @pytest.mark.promise("P19")
-def test_messages_older_than_the_queues_days_go_and_younger_ones_stay(lone: Connection) -> None:
-    call(lone, "create_queue", queue_name="other", archive_days=1000)
-    call(lone, "create_queue", queue_name="q", archive_days=5)
-    [old] = archive_at_age(lone, "q", 6, "old")
-    [young] = archive_at_age(lone, "q", 4, "young")
-    [others] = archive_at_age(lone, "other", 6, "of another queue")
-    assert gone(lone, "q") == (1, 0)
-    assert state_of(lone, "q", old) is None
-    assert state_of(lone, "q", young) == "completed"
-    assert state_of(lone, "other", others) == "completed"
-    assert gone(lone, "q") == (0, 0)
+def test_messages_older_than_the_queues_days_go_and_younger_ones_stay(
+    owner: Connection,
+) -> None:
+    call(owner, "create_queue", queue_name="other", archive_days=1000)
+    call(owner, "create_queue", queue_name="q", archive_days=5)
+    [old] = archive_at_age(owner, "q", 6, "old")
+    [young] = archive_at_age(owner, "q", 4, "young")
+    [others] = archive_at_age(owner, "other", 6, "of another queue")
+    assert gone(owner, "q") == (1, 0)
+    assert state_of(owner, "q", old) is None
+    assert state_of(owner, "q", young) == "completed"
+    assert state_of(owner, "other", others) == "completed"
+    assert gone(owner, "q") == (0, 0)
 
 
 @pytest.mark.promise("P19")
-def test_the_part_of_the_last_day_that_is_too_old_goes_too(lone: Connection) -> None:
-    call(lone, "create_queue", queue_name="other", archive_days=1000)
-    call(lone, "create_queue", queue_name="q", archive_days=5)
-    finish(lone, "q", "just too old")
-    pass_seconds(lone, "q", 3600)
-    finish(lone, "q", "just young enough")
-    pass_seconds(lone, "q", 5 * DAY - 1800)
-    call(lone, "archive", queue_name="q")
-    assert gone(lone, "q") == (1, 0)
-    assert stored(lone, "q", "archive") == 1
+def test_the_part_of_the_last_day_that_is_too_old_goes_too(owner: Connection) -> None:
+    call(owner, "create_queue", queue_name="other", archive_days=1000)
+    call(owner, "create_queue", queue_name="q", archive_days=5)
+    finish(owner, "q", "just too old")
+    pass_seconds(owner, "q", 3600)
+    finish(owner, "q", "just young enough")
+    pass_seconds(owner, "q", 5 * DAY - 1800)
+    call(owner, "archive", queue_name="q")
+    assert gone(owner, "q") == (1, 0)
+    assert stored(owner, "q", "archive") == 1
 
 
 @pytest.mark.promise("P19")
-def test_it_goes_in_parts_of_batch_size(lone: Connection) -> None:
-    call(lone, "create_queue", queue_name="other", archive_days=1000)
-    call(lone, "create_queue", queue_name="q", archive_days=1)
+def test_it_goes_in_parts_of_batch_size(owner: Connection) -> None:
+    call(owner, "create_queue", queue_name="other", archive_days=1000)
+    call(owner, "create_queue", queue_name="q", archive_days=1)
     for days in (9, 8, 7):
-        archive_at_age(lone, "q", days, "a", "b")
-    assert [gone(lone, "q", 3) for _ in range(3)] == [(3, 0), (3, 0), (0, 0)]
+        archive_at_age(owner, "q", days, "a", "b")
+    assert [gone(owner, "q", 3) for _ in range(3)] == [(3, 0), (3, 0), (0, 0)]
 
 
 @pytest.mark.promise("P19")
 @pytest.mark.requires("days")
-def test_a_partition_is_dropped_only_when_no_queue_needs_it(lone: Connection) -> None:
-    call(lone, "create_queue", queue_name="q", archive_days=1)
-    call(lone, "create_queue", queue_name="other", archive_days=30)
-    archive_at_age(lone, "q", 10, "a", "b")
-    [others] = archive_at_age(lone, "other", 10, "c")
-    assert gone(lone, "q") == (2, 0)
-    assert state_of(lone, "other", others) == "completed"
-    call(lone, "alter_queue", queue_name="other", archive_days=2)
-    assert gone(lone, "q") == (0, 1)
-    assert state_of(lone, "other", others) is None
-    assert gone(lone, "q") == gone(lone, "other") == (0, 0)
+def test_a_partition_is_dropped_only_when_no_queue_needs_it(owner: Connection) -> None:
+    call(owner, "create_queue", queue_name="q", archive_days=1)
+    call(owner, "create_queue", queue_name="other", archive_days=30)
+    archive_at_age(owner, "q", 10, "a", "b")
+    [others] = archive_at_age(owner, "other", 10, "c")
+    assert gone(owner, "q") == (2, 0)
+    assert state_of(owner, "other", others) == "completed"
+    call(owner, "alter_queue", queue_name="other", archive_days=2)
+    assert gone(owner, "q") == (0, 1)
+    assert state_of(owner, "other", others) is None
+    assert gone(owner, "q") == gone(owner, "other") == (0, 0)
 
 
 @pytest.mark.promise("P19")
 @pytest.mark.requires("days")
-def test_maintain_purges_and_drops(lone: Connection) -> None:
-    call(lone, "create_queue", queue_name="q", archive_days=2)
-    finish(lone, "q", "a")
-    pass_seconds(lone, "q", 10 * DAY)
-    row = one(lone, "maintain", queue_name="q")
+def test_maintain_purges_and_drops(owner: Connection) -> None:
+    call(owner, "create_queue", queue_name="q", archive_days=2)
+    finish(owner, "q", "a")
+    pass_seconds(owner, "q", 10 * DAY)
+    row = one(owner, "maintain", queue_name="q")
     assert row.archived == 1
-    row = one(lone, "maintain", queue_name="q") if row.partitions_dropped == 0 else row
+    row = one(owner, "maintain", queue_name="q") if row.partitions_dropped == 0 else row
     assert (row.purged, row.partitions_dropped) == (0, 1)
-    assert stored(lone, "q", "archive") == 0
+    assert stored(owner, "q", "archive") == 0
 
 
 @pytest.mark.promise("P19")
 @pytest.mark.requires("days")
-def test_a_day_whose_partition_was_dropped_can_be_archived_again(lone: Connection) -> None:
-    call(lone, "create_queue", queue_name="q", archive_days=2)
-    archive_at_age(lone, "q", 10, "a")
-    assert gone(lone, "q") == (0, 1)
-    archive_at_age(lone, "q", 10, "b")
-    assert stored(lone, "q", "archive") == 1
+def test_a_day_whose_partition_was_dropped_can_be_archived_again(owner: Connection) -> None:
+    call(owner, "create_queue", queue_name="q", archive_days=2)
+    archive_at_age(owner, "q", 10, "a")
+    assert gone(owner, "q") == (0, 1)
+    archive_at_age(owner, "q", 10, "b")
+    assert stored(owner, "q", "archive") == 1
 
 
 @pytest.mark.promise("P19")
-def test_in_the_callers_transactions_too_nothing_is_kept_for_longer(lone: Connection) -> None:
-    call(lone, "create_queue", queue_name="q", archive_days=1)
-    archive_at_age(lone, "q", 3, "a")
-    with transaction(lone):
-        row = one(lone, "maintain", queue_name="q")
+def test_in_the_callers_transactions_too_nothing_is_kept_for_longer(
+    owner: Connection,
+) -> None:
+    call(owner, "create_queue", queue_name="q", archive_days=1)
+    archive_at_age(owner, "q", 3, "a")
+    with transaction(owner):
+        row = one(owner, "maintain", queue_name="q")
     assert row.purged + row.partitions_dropped == 1
-    assert stored(lone, "q", "archive") == 0
+    assert stored(owner, "q", "archive") == 0

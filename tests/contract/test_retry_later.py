@@ -44,7 +44,7 @@ def delays(connection: Connection, queue: str, attempts: int, **settings: float)
         done = retry(connection, queue, row)
         assert done.outcome == "retrying"
         found.append((done.due_at - before).total_seconds())
-        for _ in range(40):  # a year, in steps
+        for _ in range(40):  # The steps add up to a year.
             pass_seconds(connection, queue, 10 * DAY)
         call(connection, "maintain", queue_name=queue)
     return found

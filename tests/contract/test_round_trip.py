@@ -1,4 +1,4 @@
-"""What goes in comes out: texts, headers and binary bodies, hostile ones too."""
+"""Texts, headers and binary bodies, hostile ones too, come out as they went in."""
 
 from __future__ import annotations
 

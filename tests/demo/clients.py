@@ -1,4 +1,4 @@
-"""Other processes that use a private server, and what can be seen of processes."""
+"""Starts other processes that use a private server, and looks at processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowq.local_postgres import binaries
 
 PACKAGES = Path(binaries.__file__).parents[2]
 
-# Uses the server in argv[1], says its pid, and holds it until its standard input ends.
+# This program uses the server in argv[1], says its pid, and holds it until its standard input ends.
 CLIENT = """
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""As whom the private PostgreSQL runs, and that nothing else on the machine changes."""
+"""The user that the private PostgreSQL runs as; nothing else on the machine changes."""
 
 from __future__ import annotations
 

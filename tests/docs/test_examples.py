@@ -1,4 +1,4 @@
-"""Every command and every output in the READMEs is true."""
+"""Every command in the READMEs prints the output that they show."""
 
 import os
 import sys

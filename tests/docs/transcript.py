@@ -1,4 +1,4 @@
-"""Run the examples of a Markdown page and compare what they print with what the page says.
+"""Runs the examples of a Markdown page and compares what they print with what the page says.
 
 A ```console block is a list of commands after "$ ", each with its output; "..." in the output
 stands for anything. A ```python block is a program, the ```text block after it is its output.

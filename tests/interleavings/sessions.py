@@ -19,7 +19,7 @@ from tests.helpers.dialects import dialect_of
 T = TypeVar("T")
 
 SECONDS = 20.0
-"""How long a step may take once nothing holds it up any more."""
+"""The seconds that a step may take once nothing holds it up any more."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,9 @@ def orders(*sequences: str) -> list[str]:
 
     orders("a b", "x") is ["a b x", "a x b", "x a b"].
     """
-    return [" ".join(order) for order in _merge([tuple(one.split()) for one in sequences])]
+    return [
+        " ".join(order) for order in _merge([tuple(sequence.split()) for sequence in sequences])
+    ]
 
 
 def _merge(sequences: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Creating and dropping a queue beside those who use it."""
+"""A queue is created and dropped beside sessions that use it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_drop_queue_gives_way_to_a_worker_that_needs_what_it_locks(
     claim = worker.begin().queue.dequeue_fast(queue)[0].claim_id
     dropping = admin.start(lambda own: own.drop_queue(queue, force=True))
     dropping.waits_for(worker)
-    assert [one.outcome for one in worker.queue.complete(queue, claim)] == ["completed"]
+    assert [outcome.outcome for outcome in worker.queue.complete(queue, claim)] == ["completed"]
     worker.commit()
     with contextlib.suppress(QueueBusy):
         assert dropping.result().outcome == "dropped"

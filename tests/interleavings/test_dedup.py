@@ -1,4 +1,4 @@
-"""Producers of one dedup key, and those who finish its message, at the same time."""
+"""Producers of one dedup key, and sessions that finish its message, at the same time."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def test_a_second_producer_of_a_dedup_key_waits_until_the_first_has_ended(
 ) -> None:
     first, second = sessions(2)
     sent = first.begin().queue.enqueue(queue, 0, dedup_key="key")
-    other = second.start(lambda own: own.enqueue(queue, 0, dedup_key="key"))
-    other.waits_for(first)
+    later = second.start(lambda own: own.enqueue(queue, 0, dedup_key="key"))
+    later.waits_for(first)
     first.commit()
-    assert (other.result().message_id, other.result().outcome) == (sent.message_id, "duplicate")
+    assert (later.result().message_id, later.result().outcome) == (sent.message_id, "duplicate")
 
 
 @pytest.mark.promise("P12")
@@ -99,12 +99,12 @@ def test_batches_with_the_same_dedup_keys_in_opposite_orders_do_not_deadlock(
     keys = [f"key {number}" for number in range(20)]
     forward = [NewMessage(data=0, dedup_key=key) for key in keys]
     holder.begin().queue.enqueue(queue, 0, dedup_key="key 5")
-    one = first.start(lambda own: own.enqueue_batch(queue, forward))
-    one.waits_for(holder)
-    other = second.start(lambda own: own.enqueue_batch(queue, forward[::-1]))
-    other.waits_for(first)
+    forwards = first.start(lambda own: own.enqueue_batch(queue, forward))
+    forwards.waits_for(holder)
+    backwards = second.start(lambda own: own.enqueue_batch(queue, forward[::-1]))
+    backwards.waits_for(first)
     holder.rollback()
-    made = [entry.outcome for entry in [*one.result(), *other.result()]]
+    made = [entry.outcome for entry in [*forwards.result(), *backwards.result()]]
     assert made == ["enqueued"] * 20 + ["duplicate"] * 20
     assert len(everything(holder, queue)) == 20
 
@@ -120,5 +120,5 @@ def test_reset_beside_an_open_enqueue_of_the_dead_messages_key_waits_and_yields(
     resetting = admin.start(lambda own: own.reset(queue, [dead]))
     resetting.waits_for(producer)
     producer.commit()
-    assert [one.outcome for one in resetting.result()] == ["duplicate"]
+    assert [outcome.outcome for outcome in resetting.result()] == ["duplicate"]
     assert [message.data for message in admin.queue.dequeue_fast(queue, 5)] == ["new"]

@@ -1,4 +1,4 @@
-"""Consumers beside each other: what one holds is passed over, and comes back where it was."""
+"""Consumers pass over what another one holds; it comes back where it was."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.interleavings.sessions import Session
 def fill(session: Session, queue: str, count: int, priority: int = 5) -> list[int]:
     """Enqueue `count` messages and return their ids in the order of delivery."""
     sent = session.queue.enqueue_batch(queue, [NewMessage(data=0, priority=priority)] * count)
-    return [one.message_id for one in sent]
+    return [message.message_id for message in sent]
 
 
 def take(session: Session, queue: str, count: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Producers beside each other and beside consumers: an open transaction holds up nobody."""
+"""A producer's open transaction holds up neither producers nor consumers."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ def test_an_open_first_message_of_a_priority_hides_those_of_others_until_maintai
     usual = other.queue.enqueue(queue).message_id
     ids = [other.queue.enqueue(queue, priority=1).message_id for _ in range(2)]
     worker.queue.maintain(queue)
-    assert [one.message_id for one in worker.queue.peek(queue, 1)] == ids[:1]
+    assert [message.message_id for message in worker.queue.peek(queue, 1)] == ids[:1]
     [leased] = worker.queue.dequeue_fast(queue)
     assert leased.message_id == ids[0]
     worker.queue.release(queue, leased.claim_id)
     worker.queue.maintain(queue)
-    assert [one.message_id for one in worker.queue.dequeue_fast(queue, 2)] == ids
+    assert [message.message_id for message in worker.queue.dequeue_fast(queue, 2)] == ids
     first.end(ending)
     worker.queue.maintain(queue)
     assert everything(worker, queue) == [mine] * (ending == "commit") + [usual]

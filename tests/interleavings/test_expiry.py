@@ -1,4 +1,4 @@
-"""A worker and the reaper want the same claim at the same instant: one of them has it."""
+"""A worker and the reaper want the same claim at the same instant: exactly one of them gets it."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def expired_claim(session: Session, queue: str, count: int = 2) -> tuple[int, li
 
 def states(session: Session, queue: str, ids: list[int]) -> set[str | None]:
     """Return the states of messages; None is one that rowq does not know."""
-    found = [session.queue.get_message(queue, one) for one in ids]
+    found = [session.queue.get_message(queue, message_id) for message_id in ids]
     return {details.state if details else None for details in found}
 
 
 def attempts(session: Session, queue: str, ids: list[int]) -> set[int]:
     """Return the attempts of messages, all of which rowq knows."""
-    found = [session.queue.get_message(queue, one) for one in ids]
+    found = [session.queue.get_message(queue, message_id) for message_id in ids]
     assert all(found)
     return {details.attempt for details in found if details}
 
@@ -81,7 +81,7 @@ def test_reap_takes_back_what_a_rolled_back_finish_left(
     assert reaper.queue.reap(queue).reaped == 0
     worker.rollback()
     assert reaper.queue.reap(queue).reaped == 2
-    assert [one.message_id for one in reaper.queue.dequeue_fast(queue, 5)] == ids
+    assert [message.message_id for message in reaper.queue.dequeue_fast(queue, 5)] == ids
 
 
 @each_finish
@@ -95,7 +95,7 @@ def test_a_finish_waits_for_an_open_reap_and_is_then_stale(
     finishing = worker.start(lambda own: FINISHES[finish](own, queue, claim, ids))
     finishing.waits_for(reaper)
     reaper.commit()
-    assert {one.outcome for one in finishing.result()} == {"stale"}
+    assert {outcome.outcome for outcome in finishing.result()} == {"stale"}
     assert states(reaper, queue, ids) == {"ready"}
     assert attempts(reaper, queue, ids) == {1}
 
@@ -127,7 +127,7 @@ def test_a_finish_that_waited_for_a_rolled_back_reap_is_done(
     finishing = worker.start(lambda own: FINISHES[finish](own, queue, claim, ids))
     finishing.waits_for(reaper)
     reaper.rollback()
-    assert {one.outcome for one in finishing.result()} == {DONE[finish]}
+    assert {outcome.outcome for outcome in finishing.result()} == {DONE[finish]}
     assert reaper.queue.reap(queue).reaped == 0
 
 
@@ -139,7 +139,9 @@ def test_reap_passes_over_a_claim_whose_lease_is_being_extended(sessions: Open, 
     assert reaper.queue.reap(queue).reaped == 0
     worker.commit()
     assert reaper.queue.reap(queue).reaped == 0
-    assert {one.outcome for one in worker.queue.complete(queue, claim, ids)} == {"completed"}
+    assert {outcome.outcome for outcome in worker.queue.complete(queue, claim, ids)} == {
+        "completed"
+    }
 
 
 @pytest.mark.promise("P09")
@@ -199,13 +201,13 @@ def test_of_complete_and_reap_at_the_same_instant_exactly_one_has_the_claim(
 
         def complete(own: Queue, claim: int = claim, ids: list[int] = ids) -> set[str]:
             start_line.wait()
-            return {one.outcome for one in own.complete(queue, claim, ids)}
+            return {outcome.outcome for outcome in own.complete(queue, claim, ids)}
 
         completing, reaping = worker.start(complete), reaper.start(reap)
         outcome, reaped = completing.result(), reaping.result()
         assert (outcome, reaped) in (({"completed"}, 0), ({"stale"}, 2))
         again = reaper.queue.dequeue_fast(queue, 5)
-        assert [one.message_id for one in again] == (ids if reaped else [])
+        assert [message.message_id for message in again] == (ids if reaped else [])
         if again:
             reaper.queue.complete(queue, again[0].claim_id)
 
@@ -224,20 +226,26 @@ def test_a_stale_claim_after_reap_changes_nothing_whoever_has_the_messages_now(
 ) -> None:
     worker, reaper, successor = sessions(3)
     claim, ids = reaped_claim(worker, reaper, queue)
-    assert {one.outcome for one in FINISHES[finish](worker.queue, queue, claim, ids)} == {"stale"}
+    assert {outcome.outcome for outcome in FINISHES[finish](worker.queue, queue, claim, ids)} == {
+        "stale"
+    }
     assert states(reaper, queue, ids) == {"ready"}
 
     new_claim = successor.queue.dequeue_fast(queue, 2)[0].claim_id
     assert new_claim != claim
-    assert {one.outcome for one in FINISHES[finish](worker.queue, queue, claim, ids)} == {"stale"}
+    assert {outcome.outcome for outcome in FINISHES[finish](worker.queue, queue, claim, ids)} == {
+        "stale"
+    }
     with pytest.raises(StaleClaim):
         FINISHES[finish](worker.queue, queue, claim, None)
     assert states(reaper, queue, ids) == {"leased"}
     assert attempts(reaper, queue, ids) == {2}
 
     completed = successor.queue.complete(queue, new_claim)
-    assert sorted(one.message_id for one in completed) == ids
-    assert {one.outcome for one in FINISHES[finish](worker.queue, queue, claim, ids)} == {"stale"}
+    assert sorted(message.message_id for message in completed) == ids
+    assert {outcome.outcome for outcome in FINISHES[finish](worker.queue, queue, claim, ids)} == {
+        "stale"
+    }
     assert states(reaper, queue, ids) == {None}
 
 
@@ -265,7 +273,7 @@ def test_the_claim_of_one_queue_finishes_nothing_in_another(
     worker.queue.enqueue(queue, 0)
     message = worker.queue.dequeue_fast(queue)[0]
     outcomes = worker.queue.complete(other, message.claim_id, [message.message_id])
-    assert [one.outcome for one in outcomes] == ["stale"]
+    assert [outcome.outcome for outcome in outcomes] == ["stale"]
     with pytest.raises(StaleClaim):
         worker.queue.extend_lease(other, message.claim_id)
     assert states(worker, queue, [message.message_id]) == {"leased"}

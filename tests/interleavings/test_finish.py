@@ -1,4 +1,4 @@
-"""Two calls that finish parts of one claim at once."""
+"""Two calls finish parts of one claim at the same time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def claim_of(session: Session, queue: str, count: int) -> tuple[int, list[int]]:
 
 def complete(queue: Queue, name: str, claim: int, ids: list[int] | None) -> dict[int, str]:
     """Complete messages and return their outcomes by message."""
-    return {one.message_id: one.outcome for one in queue.complete(name, claim, ids)}
+    return {outcome.message_id: outcome.outcome for outcome in queue.complete(name, claim, ids)}
 
 
 @pytest.mark.promise("P04", "P08")
@@ -43,7 +43,7 @@ def test_two_partial_completes_of_one_claim_finish_each_message_once(
 ) -> None:
     first, second = sessions(2)
     claim, ids = claim_of(first, queue, 4)
-    ours, theirs = [ids[one] for one in first_part], [ids[one] for one in second_part]
+    ours, theirs = [ids[place] for place in first_part], [ids[place] for place in second_part]
     first.begin()
     assert complete(first.queue, queue, claim, ours) == dict.fromkeys(ours, "completed")
     completing = second.start(lambda own: complete(own, queue, claim, theirs))
@@ -51,14 +51,16 @@ def test_two_partial_completes_of_one_claim_finish_each_message_once(
     first.end(ending)
     gone = set(ours) if ending == "commit" else set()
     outcomes = completing.result()
-    assert outcomes == {one: "stale" if one in gone else "completed" for one in theirs}
+    assert outcomes == {
+        message_id: "stale" if message_id in gone else "completed" for message_id in theirs
+    }
 
-    rest = [one for one in ids if one not in gone | set(theirs)]
+    rest = [message_id for message_id in ids if message_id not in gone | set(theirs)]
     if rest:
         assert complete(first.queue, queue, claim, None) == dict.fromkeys(rest, "completed")
     with pytest.raises(StaleClaim):
         first.queue.complete(queue, claim)
-    assert [first.queue.get_message(queue, one) for one in ids] == [None] * 4
+    assert [first.queue.get_message(queue, message_id) for message_id in ids] == [None] * 4
 
 
 @pytest.mark.promise("P08")
@@ -86,9 +88,9 @@ def test_complete_and_retry_of_different_messages_of_one_claim_both_take_effect(
     retrying = second.start(lambda own: own.retry_later(queue, claim, ids[1:], delay_seconds=0))
     retrying.waits_for(first)
     first.commit()
-    assert [one.outcome for one in retrying.result()] == ["retrying"]
+    assert [outcome.outcome for outcome in retrying.result()] == ["retrying"]
     again = first.queue.dequeue_fast(queue, 5)
-    assert [(one.message_id, one.attempt) for one in again] == [(ids[1], 2)]
+    assert [(message.message_id, message.attempt) for message in again] == [(ids[1], 2)]
 
 
 @pytest.mark.promise("P08")
@@ -103,8 +105,8 @@ def test_a_heartbeat_beside_an_open_partial_complete_holds_the_rest(
     beating.waits_for(worker)
     worker.commit()
     assert beating.result().claim_id == claim
-    rest = [worker.queue.get_message(queue, one) for one in ids[1:]]
-    assert {one.lease_until for one in rest if one} == {beating.result().lease_until}
+    rest = [worker.queue.get_message(queue, message_id) for message_id in ids[1:]]
+    assert {detail.lease_until for detail in rest if detail} == {beating.result().lease_until}
 
 
 @pytest.mark.promise("P03", "P15")
@@ -114,9 +116,9 @@ def test_cancel_leaves_a_message_alone_that_an_open_dequeue_holds(
     producer, consumer = sessions(2)
     message = producer.queue.enqueue(queue, 0).message_id
     consumer.begin().queue.dequeue_fast(queue)
-    assert [one.outcome for one in producer.queue.cancel(queue, [message])] == ["leased"]
+    assert [outcome.outcome for outcome in producer.queue.cancel(queue, [message])] == ["leased"]
     consumer.rollback()
-    assert [one.outcome for one in producer.queue.cancel(queue, [message])] == ["cancelled"]
+    assert [outcome.outcome for outcome in producer.queue.cancel(queue, [message])] == ["cancelled"]
     assert consumer.queue.dequeue_fast(queue) == []
 
 
@@ -127,7 +129,7 @@ def test_dequeue_passes_over_a_message_that_is_being_cancelled(sessions: Open, q
     producer.begin().queue.cancel(queue, [message])
     assert consumer.queue.dequeue_fast(queue) == []
     producer.rollback()
-    assert [one.message_id for one in consumer.queue.dequeue_fast(queue)] == [message]
+    assert [message.message_id for message in consumer.queue.dequeue_fast(queue)] == [message]
 
 
 @pytest.mark.promise("P08", "P15")
@@ -138,8 +140,8 @@ def test_cancel_of_a_dead_message_waits_for_nobody_who_resets_it(
     claim, ids = claim_of(admin, queue, 1)
     admin.queue.fail_now(queue, claim)
     admin.begin()
-    assert [one.outcome for one in admin.queue.reset(queue, ids)] == ["reset"]
-    assert [one.outcome for one in producer.queue.cancel(queue, ids)] == ["leased"]
+    assert [outcome.outcome for outcome in admin.queue.reset(queue, ids)] == ["reset"]
+    assert [outcome.outcome for outcome in producer.queue.cancel(queue, ids)] == ["leased"]
     admin.commit()
-    assert [one.outcome for one in producer.queue.cancel(queue, ids)] == ["cancelled"]
+    assert [outcome.outcome for outcome in producer.queue.cancel(queue, ids)] == ["cancelled"]
     assert admin.queue.reset(queue) == []

@@ -1,4 +1,4 @@
-"""Housekeeping by many at once, and beside everybody else: nothing twice, and nobody waits."""
+"""Many housekeepers at once, beside other sessions: nothing is done twice, and nobody waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def delayed(session: Session, queue: str, count: int) -> list[int]:
     """Enqueue messages that are delayed and by now overdue."""
     sent = session.queue.enqueue_batch(queue, [NewMessage(data=0, delay_seconds=30)] * count)
     pass_seconds(session.connection, queue, 60)
-    return [one.message_id for one in sent]
+    return [message.message_id for message in sent]
 
 
 def expired(session: Session, queue: str, claims: int) -> list[int]:
@@ -113,8 +113,8 @@ def test_maintain_of_all_queues_does_not_wait_for_a_queue_that_is_being_maintain
     first.begin().queue.maintain(queue)
     elected: dict[str, bool] = {}
     while not {queue, other} <= elected.keys():
-        # With more than 1000 queues a call takes some of them at random.
-        elected |= {one.queue_name: one.elected for one in second.queue.maintain()}
+        # Repeat the call, because with more than 1000 queues it takes some of them at random.
+        elected |= {result.queue_name: result.elected for result in second.queue.maintain()}
     assert (elected[queue], elected[other]) == (False, True)
 
 
@@ -129,7 +129,7 @@ def test_maintain_neither_waits_for_an_open_dequeue_nor_forgets_what_it_holds(
         assert housekeeper.queue.maintain(queue)[0].elected
         pass_seconds(housekeeper.connection, queue, 120)
     consumer.rollback()
-    # Not in order: no time has passed for rows that were locked.
+    # Compare without order, because no time has passed for the rows that were locked.
     assert sorted(everything(housekeeper, queue)) == ids
 
 

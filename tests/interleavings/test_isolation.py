@@ -43,7 +43,7 @@ def test_a_strict_dequeue_beside_others_is_correct_or_asks_to_be_repeated(
     sessions: Open, queue: str, isolation: str
 ) -> None:
     strict, other = sessions(2)
-    ids = [one.message_id for one in other.queue.enqueue_batch(queue, [NewMessage()] * 4)]
+    ids = [message.message_id for message in other.queue.enqueue_batch(queue, [NewMessage()] * 4)]
     strict.begin(isolation).execute("select 1")
     taken = [message.message_id for message in other.queue.dequeue_fast(queue, 2)]
     messages = succeeds_or_may_be_repeated(strict, lambda own: own.dequeue_fast(queue, 2))
@@ -68,7 +68,7 @@ def test_a_strict_complete_of_a_claim_reaped_since_is_refused_or_asks_to_be_repe
     other.queue.release(queue, claim)
     outcomes = succeeds_or_may_be_repeated(strict, lambda own: own.complete(queue, claim, [sent]))
     if outcomes:
-        assert [one.outcome for one in outcomes] == ["stale"]
+        assert [outcome.outcome for outcome in outcomes] == ["stale"]
         strict.commit()
     assert everything(other, queue) == [sent]
 
@@ -119,7 +119,9 @@ def test_strict_consumers_side_by_side_finish_every_message_once(
     sessions: Open, queue: str, isolation: str
 ) -> None:
     workers = sessions(3)
-    ids = [one.message_id for one in workers[0].queue.enqueue_batch(queue, [NewMessage()] * 60)]
+    ids = [
+        message.message_id for message in workers[0].queue.enqueue_batch(queue, [NewMessage()] * 60)
+    ]
     done: list[int] = []
 
     def work(session: Session, _: Queue) -> None:
@@ -127,12 +129,13 @@ def test_strict_consumers_side_by_side_finish_every_message_once(
             step(session, queue, isolation, done)
             return len(done) >= len(ids)
 
-        # Strict readers may pass over each other's rows, and come back for them.
+        # Repeat until all is done, because strict readers may pass over each other's rows and come
+        # back for them.
         wait_until(all_is_done, "all is done", seconds=20)
 
     running = [worker.start(partial(work, worker)) for worker in workers]
-    for one in running:
-        one.result()
+    for call in running:
+        call.result()
     assert sorted(done) == ids
 
 
@@ -203,4 +206,4 @@ def test_a_handler_that_enqueues_the_next_step_hands_it_over_with_its_own_comple
         assert sent.outcome == "enqueued"
         assert other.queue.dequeue_fast(queue) == []
         worker.end(ending)
-    assert [one.data for one in other.queue.dequeue_fast(queue, 5)] == ["step 2"]
+    assert [message.data for message in other.queue.dequeue_fast(queue, 5)] == ["step 2"]

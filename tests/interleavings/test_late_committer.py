@@ -28,7 +28,9 @@ def pass_by(session: Session, queue: str, *messages: int) -> None:
             while taken := session.queue.dequeue_fast(queue, 500):
                 session.queue.complete(queue, taken[0].claim_id)
         keep_house(session, queue)
-        return all(dialect.is_passed(session.connection, queue, one) for one in messages)
+        return all(
+            dialect.is_passed(session.connection, queue, message_id) for message_id in messages
+        )
 
     wait_until(are_passed, f"the floor is beyond {messages}")
 
@@ -59,7 +61,7 @@ def test_a_late_committer_behind_the_floor_is_delivered_after_the_next_maintain(
 @pytest.mark.promise("P14")
 def test_late_committers_in_a_row_are_each_delivered(sessions: Open, queue: str) -> None:
     *late, other = sessions(5)
-    sent = [one.begin().queue.enqueue(queue, 0).message_id for one in late]
+    sent = [session.begin().queue.enqueue(queue, 0).message_id for session in late]
     pass_by(other, queue, *sent)
     for session, message in zip(reversed(late), reversed(sent), strict=True):
         session.commit()
@@ -104,7 +106,7 @@ def test_messages_given_back_late_are_delivered_after_the_next_maintain(
     sessions: Open, queue: str
 ) -> None:
     worker, other = sessions(2)
-    given_back = [one.message_id for one in other.queue.enqueue_batch(queue, BATCH[:3])]
+    given_back = [message.message_id for message in other.queue.enqueue_batch(queue, BATCH[:3])]
     claim = worker.queue.dequeue_fast(queue, 3)[0].claim_id
     worker.begin().queue.release(queue, claim)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Everything that makes up the schema rowq on PostgreSQL, in a form that can be compared."""
+"""Reads everything that makes up the schema rowq on PostgreSQL, in a form that can be compared."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the tests of migrations need beyond a server: psql, releases of their own, a cluster."""
+"""Fixtures of the tests of migrations: psql, releases of their own, a cluster."""
 
 import subprocess
 from collections.abc import Callable, Iterator

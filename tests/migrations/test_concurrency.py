@@ -1,4 +1,4 @@
-"""Many migrate at once, in one database and in many."""
+"""Many sessions run migrate at once, in one database and in many."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,8 +21,8 @@ def test_twenty_installations_at_once_are_one(
     session.execute(f"alter database {name} set default_transaction_isolation = '{isolation}'")
     with ThreadPoolExecutor(SESSIONS) as pool:
         done = list(pool.map(migrate.migrate, [empty_database] * SESSIONS))
-    assert sorted(each.applied for each in done) == [()] * (SESSIONS - 1) + [(1,)]
-    assert {each.installed for each in done} == {1}
+    assert sorted(result.applied for result in done) == [()] * (SESSIONS - 1) + [(1,)]
+    assert {result.installed for result in done} == {1}
     logged = session.execute("select migration_id, operation from rowq.migration_log").fetchall()
     assert logged == [("pg-0001-first-release", "apply")]
 
@@ -53,8 +53,8 @@ def test_the_first_installations_of_a_server_at_once_in_many_databases(
     urls = [cluster.fresh_database() for _ in range(6)]
     with ThreadPoolExecutor(len(urls)) as pool:
         done = list(pool.map(migrate.migrate, urls))
-    assert [each.applied for each in done] == [(1,)] * len(urls)
-    assert not any(each.notices for each in done)
+    assert [result.applied for result in done] == [(1,)] * len(urls)
+    assert not any(result.notices for result in done)
     for url in urls:
         with psycopg.connect(url) as connection:
             assert snapshot(connection)["schema"][0][0] == "rowq_owner"

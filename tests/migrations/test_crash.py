@@ -94,7 +94,7 @@ def test_a_client_that_is_killed_inside_a_step(
     whole: dict[str, list[tuple[Any, ...]]],
 ) -> None:
     with server.connect(empty_database, autocommit=False) as blocker:
-        # A schema of this name, not committed: whoever creates it as well has to wait.
+        # Create the schema and do not commit: whoever creates it as well has to wait.
         blocker.execute("create schema rowq")
         with subprocess.Popen([sys.executable, "-c", INSTALL, empty_database]) as client:
             wait_for_a_victim(server, server.session_id(blocker))

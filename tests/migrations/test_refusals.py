@@ -1,4 +1,4 @@
-"""What is not ours, and what we may not do: refused by name, with nothing changed."""
+"""A migration refuses by name, with nothing changed, what is not ours or not allowed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""From one release to the next and back, by rowq migrate and by the scripts that psql runs."""
+"""rowq goes from one release to the next and back, by rowq migrate and by scripts in psql."""
 
 from pathlib import Path
 

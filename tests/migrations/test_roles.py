@@ -1,4 +1,4 @@
-"""Who owns what, who may do what, and who may migrate. On a server of its own: roles are shared."""
+"""Owners, rights and who may migrate, on a server of its own because roles are shared."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""Back to nothing, and what stands in the way of it."""
+"""A rollback removes everything, and says what stands in its way."""
 
 import pytest
 

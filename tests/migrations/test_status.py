@@ -1,4 +1,4 @@
-"""What status tells about a database."""
+"""status tells what is installed in a database."""
 
 import pytest
 

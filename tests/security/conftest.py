@@ -1,4 +1,4 @@
-"""What the engines share that are tried with one setting of a session after the other."""
+"""Fixtures of the attacks that try one setting of a session after the other."""
 
 from __future__ import annotations
 

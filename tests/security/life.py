@@ -1,4 +1,4 @@
-"""The life of some messages, told so that the lives in two sessions can be compared.
+"""Leads messages through every routine, and tells it so that the lives in two sessions compare.
 
 A caller may set its session as it likes. Whatever that is, each routine must do and say the same.
 """
@@ -20,7 +20,7 @@ _MEASURED = {"value", "oldest_ready_seconds", "detail", "server_version"}
 
 
 class Life:
-    """What a session is answered, call after call.
+    """The answers that a session gets, call after call.
 
     Attributes:
         told: each call, with its rows or the text of its refusal. Ids are told by the order in
@@ -60,7 +60,9 @@ class Life:
 
     def _value(self, name: str, value: Any) -> Any:
         if isinstance(value, list):
-            return [self._plain(one) if isinstance(one, dict) else one for one in value]
+            return [
+                self._plain(element) if isinstance(element, dict) else element for element in value
+            ]
         if name in {"message_id", "claim_id"} and value is not None:
             return self._ids.setdefault((name, value), len(self._ids))
         if isinstance(value, str) and name in {"enqueued_at", "lease_until"}:

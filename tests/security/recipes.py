@@ -1,4 +1,4 @@
-"""The recipes of sql/RIGHTS.md, as a test runs them."""
+"""Reads the recipes of sql/RIGHTS.md, as a test runs them."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def recipe(engine: str) -> list[str]:
     page = (ROOT / "sql" / "RIGHTS.md").read_text(encoding="utf-8")
     found = re.search(rf"^{engine}[^`]*[^\n]*\n\n```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert found, engine
-    # What stands inside of a statement is indented.
+    # Cut at these words at the start of a line: inside a statement they are indented.
     return re.split(r"(?<=;)\n(?=create|grant|revoke)", found[1].strip())

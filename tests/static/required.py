@@ -1,4 +1,4 @@
-"""A check whose programs are missing: a visible skip, or a failure where they must be there."""
+"""Skips a check whose programs are missing, or fails it where they must be there."""
 
 from __future__ import annotations
 

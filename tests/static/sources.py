@@ -1,4 +1,4 @@
-"""The SQL files and the contract, as the static checks see them. No database is needed."""
+"""Reads the SQL files and the contract for the static checks. No database is needed."""
 
 import re
 import tomllib
@@ -115,10 +115,10 @@ def errors_of(engine: str, name: str) -> set[str]:
     texts = {object_name(path): path.read_text(encoding="utf-8") for path in sql_files(engine)}
     waiting, seen, errors = [name], set[str](), set[str]()
     while waiting:
-        one = waiting.pop()
-        if one not in seen:
-            seen.add(one)
-            text = texts.get(one, "")
+        dialect = waiting.pop()
+        if dialect not in seen:
+            seen.add(dialect)
+            text = texts.get(dialect, "")
             errors |= raised(text)
             waiting += ["".join(names) for names in _CALLED.findall(code_of(text))]
     return errors

@@ -18,7 +18,7 @@ CONTRACT = load_contract()
 ROUTINES = list(CONTRACT.routines.values())
 QUEUES = [rowq.Queue, rowq.AsyncQueue]
 
-# What a Python caller gives or gets in another shape than SQL's.
+# A Python caller gives or gets these in another shape than SQL's.
 GIVEN_OTHERWISE = {"enqueue": (("body", "body_binary"), ("data", "text"))}
 RESULT_OF_DEQUEUE_WAIT = messages.Message
 
@@ -39,10 +39,10 @@ def name_of(value: object) -> str:
 
 
 def expected_names(routine: Routine) -> list[str]:
-    names = [one.name for one in routine.parameters if one.direction == "in"]
+    names = [parameter.name for parameter in routine.parameters if parameter.direction == "in"]
     if routine.name in GIVEN_OTHERWISE:
         sql, python = GIVEN_OTHERWISE[routine.name]
-        names = [one for one in names if one not in sql]
+        names = [name for name in names if name not in sql]
         names[1:1] = python
     return names
 
@@ -59,7 +59,9 @@ def default_in_python(parameter: Parameter) -> object:
 def result_class(method: Callable[..., Any]) -> type:
     """Return the dataclass in a method's return annotation, list and None taken off."""
     annotation = typing.get_type_hints(method)["return"]
-    candidates = [one for one in typing.get_args(annotation) if one is not type(None)]
+    candidates = [
+        candidate for candidate in typing.get_args(annotation) if candidate is not type(None)
+    ]
     return typing.cast("type", candidates[0] if candidates else annotation)
 
 
@@ -75,28 +77,32 @@ def test_a_method_has_the_routines_parameters_and_defaults(queue: type, routine:
     parameters = dict(inspect.signature(getattr(queue, routine.name)).parameters)
     del parameters["self"]
     assert list(parameters) == expected_names(routine)
-    for one in routine.parameters:
-        if one.name in parameters:
-            assert parameters[one.name].default == default_in_python(one), one.name
+    for parameter in routine.parameters:
+        if parameter.name in parameters:
+            assert parameters[parameter.name].default == default_in_python(parameter), (
+                parameter.name
+            )
 
 
 @pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
 def test_the_queue_comes_first_and_options_are_named(routine: Routine) -> None:
     positional = [
         name
-        for name, one in inspect.signature(getattr(rowq.Queue, routine.name)).parameters.items()
-        if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and name != "self"
+        for name, parameter in inspect.signature(
+            getattr(rowq.Queue, routine.name)
+        ).parameters.items()
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and name != "self"
     ]
     natural = ["queue_name", "claim_id", "message_id", "message_ids", "data", "messages"]
-    assert positional == [one for one in [*natural, "batch_size"] if one in positional]
-    required = [one.name for one in routine.parameters if one.default is None]
+    assert positional == [name for name in [*natural, "batch_size"] if name in positional]
+    required = [parameter.name for parameter in routine.parameters if parameter.default is None]
     assert set(required) <= set(positional)
 
 
 @pytest.mark.parametrize("routine", ROUTINES, ids=name_of)
 def test_a_result_has_the_routines_columns_in_order(routine: Routine) -> None:
     result = result_class(getattr(rowq.Queue, routine.name))
-    fields = [one.name for one in dataclasses.fields(result)]
+    fields = [field.name for field in dataclasses.fields(result)]
     if routine.name == "dequeue_wait":
         assert result is RESULT_OF_DEQUEUE_WAIT
     else:

@@ -109,7 +109,8 @@ def test_install_sql_names_every_file_once(engine: str) -> None:
 def test_parameters_have_the_contract_s_order_types_and_defaults(engine: str, name: str) -> None:
     entry = CONTRACT["routine"][name]
     kind, parameters, _ = signature(engine, name)
-    # Elsewhere a procedure's results are a result set or cursor, and one of MySQL has no defaults.
+    # On the other engines a procedure's results are a result set or cursor, and a procedure of
+    # MySQL has no defaults.
     is_postgres = engine == "postgres"
     wanted = [
         (
@@ -153,7 +154,10 @@ def test_oracle_columns_have_the_contract_s_order(name: str) -> None:
 def top_level(text: str) -> list[str]:
     """Return the parts between commas that stand in no parenthesis."""
     depths = [text[:place].count("(") - text[:place].count(")") for place in range(len(text))]
-    marked = "".join("\0" if one == "," and not depths[at] else one for at, one in enumerate(text))
+    marked = "".join(
+        "\0" if character == "," and not depths[at] else character
+        for at, character in enumerate(text)
+    )
     return marked.split("\0")
 
 
@@ -208,11 +212,13 @@ def test_contract_names_only_what_it_describes_and_describes_only_what_it_names(
     assert parameters == CONTRACT["parameters"].keys()
     assert columns == CONTRACT["columns"].keys()
     described = [*CONTRACT["parameters"].values(), *CONTRACT["columns"].values()]
-    assert {one["type"] for one in described} == CONTRACT["types"].keys()
+    assert {described_type["type"] for described_type in described} == CONTRACT["types"].keys()
 
 
 def test_a_routine_of_some_engines_only_names_engines_that_there_are() -> None:
-    named = {one for entry in CONTRACT["routine"].values() for one in entry.get("engines", ())}
+    named = {
+        engine for entry in CONTRACT["routine"].values() for engine in entry.get("engines", ())
+    }
     assert named <= set(CONTRACT["types"]["text"])
 
 
@@ -267,7 +273,7 @@ def test_sqlserver_grants_give_each_role_its_routines_and_nothing_else() -> None
         for name, entry in routines_of("sqlserver").items()
         for role in entry["roles"]
     ]
-    # Whoever calls a procedure that declares a variable of a table type needs a right on the type.
+    # A caller of a procedure that declares a variable of a table type needs a right on the type.
     types = re.findall(r"^create type (\S+) as table", tsql_types(), re.MULTILINE)
     roles = {role for _, _, role in wanted}
     wanted += [("execute", f"type::{name}", role) for name in types for role in roles]

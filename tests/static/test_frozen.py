@@ -45,7 +45,7 @@ CHANGED = {
     "sqlserver": ["internal/second.sql", "routines/version.sql"],
     "oracle": ["packages/rowq_body.sql", "compiled.sql"],
 }
-"""What the second release of a test holds, beside the rights."""
+"""The files that the second release of a test holds, beside the rights."""
 
 
 def changed_files(migrations: Path) -> list[str]:
@@ -78,7 +78,7 @@ def test_released_files_never_change(engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_released_migration_has_the_sums_of_both_its_files(engine: str) -> None:
     files = [path for path in migration_files(MIGRATIONS / engine) if is_released(path)]
-    names = {each.name for path in files for each in (path, script_of(path))}
+    names = {file.name for path in files for file in (path, script_of(path))}
     assert released(MIGRATIONS / engine).keys() == names
 
 
@@ -94,7 +94,7 @@ def test_all_engines_have_the_same_numbers_and_slugs() -> None:
         ]
         for engine in ENGINES
     }
-    assert len({tuple(each) for each in slugs.values()}) == 1, slugs
+    assert len({tuple(slug) for slug in slugs.values()}) == 1, slugs
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -197,7 +197,7 @@ def test_what_is_gone_from_the_sources_is_dropped_and_a_rollback_brings_it_back(
     steps = recorded(read_release(migrations).get(3).migration)
     gone = [step for step in steps if step.kind == "gone"]
     if migrations.name == "oracle":
-        # A package is made anew without it.
+        # On Oracle a package is made anew without the routine.
         assert gone == []
     else:
         (part,) = gone

@@ -1,4 +1,4 @@
-"""What the sources for MariaDB and MySQL must not say, and the few words that must be said."""
+"""Words that the sources for MariaDB and MySQL must not have, and a few that they must have."""
 
 import re
 from pathlib import Path
@@ -95,6 +95,7 @@ def test_what_is_hot_has_no_second_index_to_be_locked_in_another_order(path: Pat
     if path.stem not in BY_KEY.split("|"):
         return
     others = re.findall(r"^    (?:unique )?key (\w+) \((.*)\)", path.read_text(), re.MULTILINE)
-    # An auto_increment column must have a key; nothing reads or changes these two.
+    # An auto_increment column must have a key; nothing reads these two keys or changes their
+    # columns.
     allowed = {"claim": [("claim_id_ix", "claim_id")], "finished": [("finish_id_ix", "finish_id")]}
     assert others == allowed.get(path.stem, [])

@@ -1,4 +1,4 @@
-"""The house style of the SQL files, in checks of a few lines each."""
+"""The SQL files keep the house style."""
 
 import re
 from pathlib import Path
@@ -39,13 +39,13 @@ KEYWORDS = (
 )
 
 _UPPER = re.compile(rf"\b(?<!\[)({KEYWORDS.upper()})\b")
-"""In brackets it is a name, such as that of the file group [PRIMARY]."""
+"""A word in brackets is a name, such as that of the file group [PRIMARY]."""
 
 MADE_BY_TEXT = {"care_for_indexes"}
 """Which index it is about is known only when it runs."""
 
 SETTINGS = "set quoted_identifier on;\nset ansi_nulls on;\ngo\n"
-"""What an object keeps from its creation, whatever the session that creates it begins with."""
+"""Settings that an object keeps from its creation, so that every script sets them first."""
 
 
 def text_of(path: Path) -> str:
@@ -61,7 +61,7 @@ def test_lines_are_short_and_clean(engine: str, path: Path) -> None:
     assert "\t" not in text
     assert "\r" not in text
     for number, line in enumerate(text.splitlines(), start=1):
-        is_verbatim = line.startswith("-- purpose ")  # the contract's words, compared with it
+        is_verbatim = line.startswith("-- purpose ")  # The contract's words are checked elsewhere.
         assert len(line) <= 100 or is_verbatim, f"line {number} has {len(line)} columns"
         assert line == line.rstrip(), f"line {number} ends with a blank"
 
@@ -168,7 +168,7 @@ def test_sqlserver_code_does_without_what_is_not_safe_between_sessions(path: Pat
 @pytest.mark.parametrize("path", SQLSERVER, ids=label)
 def test_sqlserver_code_takes_no_bodies_into_table_variables(path: Path) -> None:
     tables = re.findall(r"declare @\w+ table \((.*?)\n\s*\);", code_of(text_of(path)), re.DOTALL)
-    assert not [one for one in tables if "(max)" in one]
+    assert not [table for table in tables if "(max)" in table]
 
 
 @pytest.mark.parametrize("path", SQLSERVER, ids=label)

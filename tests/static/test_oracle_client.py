@@ -1,4 +1,4 @@
-"""What the client sends to Oracle fits the package's specification, and errors are understood."""
+"""Calls of the client fit the specification of Oracle's package, and errors are understood."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -15,7 +15,7 @@ from rowq.oracle.packages import Subprogram, subprograms
 from tests.static.sources import CONTRACT, SQL, routines_of
 
 ROUTINES: dict[str, Subprogram] = {
-    one.name: one for one in subprograms(SQL / "oracle" / "routines")
+    subprogram.name: subprogram for subprogram in subprograms(SQL / "oracle" / "routines")
 }
 
 EXAMPLES: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""What the tests do to reach an Oracle Database, as far as it can be seen without one."""
+"""The tests' way to an Oracle Database, as far as it can be seen without one."""
 
 from __future__ import annotations
 
@@ -137,20 +137,27 @@ SENT: dict[str, Any] = {
     "text": "x",
     "timestamp": datetime(2026, 1, 1, 1),  # noqa: DTZ001 - as the column has it
 }
-SIGNATURES = {one.name: one.parameters for one in subprograms(SQL / "oracle" / "routines")}
+SIGNATURES = {
+    subprogram.name: subprogram.parameters
+    for subprogram in subprograms(SQL / "oracle" / "routines")
+}
 
 
-@pytest.mark.parametrize("routine", load_contract().of("oracle").values(), ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "routine", load_contract().of("oracle").values(), ids=lambda routine: routine.name
+)
 def test_the_tests_send_what_the_specification_takes(routine: Routine) -> None:
-    given = [one for one in routine.parameters if one.direction == "in"]
+    given = [parameter for parameter in routine.parameters if parameter.direction == "in"]
     recorder = Recorder()
-    execute_named(recorder, routine, {one.name: VALUES[one.type] for one in given}, "rows")
+    execute_named(
+        recorder, routine, {parameter.name: VALUES[parameter.type] for parameter in given}, "rows"
+    )
     assert tuple(re.findall(r"(p_\w+) => :\1\b", recorder.text)) == SIGNATURES[routine.name]
     wanted = {
-        f"p_{one.name}": (oracledb.DB_TYPE_CLOB, "x")
-        if one.name in {"body", "error"}
-        else SENT[one.type]
-        for one in given
+        f"p_{parameter.name}": (oracledb.DB_TYPE_CLOB, "x")
+        if parameter.name in {"body", "error"}
+        else SENT[parameter.type]
+        for parameter in given
     }
     assert recorder.binds == {**wanted, "p_rows": "rows"}
     assert recorder.sizes.keys() == {
@@ -160,7 +167,9 @@ def test_the_tests_send_what_the_specification_takes(routine: Routine) -> None:
 
 def test_a_null_has_a_type_so_that_the_server_does_not_guess_one() -> None:
     recorder, routine = Recorder(), load_contract().routines["enqueue"]
-    given = {one.name: None for one in routine.parameters if one.direction == "in"}
+    given = {
+        parameter.name: None for parameter in routine.parameters if parameter.direction == "in"
+    }
     execute_named(recorder, routine, given, "rows")
     assert recorder.sizes.keys() == {f"p_{name}" for name in given}
     assert recorder.sizes["p_body_binary"] == oracledb.DB_TYPE_BLOB

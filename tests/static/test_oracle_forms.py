@@ -39,7 +39,7 @@ SYNTAX = [
     ("for update skip locked", "for update skip lock"),
     ("close free_rows;", "close free_rows"),
 ]
-"""What is right, and what is wrong."""
+"""Pairs of what is right and what is wrong."""
 UNBOUNDED = re.compile(r"rownum|fetch first")
 SKIPPING = re.compile(
     r"\b(?:select|cursor)\b[^;]*?\bfor update(?: of [\w.]+)? skip locked", re.DOTALL
@@ -66,7 +66,7 @@ def of_form(path: Path) -> Iterator[Script]:
 def scripts() -> list[Script]:
     """Return everything that the seeds' experiments send to Oracle."""
     own = [statement(name, text) for name, text in OWN.items()]
-    forms = [one for path in FORMS for one in of_form(path)]
+    forms = [script for path in FORMS for script in of_form(path)]
     return [*forms, *own, *(statement(text, text) for text in BY_TEXT)]
 
 
@@ -84,10 +84,10 @@ def test_every_statement_of_the_seeds_is_accepted_by_the_grammar() -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("grammar")
 def test_errors_of_grammar_in_a_form_are_found() -> None:
-    (install,) = (one for one in scripts() if one.name == "seed_000 one_statement install")
+    (install,) = (script for script in scripts() if script.name == "seed_000 one_statement install")
     assert all(right in install.text for right, _ in SYNTAX)
     wrong = [Script(to, install.text.replace(what, to)) for what, to in SYNTAX]
-    assert {problem.name for problem in gate.check(wrong)} == {one.name for one in wrong}
+    assert {problem.name for problem in gate.check(wrong)} == {script.name for script in wrong}
 
 
 def test_no_form_bounds_a_batch_before_locked_rows_are_passed_over() -> None:
@@ -103,7 +103,7 @@ def test_no_form_bounds_a_batch_before_locked_rows_are_passed_over() -> None:
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: f"{path.parent.parent.name} {path.stem}")
 def test_a_cursor_of_a_form_is_closed_and_a_bulk_fetch_is_bounded(path: Path) -> None:
-    one = source(path.name, path.read_text("utf-8"))
-    assert not list(lint._cursors(one))
-    for fetch in re.findall(r"fetch \w+ bulk collect into [^;]*;", one.code):
+    file = source(path.name, path.read_text("utf-8"))
+    assert not list(lint._cursors(file))
+    for fetch in re.findall(r"fetch \w+ bulk collect into [^;]*;", file.code):
         assert " limit " in fetch

@@ -94,7 +94,7 @@ def test_a_rollback_to_nothing_removes_what_optional_scripts_have_made(name: str
     text = (sql_directory() / "oracle" / name).read_text(encoding="utf-8")
     removals = re.findall(r"    select count.*?^    end if;\n", text, re.DOTALL | re.MULTILINE)
     assert removals
-    assert all(one in release_for("oracle").text("remove.sql") for one in removals)
+    assert all(removal in release_for("oracle").text("remove.sql") for removal in removals)
 
 
 def scripts() -> list[Script]:

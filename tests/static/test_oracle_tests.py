@@ -1,4 +1,4 @@
-"""The tests for Oracle that no server has run: their SQL is grammar, their table names tests."""
+"""The grammar accepts the SQL in the tests for Oracle, which no server has run."""
 
 from __future__ import annotations
 

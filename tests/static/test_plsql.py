@@ -120,8 +120,11 @@ NAMES = (
 @cache
 def sources() -> dict[str, Source]:
     """All files of sql/oracle but the packages, by their paths in it."""
-    scripts = [one for one in gate.product() if "/packages/" not in one.name]
-    return {one.name.removeprefix("sql/oracle/"): source(one.name, one.text) for one in scripts}
+    scripts = [script for script in gate.product() if "/packages/" not in script.name]
+    return {
+        script.name.removeprefix("sql/oracle/"): source(script.name, script.text)
+        for script in scripts
+    }
 
 
 @cache
@@ -129,19 +132,19 @@ def known() -> names.Names:
     return names.Names(list(sources().values()))
 
 
-def findings(one: Source) -> list[tuple[int, str]]:
+def findings(file: Source) -> list[tuple[int, str]]:
     """Return what lint and names say of a file."""
-    is_code = one.room in ("internal", "helpers", "routines") or one.stem in OPTIONAL
-    found = [*(lint.problems(one) if is_code else ()), *known().problems(one)]
-    for inner in by_text(one) if one.stem in OPTIONAL else ():
-        found += lint.problems(source(one.name, inner))
+    is_code = file.room in ("internal", "helpers", "routines") or file.stem in OPTIONAL
+    found = [*(lint.problems(file) if is_code else ()), *known().problems(file)]
+    for inner in by_text(file) if file.stem in OPTIONAL else ():
+        found += lint.problems(source(file.name, inner))
     return found
 
 
-def by_text(one: Source) -> list[str]:
+def by_text(file: Source) -> list[str]:
     """Return the statements that a file sends by text, with a name in place of every bind."""
     found = []
-    for match in BY_TEXT.finditer(one.text):
+    for match in BY_TEXT.finditer(file.text):
         text = match[1] or "".join(re.findall(r"'([^']*)'", match[2]))
         found.append(re.sub(r"(?<!\w):(?=\d)", "x", text.strip().replace("{seconds}", "1")))
     return found
@@ -151,17 +154,17 @@ def sent_by_text() -> list[Script]:
     """Return all statements that are sent by text, as the grammar reads them."""
     return [
         Script(f"{relative} {number}", f"{text}\n/\n")
-        for relative, one in sources().items()
-        if one.stem not in NOT_IN_GRAMMAR
-        for number, text in enumerate(by_text(one))
+        for relative, file in sources().items()
+        if file.stem not in NOT_IN_GRAMMAR
+        for number, text in enumerate(by_text(file))
     ]
 
 
 def planted(relative: str, right: str, wrong: str) -> Source:
     """Return a file with an error in it."""
-    one = sources()[relative]
-    assert right in one.text, "nothing to plant the error in"
-    return source(one.name, one.text.replace(right, wrong, 1))
+    file = sources()[relative]
+    assert right in file.text, "nothing to plant the error in"
+    return source(file.name, file.text.replace(right, wrong, 1))
 
 
 @pytest.fixture(scope="session")
@@ -180,7 +183,7 @@ def test_every_file_is_accepted_by_the_grammar() -> None:
 def test_errors_of_grammar_are_found() -> None:
     scripts = [Script(str(number), planted(*error).text) for number, error in enumerate(SYNTAX)]
     found = {problem.name for problem in gate.check(scripts)}
-    assert found == {one.name for one in scripts}
+    assert found == {script.name for script in scripts}
 
 
 @pytest.mark.timeout(900)
@@ -201,11 +204,12 @@ def test_a_planted_error_is_found(relative: str, right: str, wrong: str) -> None
 
 
 def test_every_private_subprogram_and_type_is_used() -> None:
-    codes = [one.code for one in sources().values()]
+    codes = [file.code for file in sources().values()]
     private = [name for name in known().signatures if name.startswith("internal_")]
     types = [name for name in (*known().fields, *known().items) if name.startswith("t_")]
     for name in private:
-        # Its own file names it twice: at its head and at its end.
+        # A subprogram's own file names it twice, at its head and at its end, so a use is a third
+        # time.
         assert sum(len(re.findall(rf"\b{name}\b", code)) for code in codes) > 2, name
     for name in types:
         assert sum(len(re.findall(rf"\b{name}\b", code)) for code in codes) > 1, name
@@ -213,15 +217,17 @@ def test_every_private_subprogram_and_type_is_used() -> None:
 
 def test_the_packages_hold_every_subprogram_as_it_stands_in_its_file() -> None:
     texts = dict(packages(gate.SOURCES))
-    files = [one for one in sources().values() if one.room in ("internal", "helpers", "routines")]
+    files = [
+        file for file in sources().values() if file.room in ("internal", "helpers", "routines")
+    ]
     assert len(files) > 100
-    assert [one.name for one in files if one.text not in texts["rowq_body.sql"]] == []
+    assert [file.name for file in files if file.text not in texts["rowq_body.sql"]] == []
     assert not (gate.SOURCES / "packages").exists()
 
 
 def declared(text: str) -> dict[str, str]:
     """Return the signatures in a specification or body, one line each, by their names."""
-    return {name: " ".join(one.split()) for one, name in _signatures(text)}
+    return {name: " ".join(signature.split()) for signature, name in _signatures(text)}
 
 
 def _signatures(text: str) -> Iterator[tuple[str, str]]:

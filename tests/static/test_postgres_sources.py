@@ -1,4 +1,4 @@
-"""What the sources for PostgreSQL must not say."""
+"""Words that the sources for PostgreSQL must not have."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Programs of the static checks that are missing are told, and a failure where they must be."""
+"""A static check whose programs are missing says so, and fails where they must be there."""
 
 from __future__ import annotations
 

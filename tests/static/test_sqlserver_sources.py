@@ -1,4 +1,4 @@
-"""What the sources for SQL Server must not say, and the few words that must be said."""
+"""Words that the sources for SQL Server must not have, and a few that they must have."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ TABLES = [
 ]
 HOT = {"ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "part"}
 BY_KEY = HOT | {"message", "dead"}
-"""What routines of all kinds meet at: one index each, in whose order all of them go."""
+"""Tables at which routines of all kinds meet: one index each, in whose order all of them go."""
 BUILT_IN = {"openjson"}
 """Functions of the engine that are asked like tables."""
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
@@ -109,7 +109,7 @@ def test_no_commit_may_be_lost_in_a_crash(path: Path) -> None:
 def test_moments_are_utc_and_of_the_clock(path: Path) -> None:
     text = code(path)
     assert not re.search(r"\b(datetime|smalldatetime|datetimeoffset)\b", text)
-    # What the engine itself says in the time zone of the machine is compared in it.
+    # One routine compares times that the engine itself says in the time zone of the machine.
     if path.stem != "health_server":
         assert not re.search(r"\bsysdatetimeoffset\b", text)
 
@@ -121,7 +121,7 @@ def test_locks_by_name_bear_the_name_of_the_schema_and_are_given_back(path: Path
         assert name.startswith("rowq."), name
     if "sp_getapplock" not in text:
         return
-    # Everybody in the database can hold it: only who waits anyway may wait for it.
+    # Only waiting sessions may wait for this lock, because everybody in the database can hold it.
     assert path.stem == "dequeue_wait"
     release = "if @turn >= 0 exec sys.sp_releaseapplock @Resource = @lock"
     assert code(path).count(release) == 2
@@ -162,7 +162,8 @@ def test_what_is_hot_has_one_index_and_nothing_else_that_is_kept_in_step(path: P
 
 @each_table
 def test_a_duplicate_is_only_ignored_by_a_clustered_key(path: Path) -> None:
-    # In a second index the engine locks ranges for it, and neighbours wait for each other.
+    # The option must not stand on a second index: there the engine locks ranges for it, and
+    # neighbours wait for each other.
     text = code(path)
     for option in re.finditer(r"ignore_dup_key = on", text):
         assert text.rindex(" clustered (", 0, option.start()) > text.rfind(
@@ -181,7 +182,7 @@ def test_preflight_knows_the_names_of_all_tables() -> None:
 
 @each_file
 def test_columns_of_a_table_variable_say_whether_they_may_be_null(path: Path) -> None:
-    """What a session has set (ansi_null_dflt_on, ansi_null_dflt_off) decides it otherwise."""
+    """A session's settings (ansi_null_dflt_on, ansi_null_dflt_off) would decide it otherwise."""
     text = path.read_text(encoding="utf-8")
     for columns in re.findall(r"declare @\w+ table \(\n([^;]*?)\n    \);", text):
         for column in columns.splitlines():

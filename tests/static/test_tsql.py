@@ -1,4 +1,4 @@
-"""T-SQL passes Microsoft's own parser and model, which do find what is wrong in a text."""
+"""Microsoft's own parser and model accept our T-SQL, and find faults that are planted in a text."""
 
 import re
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_a_planted_fault_is_found_near_its_line(
     assert right in SAMPLE.text
     assert found[place], "not found"
     line = SAMPLE.text[: SAMPLE.text.index(right)].count("\n") + 1
-    assert min(abs(one.line - line) for one in found[place]) <= 9, found[place]
+    assert min(abs(problem.line - line) for problem in found[place]) <= 9, found[place]
 
 
 def test_every_file_for_sql_server_passes() -> None:
@@ -76,7 +76,7 @@ def test_the_scripts_of_two_releases_pass(tmp_path: Path) -> None:
     first, second = (gate.Script(f"release {number}", texts.script(number)) for number in (1, 2))
     assert "InternalSecond" not in first.text
     assert "InternalSecond" in second.text
-    # The model knows a name once: what the second makes anew is there by it.
+    # The model knows each name once, so what the second migration makes anew is left out.
     there = [
         gate.Script(name, text)
         for name, text in files_after(migrations, 1).items()

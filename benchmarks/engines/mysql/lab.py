@@ -16,7 +16,8 @@ from benchmarks.harness.host import cpu_seconds
 from rowq.mysql.url import connection_parameters
 from tests.engines.mysql.local import LocalMariaDB, find_programs
 
-# Durable, and large enough that pages need not be written to make room in the log.
+# These settings are durable, and the log is so large that the server need not write pages to make
+# room in it.
 SETTINGS = {
     "innodb-flush-log-at-trx-commit": "1",
     "innodb-doublewrite": "1",

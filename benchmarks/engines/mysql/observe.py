@@ -1,4 +1,4 @@
-"""What a MariaDB server tells of itself: reads, deadlocks, waits, commits, log, processor time."""
+"""Reads a MariaDB server's counters: reads, deadlocks, waits, commits, log, processor time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.harness.host import cpu_seconds
 from benchmarks.harness.observe import Counts
 from benchmarks.harness.session import Session
 
-# InnoDB shows the list of transactions as it was at the last look, if that was just now.
+# InnoDB refreshes its list of transactions only after this time; an earlier look sees the old list.
 _CACHED_SECONDS = 0.15
 
 

@@ -28,12 +28,12 @@ class MariadbSession(Closing):
 
     @property
     def server_cpu(self) -> float:
-        """Not known for a session: the server is one process of many threads."""
+        """Return 0: a session's time is unknown, as the server is one process of many threads."""
         return 0.0
 
     @property
     def affected(self) -> int:
-        """How many rows the last statement changed."""
+        """The number of rows that the last statement changed."""
         return self._connection.affected
 
     def run(self, statement: str, **values: Value) -> list[Row]:
@@ -66,4 +66,4 @@ def _text(value: Value) -> str:
     if isinstance(value, bytes | str):
         text = value.decode() if isinstance(value, bytes) else value
         return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
-    return ", ".join(str(one) for one in value)
+    return ", ".join(str(element) for element in value)

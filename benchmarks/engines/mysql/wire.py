@@ -26,7 +26,7 @@ Row = tuple[bytes | None, ...]
 
 
 class WireError(RuntimeError):
-    """What the server or the library refused; number is the engine's error number."""
+    """A refusal by the server or the library; number is the engine's error number."""
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__(f"{number}: {text}")
@@ -65,7 +65,7 @@ class Connection(Closing):
         if lib.mysql_real_query(handle, statement, len(statement)):
             raise self._error()
         rows = self._rows()
-        # Now: asking for the next result resets it.
+        # Read the count now, because asking for the next result resets it.
         self.affected = int(lib.mysql_affected_rows(handle))
         while (more := lib.mysql_next_result(handle)) == 0:
             self._rows()

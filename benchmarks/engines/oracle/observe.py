@@ -1,4 +1,4 @@
-"""What an Oracle instance tells of itself, by its v$ views."""
+"""Reads an Oracle instance's counters from its v$ views."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.harness.observe import Counts
 from benchmarks.harness.session import Session
 
 RIGHTS = ("select_catalog_role", "alter system")
-"""What an account needs besides its own objects: to read v$ views, and to end a session."""
+"""The rights that an account needs besides its own objects: to read v$ views, to end a session."""
 
 DISCONNECT = """begin
     for one in (select s.serial# as serial from v$session s where s.sid = :session) loop
@@ -58,7 +58,8 @@ _READS = """
     join v$statname n on n.statistic# = s.statistic#
     where s.sid = :backend and n.name = 'session logical reads'
 """
-# Rows that are changed and not committed look to others as they were before: each is counted once.
+# Other sessions see rows that are changed and not committed as they were before, so each is counted
+# once.
 _LOCKED = """declare
     type t_numbers is table of number;
     v_rows   sys_refcursor;

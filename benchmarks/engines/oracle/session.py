@@ -13,7 +13,7 @@ from rowq.oracle.engine import ENGINE
 from rowq.oracle.statements import units
 
 IMPATIENT = "wait for a second at most"
-"""Not SQL: Oracle has no limit to a session's waits for rows, so the driver breaks off calls."""
+"""A word for the driver, which breaks calls off: Oracle cannot limit a session's waits for rows."""
 
 ROWS = "rows"
 """The value by which a call hands back a cursor; what it has are the statement's rows."""
@@ -22,11 +22,12 @@ RETURNED = "returned"
 """The value by which a statement hands back one number; that is its only row."""
 
 _BLOCK = re.compile(r"(?:begin|declare)\s")
-# Deadlock, busy, not granted in time, not serializable.
+# The server says by these: deadlock, busy, not granted in time, not serializable.
 _RETRY_NUMBERS = {60, 54, 30006, 8177}
 _BROKEN_OFF = "DPY-4024"
 _PATIENCE_MS = 1000
-# Bytes of a text that a value takes, in a block and in a statement; a longer one is sent as a LOB.
+# A text of at most so many bytes is sent as a value, in a block and in a statement; a longer one is
+# sent as a LOB.
 _FITS_A_BLOCK, _FITS_A_STATEMENT = 32_767, 4000
 _ROWS_AT_A_TIME = 1000
 _FAULTS = """
@@ -62,7 +63,7 @@ class OracleSession(Closing):
 
     @property
     def server_cpu(self) -> float:
-        """Not told here: the observer has that of the whole instance."""
+        """Return 0: a session's time is unknown; the observer tells that of the whole instance."""
         return 0.0
 
     def run(self, statement: str, **values: Value) -> list[Row]:
@@ -109,9 +110,9 @@ class OracleSession(Closing):
         longest = _FITS_A_BLOCK if is_block(text) else _FITS_A_STATEMENT
         binds: dict[str, Any] = {}
         for name, value in values.items():
-            for key, one in _named(name, value):
-                is_long = isinstance(one, str) and len(one.encode()) > longest
-                binds[key] = self._lob(one) if is_long else one
+            for key, bound in _named(name, value):
+                is_long = isinstance(bound, str) and len(bound.encode()) > longest
+                binds[key] = self._lob(bound) if is_long else bound
         return binds
 
     def _lob(self, text: Any) -> Any:
@@ -163,7 +164,7 @@ def _named(name: str, value: Value) -> Iterator[tuple[str, int | str]]:
     elif isinstance(value, bytes):
         yield f"p_{name}", value.decode()
     else:
-        yield from ((f"p_{name}_{place}", one) for place, one in enumerate(value))
+        yield from ((f"p_{name}_{place}", element) for place, element in enumerate(value))
 
 
 def _wide(cursor: Any) -> Any:

@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 from benchmarks.harness.given import Installed
 from rowq.local_postgres.server import LocalPostgres
 
-# Durable, and large enough that no checkpoint falls into a measurement.
+# These settings are durable, and the log is so large that no checkpoint falls into a measurement.
 SETTINGS = {
     "fsync": "on",
     "full_page_writes": "on",
@@ -90,7 +90,8 @@ class Lab:
         self._made.remove(name)
 
     def _at(self, name: str) -> str:
-        # rowq takes a URL only; libpq takes the database's name from its end or from an option.
+        # rowq takes nothing but a URL, while libpq takes the database's name from its end or from
+        # an option.
         before, mark, options = self.url.partition("?")
         scheme, _, rest = before.partition("://")
         return f"{scheme}://{rest.partition('/')[0]}/{name}{mark}{options}"

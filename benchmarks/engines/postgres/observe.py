@@ -1,4 +1,4 @@
-"""What a PostgreSQL server tells of itself: reads, deadlocks, lock waits, commits, log."""
+"""Reads a PostgreSQL server's counters: reads, deadlocks, lock waits, commits, log."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class PostgresObserver(Closing):
 
     def counts(self, session: Session | None = None) -> Counts:
         """Read the counters. Reads are those of the database's tables, indexes and sequences."""
-        for one in (session, self._session):
-            if one is not None:
-                one.run("select pg_stat_force_next_flush()")
+        for observed in (session, self._session):
+            if observed is not None:
+                observed.run("select pg_stat_force_next_flush()")
         ((reads, body_reads),) = self._session.run(_READS)
         ((deadlocks, commits, log_bytes),) = self._session.run(_SERVER)
         return Counts(

@@ -39,7 +39,7 @@ class PostgresSession(Closing):
     def run(self, statement: str, **values: Value) -> list[Row]:
         """Run a statement and return its rows."""
         name, order = self._prepared.get(statement) or self._prepare(statement)
-        given = [_text(values[one]) for one in order]
+        given = [_text(values[name]) for name in order]
         result = self._check(self.connection.pgconn.exec_prepared(name, given))
         self.affected = result.command_tuples or 0
         columns = range(result.nfields)
@@ -75,4 +75,4 @@ def _text(value: Value) -> bytes:
         return value.encode()
     if isinstance(value, int):
         return b"%d" % value
-    return b"{" + b",".join(b"%d" % one for one in value) + b"}"
+    return b"{" + b",".join(b"%d" % number for number in value) + b"}"

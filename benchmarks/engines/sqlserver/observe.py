@@ -1,4 +1,4 @@
-"""What a SQL Server tells of itself: reads, deadlocks, lock waits, commits, log, processor time."""
+"""Reads a SQL Server's counters: reads, deadlocks, lock waits, commits, log, processor time."""
 
 from __future__ import annotations
 

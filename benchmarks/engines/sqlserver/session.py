@@ -18,13 +18,14 @@ LOST_RACE = 50001
 """The number that a form throws where another session has taken what it had found."""
 
 _RETRY_NUMBERS = {1205, 1222, 3960, 3961, LOST_RACE}
-# Here `begin` alone begins no transaction, and a rollback without one is an error.
+# In T-SQL `begin` alone begins no transaction, and a rollback without one is an error.
 _WORDS = {
     "begin": "begin transaction",
     "commit": "commit transaction",
     "rollback": "if @@trancount > 0 rollback transaction",
 }
-# ODBC's numbers: integers, and nvarchar(max), which FreeTDS sends under an older name only.
+# These are ODBC's numbers of integers and of nvarchar(max), which FreeTDS sends under an older name
+# only.
 _INTEGER, _BIGINT, _NVARCHAR, _LONG_NVARCHAR = 4, -5, -9, -10
 _LARGEST_INTEGER = 2**31 - 1
 
@@ -58,7 +59,7 @@ class SqlserverSession(Closing):
 
     @property
     def server_cpu(self) -> float:
-        """Not known for a session: the observer tells that of the whole server."""
+        """Return 0: a session's time is unknown; the observer tells that of the whole server."""
         return 0.0
 
     def run(self, statement: str, **values: Value) -> list[Row]:
@@ -69,11 +70,11 @@ class SqlserverSession(Closing):
         known = self._prepared.get(text)
         if known is None:
             known = self._prepared[text] = _Prepared(text, self._connection.cursor())
-        given = [one for name in order for one in _elements(values[name])]
+        given = [element for name in order for element in _elements(values[name])]
         try:
             if given:
-                known.cursor.setinputsizes([self._type_of(one) for one in given])
-            # The very text it has prepared: pyodbc prepares another object anew.
+                known.cursor.setinputsizes([self._type_of(element) for element in given])
+            # Give the same text object again, because pyodbc prepares another object anew.
             known.cursor.execute(known.text, *given)
             return self._read(known.cursor)
         except self._error as error:

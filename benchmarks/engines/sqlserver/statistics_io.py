@@ -1,4 +1,4 @@
-"""What SET STATISTICS IO says: a message for each statement, a sentence for each table."""
+"""Parses the messages of SET STATISTICS IO: one for each statement, a sentence for each table."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Reads(NamedTuple):
 
 def parse(messages: Iterable[str]) -> Reads:
     """Return the reads of all tables that the messages speak of; others say nothing."""
-    found = [one for message in messages for one in _TABLE.finditer(message)]
+    found = [table for message in messages for table in _TABLE.finditer(message)]
     return Reads(
-        sum(int(one["reads"]) for one in found),
-        sum(int(one["lob_reads"]) for one in found),
+        sum(int(table["reads"]) for table in found),
+        sum(int(table["lob_reads"]) for table in found),
     )

@@ -1,4 +1,4 @@
-"""Other people's queues, and rowq, each run by programs of its own with its documented client.
+"""Studies other people's queues and rowq, each run by its own programs with its documented client.
 
 A peer is described by a `Peer` (peer.py; the list is in registry.py) and driven by a program in any
 language. The harness starts `<program> <role>` as a process for each role, and speaks JSON with it,

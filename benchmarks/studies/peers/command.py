@@ -44,13 +44,13 @@ def replaced(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
     """Return a whole run's results with the scenarios of a later run in place of its own."""
     names = {scenario["name"]: scenario for scenario in part["scenarios"]}
     kept = {
-        key: [one for one in whole[key] if one["scenario"] not in names]
+        key: [entry for entry in whole[key] if entry["scenario"] not in names]
         for key in ("runs", "not_run")
     }
     return (
         whole
         | {key: [*kept[key], *part[key]] for key in kept}
-        | {"scenarios": [names.get(one["name"], one) for one in whole["scenarios"]]}
+        | {"scenarios": [names.get(scenario["name"], scenario) for scenario in whole["scenarios"]]}
         | {
             "again": [
                 *whole.get("again", []),

@@ -1,4 +1,4 @@
-"""Figures of one run, from what the programs printed and the server's counters."""
+"""Makes the figures of one run from what the programs printed and the server's counters."""
 
 from __future__ import annotations
 

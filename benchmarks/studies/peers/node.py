@@ -1,4 +1,4 @@
-"""The peers of Node.js: packages of npm in the virtual environment, with a Node.js of their own.
+"""The peers of Node.js, and how their packages and Node.js get into the virtual environment.
 
     python -m benchmarks.studies.peers.node
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.studies.peers.peer import AbsentError, Peer
 
 FOLDER = Path(sys.prefix) / "peers_node"
-"""Where the packages are."""
+"""The folder with the packages."""
 
 _PROGRAMS = Path("benchmarks/peers_node")
 _PACKAGES = Path(__file__).resolve().parents[2] / "peers_node" / "package.json"

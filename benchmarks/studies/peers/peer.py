@@ -1,4 +1,4 @@
-"""What the harness must know of a peer."""
+"""Describes a peer to the harness: its name, its program, its settings and its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plots of RESULTS-peers.md."""
+"""Draws the plots of RESULTS-peers.md."""
 
 from __future__ import annotations
 

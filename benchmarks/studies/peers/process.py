@@ -1,4 +1,4 @@
-"""A peer's program as a process, spoken with as the head of this package says."""
+"""Runs a peer's program as a process, and speaks with it by the protocol of this package."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Program(Closing):
     def close(self) -> None:
         """Kill the process if it is still there."""
         if self._process.returncode is None:
-            # Not by Popen.kill: that would reap the process if it has ended.
+            # Popen.kill would reap the process if it has ended, so the signal is sent without it.
             os.kill(self._process.pid, signal.SIGKILL)
             self._wait()
         self._errors.close()

@@ -1,4 +1,4 @@
-"""What a program in Python needs to keep the protocol; the head of this package describes it."""
+"""The protocol's other side, for programs in Python; the head of this package describes it."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class Talk:
 
     @property
     def workers(self) -> int:
-        """How many handlers work at a time in this process."""
+        """The number of handlers that work at a time in this process."""
         return int(self.config["workers"])
 
     @property
     def batch(self) -> int:
-        """How many messages a fetch takes."""
+        """The number of messages that a fetch takes."""
         return int(self.config["batch"])
 
     @property

@@ -1,4 +1,4 @@
-"""rowq, the bare floor, and the peers whose clients are in Python or plain SQL."""
+"""The peers whose clients are in Python or plain SQL, rowq and the bare table among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All peers, in the order of the report."""
+"""Lists all peers, in the order of the report."""
 
 from __future__ import annotations
 

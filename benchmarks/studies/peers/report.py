@@ -1,4 +1,4 @@
-"""RESULTS-peers.md, written from the results and nothing else."""
+"""Writes RESULTS-peers.md from the results and nothing else."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ def _size(data: dict[str, Any]) -> list[str]:
 
 def _again(data: dict[str, Any]) -> list[str]:
     return [
-        f"Run again by itself at {one['made_at']}, commit {one['commit']}:"
-        f" {', '.join(one['scenarios'])}."
-        for one in data.get("again", [])
+        f"Run again by itself at {again['made_at']}, commit {again['commit']}:"
+        f" {', '.join(again['scenarios'])}."
+        for again in data.get("again", [])
     ]
 
 
@@ -117,15 +117,18 @@ def _beaten(results: PeerResults) -> Iterator[str]:
             results.scenarios[name]["title"],
             measure.words,
             spread_text(found[0].own),
-            *(spread_text(results.figure(name, one, measure.key)) for one in results.variants),
+            *(
+                spread_text(results.figure(name, variant, measure.key))
+                for variant in results.variants
+            ),
             "; ".join(
-                f"{one.system} {spread_text(one.other)}: {_times(one.ratio.median)}"
-                for one in found
+                f"{win.system} {spread_text(win.other)}: {_times(win.ratio.median)}"
+                for win in found
             ),
         ]
         for (name, measure), found in (
             (key, list(group))
-            for key, group in groupby(results.beaten(), key=lambda one: (one.scenario, one.measure))
+            for key, group in groupby(results.beaten(), key=lambda win: (win.scenario, win.measure))
         )
     ]
     if not rows:

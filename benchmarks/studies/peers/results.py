@@ -1,4 +1,4 @@
-"""Reading the results of this set, and comparing rowq with the others round by round."""
+"""Reads the results of this set, and compares rowq with the others round by round."""
 
 from __future__ import annotations
 

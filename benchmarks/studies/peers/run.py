@@ -35,7 +35,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class PeerPlan:
-    """What to run.
+    """The scenarios and peers to run, and how.
 
     peers: who is asked to take part. url: of a server, None for a private one.
     home: the private server's directory; its major version is added. root: the checkout.

@@ -32,7 +32,7 @@ class Run:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What every program is told."""
+        """Return the configuration that every program is told."""
         return config_of(self.url, self.scenario.workers, self.scenario.batch)
 
     @property

@@ -1,4 +1,4 @@
-"""The scenarios of this set, read from scenarios_peers.toml, whose head says what fields mean."""
+"""Reads the scenarios of this set from scenarios_peers.toml, whose head explains the fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server seen from outside: what it wrote, read, ran and used between two moments."""
+"""Counts from outside what the server wrote, read, ran and used between two moments."""
 
 from __future__ import annotations
 

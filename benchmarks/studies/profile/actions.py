@@ -44,7 +44,7 @@ class Course:
 
     @property
     def messages(self) -> int:
-        """How many messages pass."""
+        """The number of messages that pass."""
         return self.batch * self.calls
 
 

@@ -22,7 +22,7 @@ _GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one call of an action took: seconds of the clock, the median, and the server's CPU.
+    """The cost of one call of an action: seconds of the clock, the median, and the server's CPU.
 
     start, end: the places in the log before the first call and after the last.
     """
@@ -58,9 +58,9 @@ class Session:
             found.append(self._call(action, values))
             lengths.append(time.perf_counter() - began)
         self._taken = found if action.name == "dequeue" else []
-        for one in self._taken:
-            if one.ntuples != self._course.batch:
-                raise RuntimeError(f"a dequeue returned {one.ntuples} messages")
+        for result in self._taken:
+            if result.ntuples != self._course.batch:
+                raise RuntimeError(f"a dequeue returned {result.ntuples} messages")
         return lengths
 
     def cost(self, action: Action, calls: int) -> Cost:

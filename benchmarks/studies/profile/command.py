@@ -8,7 +8,7 @@ from benchmarks.harness.results import write_results
 from benchmarks.studies.pages import PROFILE, RESULTS
 from benchmarks.studies.profile.run import ProfilePlan, run_profile
 
-# Messages in batches, one by one, rounds.
+# The three numbers are messages in batches, messages one by one, and rounds.
 _FULL, _QUICK = (20000, 2000, 3), (1000, 100, 1)
 
 

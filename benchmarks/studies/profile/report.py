@@ -1,4 +1,4 @@
-"""RESULTS-profile.md, written from the results and nothing else."""
+"""Writes RESULTS-profile.md from the results and nothing else."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _WARM_UP = 20
 
 @dataclass(frozen=True, slots=True)
 class ProfilePlan:
-    """What to run.
+    """The settings of a run of the profile.
 
     messages: how many pass in batches of 50. singles: how many one by one. rounds: how often.
     home: the private server's directory. root: the checkout. command, note: for the report.
@@ -77,7 +77,7 @@ def _merge(rounds: list[dict[str, Any]]) -> dict[str, Any]:
     statements took the least, for that was disturbed least.
     """
     actions = []
-    for turns in zip(*(one["actions"] for one in rounds), strict=True):
+    for turns in zip(*(measured_round["actions"] for measured_round in rounds), strict=True):
         best = min(turns, key=lambda turn: sum(x["milliseconds"] for x in turn["statements"]))
         times = {key: [turn[key] for turn in turns] for key in ("ms", "durable_ms", "cpu_ms")}
         actions.append(best | times)
@@ -110,7 +110,7 @@ def _profile(lab: Lab, url: str, course: Course) -> dict[str, Any]:
                 "durable_ms": durable[action.name].seconds * 1e3,
                 "ms": free[action.name].seconds * 1e3,
                 "cpu_ms": free[action.name].cpu * 1e3,
-                "statements": [asdict(one) for one in inside[action.name]],
+                "statements": [asdict(statement) for statement in inside[action.name]],
                 "wal": _wal(lab, session, free[action.name]),
             }
             for action in course.actions
@@ -140,4 +140,4 @@ def _inside(
 def _wal(lab: Lab, session: Session, cost: Cost) -> list[dict[str, Any]]:
     assert lab.local is not None
     found = written(lab.local.bin_dir, session.connection, cost.start, cost.end)
-    return [asdict(one) for one in found]
+    return [asdict(statement) for statement in found]

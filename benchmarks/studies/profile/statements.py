@@ -1,4 +1,4 @@
-"""The statements inside a call: who runs them, and what each of them costs.
+"""Finds the statements inside a call: who runs them, and what each of them costs.
 
 Two of the server's modules tell. auto_explain reports every statement with the line of the function
 that runs it, so the tree of a call is known; it slows a call down several times. pg_stat_statements
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-# The functions and lines that a statement runs in, the innermost first.
+# These are the functions and lines that a statement runs in, the innermost first.
 Frames = tuple[tuple[str, int], ...]
 
 SETTINGS = {
@@ -24,7 +24,7 @@ SETTINGS = {
     "compute_query_id": "on",
     "autovacuum": "off",
 }
-"""What the server is started with, besides the benchmarks' own."""
+"""The server's settings, besides the benchmarks' own."""
 
 _EXPLAIN = {
     "log_min_duration": "0",
@@ -134,9 +134,9 @@ def _parent(node: _Node, root: _Node, nodes: Iterable[_Node]) -> _Node:
     """Return the statement whose lines are the surrounding ones; plain expressions are none."""
     outer = node.place.frames[1:]
     while outer:
-        for other in nodes:
-            if other.place.frames == outer:
-                return other
+        for outer_node in nodes:
+            if outer_node.place.frames == outer:
+                return outer_node
         outer = outer[1:]
     return root
 

@@ -1,4 +1,4 @@
-"""What was written to the log, by kind of record and by table or index: pg_waldump reads it."""
+"""Counts what was written to the log, by kind of record and by table or index, with pg_waldump."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""rowq beside pgmq and a bare table, on PostgreSQL."""
+"""Compares rowq with pgmq and a bare table, on PostgreSQL."""

@@ -25,7 +25,7 @@ _TOMORROW = 86400
 _SAMPLE_SECONDS = 0.1
 _BUFFERS_EACH = 3
 
-# Messages passed by then, and the buffers that a dequeue touched.
+# A sample is the messages passed by then, and the buffers that a dequeue touched.
 Sample = tuple[int, int]
 
 

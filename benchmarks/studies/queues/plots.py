@@ -1,4 +1,4 @@
-"""The plots of RESULTS.md."""
+"""Draws the plots of RESULTS.md."""
 
 from __future__ import annotations
 

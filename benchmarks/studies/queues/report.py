@@ -1,4 +1,4 @@
-"""RESULTS.md, written from the results and nothing else."""
+"""Writes RESULTS.md from the results and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client of a system runs, light enough to be imported by every session's process.
+"""The statements of each system's client, light enough for every session's process to import.
 
 All clients ask for the same: the id and the text of each message, and what finishes it. Parameters:
     create      $1 queue

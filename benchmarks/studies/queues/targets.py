@@ -1,4 +1,4 @@
-"""What rowq sets out to reach; each is checked in every report."""
+"""The ratios that rowq sets out to reach; each is checked in every report."""
 
 from __future__ import annotations
 

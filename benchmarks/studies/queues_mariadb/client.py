@@ -40,12 +40,12 @@ class Client(Closing):
 
     @property
     def server_cpu(self) -> float:
-        """Not known for a session: the server is one process of many threads."""
+        """Return 0: a session's time is unknown, as the server is one process of many threads."""
         return 0.0
 
     @property
     def deadlocks(self) -> int:
-        """How many statements ended in a deadlock or a lock timeout, and were tried again."""
+        """The number of statements tried again after a deadlock or a lock timeout."""
         return self._deadlocks
 
     @property

@@ -1,4 +1,4 @@
-"""What calls of rowq cost beside dead rows, wherever an old read view can keep them."""
+"""Counts what rowq's calls cost beside dead rows, wherever an old read view can keep them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CALLS = {
     "maintain_ms": f"call rowq.maintain('{QUEUE}', null)",
 }
 _SEQ = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - 60000000"
-# As rowq's own routines fill these tables, but faster than so many calls of them.
+# These statements fill the tables as rowq's own routines do, but faster than so many calls of them.
 _ROWS = {
     "ready": f"select 1, s.seq mod {_LANES}, {_SEQ} + s.seq, s.seq, 0 from seq_1_to_{{count}} s",
     "delayed": "select 1, utc_timestamp(6) - interval 1 day + interval s.seq microsecond, s.seq,"
@@ -53,7 +53,8 @@ def dead(url: str, system: System, scenario: Scenario) -> Figures:
                 old.execute("start transaction with consistent snapshot")
                 old.execute("select count(*) from rowq.queue")
                 _kill(cursor, scenario.messages)
-                # The floor of claims is where the oldest one that is held stands.
+                # Take one claim and keep it: the floor of claims stands at the oldest one that is
+                # held.
                 control.fill(1)
                 control.dequeue(1)
                 _run(cursor, "update rowq.lane set check_after = '1970-01-01'")

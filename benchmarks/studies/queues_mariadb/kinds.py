@@ -22,9 +22,9 @@ from rowq.mysql.url import connection_parameters
 
 _NO_END = 3600.0
 _NO_LIMIT = 10**12
-# Start and end of a drain are this part of its messages.
+# The start and the end of a drain are each one of so many parts of its messages.
 _PART = 20
-# Points of a plot.
+# A plot has so many points.
 _PARTS = 50
 
 

@@ -1,4 +1,4 @@
-"""The plots of RESULTS-mariadb.md."""
+"""Draws the plots of RESULTS-mariadb.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RESULTS-mariadb.md, written from the results and nothing else."""
+"""Writes RESULTS-mariadb.md from the results and nothing else."""
 
 from __future__ import annotations
 

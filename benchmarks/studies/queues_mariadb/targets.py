@@ -1,4 +1,4 @@
-"""What rowq sets out to reach on MariaDB; each is checked in every report."""
+"""The ratios that rowq sets out to reach on MariaDB; each is checked in every report."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _under_view(results: Results) -> Iterator[Target]:
         [figures["messages_per_second"] for figures in results.rounds(name, "rowq")]
         for name in ("flat", "flat_free")
     )
-    values = [one / two for one, two in zip(held, free, strict=False)]
+    values = [held_rate / free_rate for held_rate, free_rate in zip(held, free, strict=False)]
     yield Target(
         "Old read view: rate with it / without", 0.8, True, spread(values) if values else None
     )

@@ -1,4 +1,4 @@
-"""The seeds, in their order, and what the runner needs of them."""
+"""Lists the seeds in their order, and gives the runner their scenarios and its engine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _LABS = {
     "sqlserver": sqlserver.open_lab,
     "oracle": oracle.open_lab,
 }
-# What a letter takes, where it is more than a byte: bodies have as many bytes on every engine.
+# A letter takes so many bytes where it is more than one, so that bodies have as many bytes on every
+# engine.
 _LETTER_BYTES = {"sqlserver": 2}
 
 
@@ -53,7 +54,7 @@ def seeds_scenarios(engine: str, *, quick: bool = False) -> list[Scenario]:
 
 def seed_of(kind: str) -> Seed:
     """Return the seed that a kind of scenario belongs to."""
-    (seed,) = (one for one in SEEDS if kind in one.kinds)
+    (seed,) = (seed for seed in SEEDS if kind in seed.kinds)
     return seed
 
 

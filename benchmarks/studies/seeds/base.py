@@ -1,4 +1,4 @@
-"""What a seed's experiment is made of."""
+"""The classes that a seed's experiment is made of: the seed and its forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of many lengths that do not compress, so that a table is as large as they are."""
+"""Makes bodies of many lengths that do not compress, so that tables are as large as they are."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class SqlClient(Closing):
 
     @property
     def deadlocks(self) -> int:
-        """How many statements ended in a deadlock or a lock timeout, and were tried again."""
+        """The number of statements tried again after a deadlock or a lock timeout."""
         return self._deadlocks
 
     def create(self) -> None:

@@ -1,4 +1,4 @@
-"""RESULTS-seeds.md, written from the results of each engine and nothing else."""
+"""Writes RESULTS-seeds.md from the results of each engine and nothing else."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ def render(found: Mapping[str, dict[str, Any]]) -> str:
 
 def _targets(results: Mapping[str, Results]) -> Iterator[list[str]]:
     for seed in SEEDS:
-        for engine, one in results.items():
-            for target in seed.targets(engine, one):
+        for engine, found in results.items():
+            for target in seed.targets(engine, found):
                 what, *rest = target_row(target)[:4]
                 yield [f"{seed.name[-3:]}: {what}", PRODUCTS[engine], *rest]
 
 
 def _ratios(results: Mapping[str, Results]) -> Iterator[list[str]]:
-    for engine, one in results.items():
-        for name, scenario in one.scenarios.items():
-            for form in one.systems(name):
-                if form == "rowq" or not _has_rates(one, name, form):
+    for engine, found in results.items():
+        for name, scenario in found.scenarios.items():
+            for form in found.systems(name):
+                if form == "rowq" or not _has_rates(found, name, form):
                     continue
-                ratios = (spread_text(one.between(name, key, "rowq", form)) for key in _RATIOS)
+                ratios = (spread_text(found.between(name, key, "rowq", form)) for key in _RATIOS)
                 yield [f"{_number(scenario)}: {scenario['title']}", PRODUCTS[engine], form, *ratios]
 
 
@@ -91,12 +91,12 @@ def _number(scenario: Mapping[str, Any]) -> str:
 def _seed(results: Mapping[str, Results], seed: Seed) -> Iterator[str]:
     yield f"## {seed.title}"
     yield seed.words
-    for engine, one in results.items():
-        for name, scenario in one.scenarios.items():
+    for engine, found in results.items():
+        for name, scenario in found.scenarios.items():
             if scenario["kind"] in seed.kinds:
                 yield f"### {scenario['title']}: {PRODUCTS[engine]}"
                 yield f"{setting(scenario)}."
-                yield _table(one, name, seed.columns[scenario["kind"]])
+                yield _table(found, name, seed.columns[scenario["kind"]])
 
 
 def _table(results: Results, name: str, columns: Mapping[str, str]) -> str:
@@ -117,5 +117,5 @@ def _cell(results: Results, name: str, form: str, key: str) -> str:
 
 
 def _systems(found: Mapping[str, dict[str, Any]]) -> list[list[str]]:
-    known = {one["name"]: one for data in found.values() for one in data["systems"]}
-    return [[one["name"], one["version"], one["origin"]] for one in known.values()]
+    known = {system["name"]: system for data in found.values() for system in data["systems"]}
+    return [[system["name"], system["version"], system["origin"]] for system in known.values()]

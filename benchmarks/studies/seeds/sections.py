@@ -1,4 +1,4 @@
-"""SQL files with named sections."""
+"""Reads SQL files with named sections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions at work on one form: how fast, at what cost, who waited, what ran twice."""
+"""Lets sessions work on one form: how fast, at what cost, who waited, what ran twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A crash between two statements of a migration."""
+"""Breaks a migration off between two statements, as a crash would."""
 
 from __future__ import annotations
 

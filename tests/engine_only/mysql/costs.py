@@ -1,4 +1,4 @@
-"""What a call costs a MariaDB or MySQL server, counted and not timed."""
+"""Counts what a call costs a MariaDB or MySQL server, instead of timing it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.engines.base import Connection, wait_until
 
 _PAGES = "show global status like 'Innodb_buffer_pool_read_requests'"
 _ROWS = "show session status like 'Handler_%'"
-# Statements that change no row, and the counting itself.
+# These counters are of statements that change no row, and of the counting itself.
 _NOT_ROWS = {"Handler_commit", "Handler_prepare", "Handler_savepoint", "Handler_external_lock"}
 
 

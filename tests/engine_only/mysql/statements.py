@@ -1,4 +1,4 @@
-"""The statements inside procedures as a server ran them, and the plans it makes for them."""
+"""Reads the statements inside procedures as a server ran them, and the plans it makes for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXPLAINED = ("select", "delete", "update", "insert", "with")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a statement reads one of rowq's tables: a line of explain."""
+    """The way in which a statement reads one of rowq's tables: a line of explain."""
 
     statement: str
     table: str
@@ -55,9 +55,9 @@ def accesses(admin: Connection, statement: str) -> list[Access]:
     columns = [column[0].lower() for column in cursor.description]
     lines = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
     return [
-        Access(statement, names[one["table"]], one["type"], one["key"], one["extra"] or "")
-        for one in lines
-        if one["table"] in names and one["type"] is not None
+        Access(statement, names[line["table"]], line["type"], line["key"], line["extra"] or "")
+        for line in lines
+        if line["table"] in names and line["type"] is not None
     ]
 
 

@@ -1,4 +1,4 @@
-"""What is written to the binary log is safe, and makes the same tables on a replica."""
+"""The binary log is written safely, and makes the same tables on a replica."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ def test_a_replica_has_the_same_rows(
     replica.execute("stop slave")
     assert checksums(replica) == checksums(source)
     replica.execute("reset slave all")
-    for one in (source, replica, session):
-        one.close()
+    for opened in (source, replica, session):
+        opened.close()
 
 
 def checksums(connection: Connection) -> dict[str, int]:

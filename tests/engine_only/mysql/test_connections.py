@@ -1,4 +1,4 @@
-"""Connections of rowq's own to MariaDB and MySQL, whatever the server makes of them."""
+"""rowq's own connections to MariaDB and MySQL work whatever the server's settings are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of the hot routines: the rows they touch do not depend on how much there is.
+"""The rows that the hot routines touch do not depend on how many there are.
 
 A wrong plan is a scan, a join in the wrong order, or an index that is not the primary key; each of
 them touches more rows as tables grow. The sessions began while the tables were small, as a
@@ -94,7 +94,7 @@ def _fill(connection: Connection, queue: str, count: int) -> None:
 
 
 def _cost(session: Connection, queue: str, name: str, *, again: bool = False) -> int:
-    # The first call of a session also reads the procedures themselves.
+    # Call once before counting: the first call of a session also reads the procedures themselves.
     send(session, queue, "one more")
     if again and name == "enqueue with a key":
         return rows(session, WORK["enqueue"](session, queue))

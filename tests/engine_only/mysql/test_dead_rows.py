@@ -1,4 +1,4 @@
-"""Dead rows in numbers, in every lane, across crashes and rollbacks: what a call costs beside them.
+"""A call costs little beside dead rows in numbers, in every lane, across crashes and rollbacks.
 
 ROWQ_DEAD_ROWS=10000000 makes so many of them (some minutes), instead of as many as show a walk.
 """
@@ -136,7 +136,7 @@ def test_dequeues_that_are_rolled_back_and_done_again_stay_flat(
         taken = len(rows)
         if rows:
             call(session, "complete", queue_name=queue, claim_id=rows[0].claim_id)
-        # Newer servers count the pages of a transaction when it ends.
+        # End the transaction here, because newer servers count its pages only then.
         session.execute(ending)
 
     for turn in range(600):

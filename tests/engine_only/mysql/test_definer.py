@@ -80,7 +80,7 @@ def test_the_routines_run_as_an_account_with_rights_on_nothing_else(
     assert (others, " ON `rowq`.* TO " in everywhere) == ([], True)
     for right in ("GRANT OPTION", "TRIGGER", "EVENT", "CREATE ROUTINE", "CREATE VIEW", "ALL"):
         assert right not in everywhere
-    # A password would not help either.
+    # The account stays shut even when it has a password.
     admin.execute("set password for 'rowq_owner'@'localhost' = password('x')")
     ((socket,),) = admin.execute("select @@socket").fetchall()
     with pytest.raises(pymysql.Error) as met:
@@ -172,7 +172,7 @@ def test_an_account_whose_rights_in_rowq_come_by_a_role_is_told_that_calls_would
     url = installer("select on *.*")
     by_a_role(admin, "all on rowq.*")
     if "mariadb" not in admin.server_version.lower():
-        # The procedures have the rights of their definer's default roles there.
+        # On MySQL the procedures have the rights of their definer's default roles.
         assert migrate.migrate(url).applied == (1,)
         return
     why = r"RQ803 missing_privilege: ALTER other than by a role"
@@ -219,8 +219,8 @@ def test_an_orphaned_definer_is_told_and_mended_without_losing_messages(
             queue.peek("orders")
         assert met.value.args[0] == GONE
         found = migrate.status(empty_database)
-        assert {one.problem for one in found.drift} == {"orphaned"}
-        assert {"peek", "internal_begin_work"} <= {one.routine for one in found.drift}
+        assert {drift.problem for drift in found.drift} == {"orphaned"}
+        assert {"peek", "internal_begin_work"} <= {drift.routine for drift in found.drift}
         assert migrate.migrate(empty_database).applied == ()
 
     assert migrate.status(empty_database).drift == ()
@@ -246,7 +246,7 @@ def test_mending_that_breaks_off_anywhere_is_mended_by_the_next_migrate(
             patched.setattr(install, "statements", breaking_off(last))
             with pytest.raises(ConnectionAbortedError):
                 migrate.migrate(empty_database)
-        assert {one.problem for one in migrate.status(empty_database).drift} & PROBLEMS
+        assert {drift.problem for drift in migrate.status(empty_database).drift} & PROBLEMS
     migrate.migrate(empty_database)
     assert migrate.status(empty_database).drift == ()
 
@@ -259,7 +259,7 @@ def test_one_orphan_among_others_is_found(
         leaver.execute("drop procedure rowq.peek")
         leaver.execute("create procedure rowq.peek() begin end")
     admin.execute("drop user rowq_test_leaver@'%'")
-    problems = {(one.routine, one.problem) for one in migrate.status(empty_database).drift}
+    problems = {(drift.routine, drift.problem) for drift in migrate.status(empty_database).drift}
     assert problems == {("peek", "changed"), ("peek", "orphaned")}
     migrate.migrate(empty_database)
     assert migrate.status(empty_database).drift == ()
@@ -269,7 +269,7 @@ def test_routines_made_for_an_older_server_are_made_anew(
     admin: Connection, empty_database: str
 ) -> None:
     migrate.migrate(empty_database)
-    # As an upgrade of the server leaves them: without what is for newer versions only.
+    # An upgrade of the server leaves procedures like this: without what is for newer versions only.
     text = RELEASE.files(1)["internal/begin_work.sql"].replace("/*M!", "/*M!9")
     install.Connection(admin).execute(text)
     if migrate.status(empty_database).drift == ():
@@ -286,7 +286,7 @@ def test_a_rollback_to_nothing_takes_the_account_along(
     account = "select 1 from mysql.user where user = 'rowq_owner'"
     assert admin.execute(account).fetchone() is None
     migrate.migrate(empty_database)
-    # Whoever has the database alone may remove it, and cannot remove an account.
+    # An account with rights on the database alone may remove it, but cannot remove an account.
     done = migrate.rollback(installer("all on rowq.*"))
     assert f"the account {OWNER} stays" in done.notices[0]
     assert admin.execute(account).fetchone() == (1,)

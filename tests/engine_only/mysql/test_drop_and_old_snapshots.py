@@ -1,4 +1,4 @@
-"""A queue that is dropped by a transaction whose snapshot is older than what is in the queue."""
+"""A transaction drops a queue whose messages are newer than its snapshot."""
 
 from __future__ import annotations
 

@@ -161,10 +161,10 @@ def test_a_crash_at_any_statement_is_repaired_by_the_next_migrate(
     whole = snapshot(session)
     migrate.rollback(empty_database)
     number = len(list(statements(migrate.script("mysql"))))
-    # The first ones each: there the database is not yet known as ours by more than its name.
+    # Break off at each of the first statements: there only its name says that the database is ours.
     first = len(list(statements(release_for("mysql").text("preflight.sql"))))
-    some = (*range(first, first + 6), *range(0, number, 10))
-    for last in range(number) if os.environ.get(VARIABLE) else some:
+    chosen = (*range(first, first + 6), *range(0, number, 10))
+    for last in range(number) if os.environ.get(VARIABLE) else chosen:
         with monkeypatch.context() as patched:
             patched.setattr(install, "statements", breaking_off(last))
             with pytest.raises(ConnectionAbortedError):
@@ -182,7 +182,7 @@ def test_a_crash_at_any_statement_is_repaired_by_the_next_migrate(
 def test_many_at_once_install_once(empty_database: str, session: Connection) -> None:
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(migrate.migrate, [empty_database] * 4))
-    assert sorted(one.applied for one in done) == [(), (), (), (1,)]
+    assert sorted(result.applied for result in done) == [(), (), (), (1,)]
     assert migrate.status(empty_database).drift == ()
     assert session.execute("select count(*) from rowq.migration_log").fetchone() == (1,)
 

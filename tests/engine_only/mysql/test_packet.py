@@ -1,4 +1,4 @@
-"""max_allowed_packet: what dequeue_wait can return in one value, and what becomes of the rest."""
+"""max_allowed_packet bounds what dequeue_wait returns in one value; the rest comes later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Connect = Callable[..., Connection]
 SetPacket = Callable[[int], None]
 MEGABYTE = 1 << 20
 
-# As JSON each is longer than a packet of 1 MB, however short as a body.
+# Each body is short, but as JSON it is longer than a packet of 1 MB.
 LONG_AS_JSON = {
     "control characters": {"body": "\x01" * 180_000},
     "quotes": {"body": '"' * 530_000},

@@ -1,4 +1,4 @@
-"""The plans of every statement that the routines run: by the primary key, in its order, in a range.
+"""Every statement that the routines run goes by the primary key, in its order, in a range.
 
 A plan that sorts would lock every row that it reads, and the next worker would find nothing. A plan
 that reads an index without the bounds, or nothing but the index, walks all dead rows.
@@ -24,7 +24,7 @@ WAITING = {"ready", "delayed", "claim", "finished", "lane"}
 """Tables from whose low end the routines read."""
 
 EXPIRE = "lease_until = lease_until - interval"
-"""In the one statement that is the test's own."""
+"""Words of the one statement that is the test's own."""
 
 BY_KEY = {*WAITING, "message", "dedup", "part"}
 
@@ -102,29 +102,31 @@ def test_no_statement_sorts_scans_or_leaves_the_primary_key(
         session.commit()
 
     connection.execute("use rowq")
-    # Statistics of a table that was empty are what a plan is most often spoilt by.
-    statements = [one for one in run_by(connection, session, work) if EXPIRE not in one]
-    found = [one for each in statements for one in accesses(connection, each)]
-    assert {one.table for one in found} >= BY_KEY
-    for one in found:
-        check(one)
+    # The statistics here are those of empty tables, which spoil plans most often.
+    statements = [
+        statement for statement in run_by(connection, session, work) if EXPIRE not in statement
+    ]
+    found = [access for statement in statements for access in accesses(connection, statement)]
+    assert {access.table for access in found} >= BY_KEY
+    for access in found:
+        check(access)
 
 
-def check(one: Access) -> None:
+def check(access: Access) -> None:
     """Hold a plan to what the sources promise."""
-    if one.statement.lstrip().startswith("insert"):
-        assert one.type == "ALL"  # explain's word for a table that is written
-        assert "select" not in one.statement
+    if access.statement.lstrip().startswith("insert"):
+        assert access.type == "ALL"  # explain's word for a table that is written
+        assert "select" not in access.statement
         return
-    if one.table in BY_KEY:
-        assert one.key == "PRIMARY", one
-        assert one.type in {"const", "eq_ref", "ref", "range"}, one
-        assert "filesort" not in one.extra, one
-        assert "temporary" not in one.extra, one
-    if one.table in WAITING and "count(" not in one.statement:
-        assert one.type != "ref", one
-    if one.table in WAITING - {"lane"} and one.type == "range":
-        assert "Using index" not in one.extra, one
+    if access.table in BY_KEY:
+        assert access.key == "PRIMARY", access
+        assert access.type in {"const", "eq_ref", "ref", "range"}, access
+        assert "filesort" not in access.extra, access
+        assert "temporary" not in access.extra, access
+    if access.table in WAITING and "count(" not in access.statement:
+        assert access.type != "ref", access
+    if access.table in WAITING - {"lane"} and access.type == "range":
+        assert "Using index" not in access.extra, access
 
 
 @pytest.mark.promise("P06")

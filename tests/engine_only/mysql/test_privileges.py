@@ -1,4 +1,4 @@
-"""Who may do what: each role its routines and nothing else, and nobody the tables."""
+"""Each role may call its routines and nothing else, and nobody may use the tables."""
 
 from __future__ import annotations
 

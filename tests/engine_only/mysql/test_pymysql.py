@@ -1,4 +1,4 @@
-"""What a MySQL or MariaDB user may have done to the own connection without harm to rowq."""
+"""rowq works on connections as users of MySQL or MariaDB have set them."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_without_autocommit_the_first_call_opens_the_callers_transaction(
     session.rollback()
     queue.enqueue(queue_name, "kept")
     session.commit()
-    assert [one.data for one in rowq.Queue(own).peek(queue_name, 5)] == ["kept"]
+    assert [message.data for message in rowq.Queue(own).peek(queue_name, 5)] == ["kept"]
 
 
 @pytest.mark.promise("P15", "P17")
@@ -190,7 +190,10 @@ def test_a_body_up_to_the_servers_packet_goes_and_a_bigger_one_is_refused(
     text, data = "x" * (limit - 10_000), bytes(limit // 2 - 10_000)
     queue.enqueue(queue_name, text=text)
     queue.enqueue(queue_name, data)
-    assert [one.body or one.data for one in queue.dequeue_fast(queue_name, 2)] == [text, data]
+    assert [message.body or message.data for message in queue.dequeue_fast(queue_name, 2)] == [
+        text,
+        data,
+    ]
     for much in ({"text": "x" * limit}, {"data": bytes(limit)}, {"text": "\u00e9" * (limit // 2)}):
         with pytest.raises(rowq.InvalidArgument, match="max_allowed_packet"):
             queue.enqueue(queue_name, **much)
@@ -205,7 +208,7 @@ def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
     rows = ", ".join(f"({number}, 0)" for number in range(1, 51))
     own.execute(f"insert into {table} values {rows}")
     other = connect(autocommit=False)
-    # The server ends the transaction that has changed fewer rows.
+    # Change many rows here: the server ends the transaction that has changed fewer.
     other.execute(f"update {table} set n = 1 where id > 1")
     waiting: list[threading.Thread] = []
 

@@ -1,4 +1,4 @@
-"""What is longer than the engine's small text types: 64 KB statements, ids, headers and errors."""
+"""Values longer than the engine's small text types: 64 KB statements, ids, headers and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""innodb_snapshot_isolation, which MariaDB has switched on by default since 11.6.2.
+"""rowq under innodb_snapshot_isolation, which MariaDB has switched on by default since 11.6.2.
 
 A repeatable read transaction that would change a row newer than its snapshot gets error 1020. A
 call's own transaction is read committed and never meets it. In a caller's own a call puts it off
@@ -75,8 +75,8 @@ def test_sessions_side_by_side_are_never_asked_to_begin_again(
         for start in range(0, len(everything), 4):
             send(producer, queue, *everything[start : start + 3], dedup_key=None)
             send(producer, queue, everything[start + 3], dedup_key=f"key {start}")
-        for one in consumers:
-            one.result()
+        for consumer in consumers:
+            consumer.result()
     assert sorted(done) == sorted(everything)
 
 

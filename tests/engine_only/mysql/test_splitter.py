@@ -17,11 +17,11 @@ LINES = st.text(st.sampled_from("abc;/' \"`-\\\t(),="), min_size=1, max_size=12)
 def pieces(draw: st.DrawFn) -> tuple[str, list[str]]:
     """Draw a script of statements between two lines of `delimiter`, and those statements."""
     end = draw(st.sampled_from([";", "//", "$$"]))
-    lines = LINES.filter(lambda one: one.strip(" ;/$"))
+    lines = LINES.filter(lambda line: line.strip(" ;/$"))
     text, found = [f"delimiter {end}"], []
     for body in draw(st.lists(st.lists(lines, min_size=1, max_size=4), max_size=5)):
-        inner = [one.rstrip() + " -" if one.endswith((";", end)) else one for one in body]
-        inner = [f"x {one}" for one in inner]
+        inner = [line.rstrip() + " -" if line.endswith((";", end)) else line for line in body]
+        inner = [f"x {line}" for line in inner]
         text += draw(st.lists(st.sampled_from(COMMENTS), max_size=2))
         middle = draw(st.lists(st.sampled_from(("-- x;", f"   -- y{end}")), max_size=2))
         statement = [inner[0], *middle, *inner[1:]] if len(inner) > 1 else inner
@@ -33,7 +33,7 @@ def pieces(draw: st.DrawFn) -> tuple[str, list[str]]:
 @given(st.lists(pieces(), max_size=4))
 def test_any_script_is_cut_where_its_statements_end(script: list[tuple[str, list[str]]]) -> None:
     text = "\n".join(part for part, _ in script)
-    assert list(statements(text)) == [one for _, found in script for one in found]
+    assert list(statements(text)) == [statement for _, found in script for statement in found]
 
 
 @given(st.lists(pieces(), max_size=3), st.sampled_from(["do 1", "select ';' as", "delimit"]))
@@ -75,12 +75,12 @@ def test_every_file_of_ours_is_cut_into_whole_statements() -> None:
 
 def test_a_drop_and_the_creation_after_it_become_one_statement() -> None:
     drop, create = "drop procedure if exists rowq.a", "create procedure rowq.a(p int)\nbegin end"
-    other = "drop procedure if exists rowq.b"
-    one = "create or replace procedure rowq.a(p int)\nbegin end"
-    assert list(replacing([drop, create])) == [one]
-    assert list(replacing(["x", drop, create, "y"])) == ["x", one, "y"]
-    assert list(replacing([other, create, drop])) == [other, create, drop]
-    assert list(replacing([drop, drop, create, other])) == [drop, one, other]
+    drop_b = "drop procedure if exists rowq.b"
+    replaced = "create or replace procedure rowq.a(p int)\nbegin end"
+    assert list(replacing([drop, create])) == [replaced]
+    assert list(replacing(["x", drop, create, "y"])) == ["x", replaced, "y"]
+    assert list(replacing([drop_b, create, drop])) == [drop_b, create, drop]
+    assert list(replacing([drop, drop, create, drop_b])) == [drop, replaced, drop_b]
     owners = owned(create)
     assert owners == create.replace("create", "create definer = 'rowq_owner'@'localhost'")
     assert list(replacing([drop, owners])) == [owners.replace("create", "create or replace")]

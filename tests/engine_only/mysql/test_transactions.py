@@ -1,4 +1,4 @@
-"""Whose transaction it is: the caller's if there is one, else the routine's own."""
+"""A call works in the caller's transaction if there is one, else in its own."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_stale_claim_in_an_open_transaction_lets_others_go_on(
         session.execute("select count(*) from rowq.claim")
     call(connection, "release", queue_name=queue, claim_id=row.claim_id)
     if not known:
-        # Only where no row is left in the index is there a gap to lock.
+        # Wait for the purge: there is a gap to lock only where no row is left in the index.
         wait_until(lambda: _is_purged(connection), "the server has cleaned up")
         begin(session, "repeatable read")
     if writes:
@@ -190,7 +190,7 @@ def test_complete_takes_dedup_keys_in_the_order_of_a_batch_that_holds_them(
     completing.waits_for(producer)
     assert producer.queue.enqueue(queue, 0, dedup_key="z").outcome == "duplicate"
     producer.commit()
-    assert [one.outcome for one in completing.result()] == ["completed"] * 2
+    assert [outcome.outcome for outcome in completing.result()] == ["completed"] * 2
 
 
 @pytest.mark.promise("P15", "P17")

@@ -120,7 +120,7 @@ def test_a_wait_that_is_interrupted_says_so_and_leaves_nothing_behind(
     other = Waiter(second, queue_name, 30)
     interrupted, going_on = (waiter, other) if killed == "leader" else (other, waiter)
     number = thread if killed == "leader" else second.thread_id()
-    time.sleep(0.3)  # until the second has looked, and only sleeps
+    time.sleep(0.3)  # The second has looked by then, and only sleeps.
     connection.execute(f"kill query {number}")
     interrupted.join(10)
     assert isinstance(interrupted.error, pymysql.Error)
@@ -161,7 +161,7 @@ def test_twenty_waiters_look_seldom(
         sessions = [stack.enter_context(connect()) for _ in range(WAITERS)]
         waiters = [Waiter(session, queue_name, 6) for session in sessions]
         wait_until(lambda: leader(connection, queue_name) is not None, "one waiter leads")
-        # The first looks of all are over after a second.
+        # Wait until everybody's first looks are over, which takes a second.
         time.sleep(1)
         before, began_at = commits(connection), time.monotonic()
         time.sleep(3)

@@ -1,4 +1,4 @@
-"""What a handler tries to do to a transactional worker's transaction on MariaDB and MySQL."""
+"""Handlers meddle with a transactional worker's transaction on MariaDB and MySQL."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
     others: list[threading.Thread] = []
 
     def deadlock(own: Connection) -> None:
-        # The server ends the transaction that has changed fewer rows.
+        # Change many rows here: the server ends the transaction that has changed fewer.
         other.execute(f"update {table} set n = 1 where id > 1")
         own.cursor().execute(f"update {table} set n = 2 where id = 1")
         statement = f"delete from {table} where id = 1"

@@ -1,4 +1,4 @@
-"""What the tests of Oracle's own share."""
+"""Fixtures of the tests for Oracle only."""
 
 from __future__ import annotations
 

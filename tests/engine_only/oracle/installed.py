@@ -1,4 +1,4 @@
-"""Everything that a migration leaves in a schema, and ways to break one off."""
+"""Reads everything that a migration leaves in a schema, and breaks migrations off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plans that Oracle really uses for the statements of rowq's packages, from v$sql_plan."""
+"""Reads from v$sql_plan the plans that Oracle really uses for the statements of rowq's packages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a statement is run; shown: as dbms_xplan shows it."""
+    """The plan by which a statement is run; shown: as dbms_xplan shows it."""
 
     text: str
     steps: tuple[Step, ...]
@@ -74,10 +74,13 @@ class Plan:
                 yield f"{step.options.lower()} of {step.table}"
             if "BATCHED" in step.options and "FOR UPDATE" in self.operations:
                 yield f"{step.table} is read in batches, and locked in another order"
-        # What a routine has put together, or counted off, is short and may be sorted at its end.
+        # A sort may end a plan over rows that a routine has put together or counted off: they are
+        # few.
         is_short = self.operations & {"COLLECTION ITERATOR", "WINDOW", "COUNT"}
         is_short = is_short - ({"WINDOW", "COUNT"} if "FOR UPDATE" in self.operations else set())
-        sorts = [one for one in self.steps if one.operation == "SORT" and "ORDER" in one.options]
+        sorts = [
+            step for step in self.steps if step.operation == "SORT" and "ORDER" in step.options
+        ]
         if hot and sorts and not is_short:
             yield "rows are sorted, and so read and locked before the first is fetched"
 

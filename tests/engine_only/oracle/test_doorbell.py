@@ -1,4 +1,4 @@
-"""The optional doorbell: it ends a wait at once, and nobody depends on it."""
+"""The optional doorbell ends a wait at once, and nobody depends on it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_ring_ends_a_wait_at_once(
         waiter.join(20)
         assert waiter.got == [f"{number}"]
         waited.append(waiter.ended_at - sent_at)
-    # Without a ring it would be half a second.
+    # A waiter that hears no ring would need half a second.
     assert sorted(waited)[3] < 0.25, waited
     assert rows(session, LISTENS) == []
 

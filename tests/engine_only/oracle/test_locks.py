@@ -1,4 +1,4 @@
-"""Locks on Oracle: a fetch locks exactly what it takes, and nobody waits who need not."""
+"""A fetch on Oracle locks exactly what it takes, and no session waits without need."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_dequeue_locks_exactly_what_it_takes_and_the_next_goes_on_behind_it(
 ) -> None:
     count = 3 * batch_size
     sent = [str(number) for number in range(count)]
-    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": one} for one in sent])
+    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": body} for body in sent])
     other = patient(connect())
     with rolled_back(connection):
         assert bodies(take(connection, queue, batch_size)) == sent[:batch_size]
@@ -117,7 +117,7 @@ def test_many_open_dequeues_find_room_for_their_locks_in_the_same_block(
 ) -> None:
     sessions = [patient(connect()) for _ in range(16)]
     sent = [f"{number:02}" for number in range(len(sessions))]
-    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": one} for one in sent])
+    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": body} for body in sent])
     with ExitStack() as stack:
         for session, body in zip(sessions, sent, strict=True):
             stack.enter_context(rolled_back(session))

@@ -1,4 +1,4 @@
-"""The optional job of the Scheduler that keeps house."""
+"""The optional job of the Scheduler calls maintain."""
 
 from __future__ import annotations
 

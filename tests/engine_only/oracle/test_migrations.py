@@ -140,7 +140,7 @@ def test_what_does_not_compile_is_an_error_of_the_migration_and_repaired_by_the_
 def test_many_at_once_install_once(empty_database: str, session: Connection) -> None:
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(migrate.migrate, [empty_database] * 4))
-    assert sorted(one.applied for one in done) == [(), (), (), (1,)]
+    assert sorted(result.applied for result in done) == [(), (), (), (1,)]
     assert migrate.status(empty_database).drift == ()
     assert rows(session, "select count(*) from rowq_migration_log") == [(1,)]
 

@@ -147,7 +147,7 @@ def test_a_dequeue_costs_the_same_beside_a_large_backlog(
     small = cost(server, connection, queue)
     fill(connection, queue, LARGE)
     fill(connection, queue, LARGE, delay_seconds=3600)
-    # One more level of an index, a few times.
+    # A large index may have one more level, which a call walks down a few times.
     assert cost(server, connection, queue) <= small * 1.5 + 30
 
 
@@ -173,7 +173,7 @@ def test_a_dequeue_costs_the_same_behind_emptied_blocks_and_beside_an_old_snapsh
             call(connection, "complete", queue_name=queue, claim_id=claim)
         pass_seconds(connection, queue, 2)
         one(connection, "maintain", queue_name=queue)
-        # 15,000 rows are some 60 blocks of the index; the floor spares them.
+        # The 15,000 rows fill some 60 blocks of the index; the floor spares them.
         assert cost(server, connection, queue) <= fresh * 1.5 + 30
 
 

@@ -1,4 +1,4 @@
-"""Who may do what on Oracle: an owner with the listed rights, roles with a package, no table."""
+"""Rights on Oracle: an owner with the listed ones, roles with a package, no table."""
 
 from __future__ import annotations
 

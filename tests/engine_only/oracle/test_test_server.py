@@ -1,4 +1,4 @@
-"""What every other test relies on: waits are seen, sessions end, schemas are apart and poor."""
+"""The test server's own functions: waits are seen, sessions end, schemas are apart and poor."""
 
 from __future__ import annotations
 

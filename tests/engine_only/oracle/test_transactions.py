@@ -1,4 +1,4 @@
-"""Whose transaction it is: nothing commits, refusals keep the caller's work."""
+"""A call on Oracle never commits, and a refusal keeps the caller's work."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_many_waiters_look_little_more_often_than_one(
     sessions = [open_session() for _ in range(WAITERS)]
     waiters = [Waiter(session, QUEUE, 8) for session in sessions]
     leader = one_leads(server, sessions)
-    # The first looks of all, and the short pauses of the leader, are over by then.
+    # Wait until everybody's first looks and the short pauses of the leader are over.
     began_at = time.monotonic()
     wait_until(lambda: time.monotonic() - began_at > 1.5, "the first looks are over")
     before, began_at = looks(server, leader), time.monotonic()
@@ -104,7 +104,7 @@ def test_a_lock_that_was_left_behind_delays_others_by_a_second(
     waiter.join(20)
     assert waiter.got == ["b"]
     assert waiter.ended_at - sent_at < 5
-    # Its own session leads with what it has, and gives it back.
+    # The idle session can still lead with the lock that it has, and gives it back.
     one(idle, "dequeue_wait", queue_name=QUEUE, wait_seconds=2)
     assert leaders(server, [idle]) == []
 
@@ -123,7 +123,7 @@ def test_a_wait_that_ends_with_an_error_leaves_no_lock(
         (first,) = (waiter for waiter in waiters if waiter.session is leader)
         first.join(20)
         assert first.error is not None
-        one_leads(server, [one for one in sessions if one is not leader])
+        one_leads(server, [session for session in sessions if session is not leader])
         send(open_session(), QUEUE, "x")
     for waiter in waiters:
         waiter.join(20)

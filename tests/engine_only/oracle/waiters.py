@@ -1,4 +1,4 @@
-"""Sessions that wait for messages, and what the server shows of them."""
+"""Opens sessions that wait for messages, and reads what the server shows of them."""
 
 from __future__ import annotations
 

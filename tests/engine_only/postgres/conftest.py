@@ -25,8 +25,8 @@ def _only_postgres(server: Server) -> None:
 
 
 @pytest.fixture
-def open_lone(empty_database: str) -> Iterator[Open]:
-    """Return a function that opens sessions in a database with rowq that no other test uses."""
+def open_owner(empty_database: str) -> Iterator[Open]:
+    """Return a function that opens sessions of the owner in a database that no other test uses."""
     migrate(empty_database)
     with ExitStack() as opened:
 
@@ -37,15 +37,15 @@ def open_lone(empty_database: str) -> Iterator[Open]:
 
 
 @pytest.fixture
-def lone(open_lone: Open) -> Connection:
+def owner(open_owner: Open) -> Connection:
     """Return such a session, as the tables' owner."""
-    return open_lone()
+    return open_owner()
 
 
 @pytest.fixture
-def q(lone: Connection) -> str:
+def own_queue(owner: Connection) -> str:
     """Return the name of a queue in that database."""
-    call(lone, "create_queue", queue_name="q")
+    call(owner, "create_queue", queue_name="q")
     return "q"
 
 

@@ -1,4 +1,4 @@
-"""Connections of rowq's own to PostgreSQL, whatever role, database and network make of them."""
+"""rowq's own connections to PostgreSQL work whatever role, database and network do to them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def role_url(connection: Connection, database_url: str, role: str) -> Iterator[R
 def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
     connection: Connection, queue_name: str, role: str, role_url: RoleUrl
 ) -> None:
-    """As in a failover: connections still reach the former primary for a while."""
+    """Connections still reach the former primary for a while, as in a failover."""
     pauses: list[float] = []
 
     def pause(seconds: float) -> None:
@@ -69,7 +69,7 @@ def test_a_server_that_turned_read_only_is_left_for_one_that_writes(
     with rowq.Queue(session) as misled:
         assert misled.enqueue(queue_name, 1).outcome == "enqueued"
         assert len(pauses) == 3
-        assert [one.data for one in misled.dequeue_wait(queue_name, wait_seconds=1)] == [1]
+        assert [message.data for message in misled.dequeue_wait(queue_name, wait_seconds=1)] == [1]
 
 
 def test_a_database_that_is_read_only_for_good_ends_in_an_error_that_says_so(
@@ -108,7 +108,8 @@ def test_a_transaction_on_rowqs_own_connection_reads_what_is_committed(role_url:
         with ENGINE.transaction(connection):
             row = connection.execute("show transaction_isolation").fetchone()
         assert row == ("read committed",)
-        # No setting of the session: behind a pooler it would be another client's, too.
+        # The client changes no setting of the session: behind a pooler it would be another
+        # client's, too.
         assert connection.execute("show default_transaction_isolation").fetchone() == (level,)
         ENGINE.close(connection)
 
@@ -138,7 +139,7 @@ def test_a_call_that_the_server_undid_is_made_again(
         wait_until_blocked(server, session)
         blocker.commit()
         thread.join(30)
-        assert [one.outcome for one in outcomes] == ["completed"]
+        assert [outcome.outcome for outcome in outcomes] == ["completed"]
         assert server.session_id(strict._session.connection()) == session
 
 
@@ -179,7 +180,7 @@ def test_what_a_connection_was_doing_when_it_is_broken_off_is_cancelled(
     mine = ENGINE.connect(database_url)
     session = server.session_id(mine)
     mine.pgconn.send_query(b"select pg_sleep(60)")
-    # The server forgets a cancel that comes before the query.
+    # Wait until the query runs, because the server forgets a cancel that comes before it.
     asleep = "select from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
     wait_until(lambda: connection.execute(asleep, [session]).fetchone() is not None, "it sleeps")
     ENGINE.break_off(mine)
@@ -267,8 +268,8 @@ def test_no_name_of_a_call_is_looked_up_in_the_callers_search_path(
         for data in ("text", b"bytes"):
             hostile.enqueue(queue_name, data, dedup_key=str(data), **sent)
         claim = hostile.dequeue_wait(queue_name, 2, wait_seconds=0.1)
-        assert [one.data for one in claim] == ["text", b"bytes"]
-        hostile.complete(queue_name, claim[0].claim_id, [one.message_id for one in claim])
+        assert [message.data for message in claim] == ["text", b"bytes"]
+        hostile.complete(queue_name, claim[0].claim_id, [message.message_id for message in claim])
         other = connect()
         other.execute(f"set search_path = {schema}, pg_catalog")
         assert not ENGINE.ear(own).is_deaf(other, 5)

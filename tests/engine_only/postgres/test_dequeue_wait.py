@@ -21,17 +21,17 @@ def start_waiting(connection: Connection, queue: str) -> threading.Thread:
 
 @pytest.mark.promise("P02", "P20")
 def test_of_messages_whose_headers_are_long_as_many_come_as_json_can_hold(
-    lone: Connection, q: str
+    owner: Connection, own_queue: str
 ) -> None:
-    lone.execute(
+    owner.execute(
         "select rowq.enqueue(%s, 'b', p_headers =>"
         " pg_catalog.jsonb_build_object('k', pg_catalog.repeat('🐘', 65000)))"
         " from pg_catalog.generate_series(1, 300)",
-        [q],
+        [own_queue],
     )
-    first = one(lone, "dequeue_wait", queue_name=q, batch_size=300).messages
+    first = one(owner, "dequeue_wait", queue_name=own_queue, batch_size=300).messages
     assert 200 < len(first) < 300
-    second = one(lone, "dequeue_wait", queue_name=q, batch_size=300).messages
+    second = one(owner, "dequeue_wait", queue_name=own_queue, batch_size=300).messages
     ids = [message["message_id"] for message in (*first, *second)]
     assert ids == sorted(ids)
     assert len(set(ids)) == 300
@@ -39,10 +39,10 @@ def test_of_messages_whose_headers_are_long_as_many_come_as_json_can_hold(
 
 @pytest.mark.promise("P13", "P17")
 def test_the_clean_up_horizon_moves_on_while_a_session_waits(
-    server: Server, lone: Connection, open_lone: Open, q: str
+    server: Server, owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    waiter = open_lone()
-    thread = start_waiting(waiter, q)
+    waiter = open_owner()
+    thread = start_waiting(waiter, own_queue)
     waiting = """
         select backend_xmin, backend_xid, pg_current_xact_id()::xid
         from pg_stat_activity where pid = %s and wait_event = 'PgSleep'
@@ -50,7 +50,7 @@ def test_the_clean_up_horizon_moves_on_while_a_session_waits(
     horizons = set()
 
     def moved() -> bool:
-        row = lone.execute(waiting, [server.session_id(waiter)]).fetchone()
+        row = owner.execute(waiting, [server.session_id(waiter)]).fetchone()
         if row is not None:
             assert row[1] is None, "it holds a transaction number while it waits"
             assert row[0] is None or int(row[2]) - int(row[0]) < 1000
@@ -58,41 +58,41 @@ def test_the_clean_up_horizon_moves_on_while_a_session_waits(
         return len(horizons) >= 5
 
     wait_until(moved, "five different horizons are seen during one wait")
-    send(lone, q, "ends the wait")
+    send(owner, own_queue, "ends the wait")
     thread.join()
 
 
 @pytest.mark.promise("P13", "P17")
 def test_vacuum_removes_what_died_while_a_session_waits(
-    server: Server, lone: Connection, open_lone: Open, q: str
+    server: Server, owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    waiter = open_lone()
-    thread = start_waiting(waiter, q)
+    waiter = open_owner()
+    thread = start_waiting(waiter, own_queue)
     started = "select 1 from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
     wait_until(
-        lambda: lone.execute(started, [server.session_id(waiter)]).fetchone() is not None,
+        lambda: owner.execute(started, [server.session_id(waiter)]).fetchone() is not None,
         "the wait begins",
     )
-    lone.execute("create table public.t as select generate_series(1, 1000) as n")
-    lone.execute("delete from public.t")
+    owner.execute("create table public.t as select generate_series(1, 1000) as n")
+    owner.execute("delete from public.t")
 
     def removed() -> bool:
-        lone.execute("vacuum public.t")
-        row = lone.execute("select pg_relation_size('public.t')").fetchone()
+        owner.execute("vacuum public.t")
+        row = owner.execute("select pg_relation_size('public.t')").fetchone()
         return bool(row[0] == 0)
 
     wait_until(removed, "vacuum removes the dead rows", seconds=20)
     assert thread.is_alive()
-    send(lone, q, "ends the wait")
+    send(owner, own_queue, "ends the wait")
     thread.join()
 
 
 @pytest.mark.promise("P17")
 def test_it_holds_no_lock_on_a_table_while_it_waits(
-    server: Server, lone: Connection, open_lone: Open, q: str
+    server: Server, owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    waiter = open_lone()
-    thread = start_waiting(waiter, q)
+    waiter = open_owner()
+    thread = start_waiting(waiter, own_queue)
     held = """
         select count(*) filter (where l.locktype = 'relation') from pg_stat_activity a
         left join pg_locks l on l.pid = a.pid and l.relation::regclass::text like 'rowq.%%'
@@ -101,11 +101,11 @@ def test_it_holds_no_lock_on_a_table_while_it_waits(
     seen = []
 
     def often_enough() -> bool:
-        if row := lone.execute(held, [server.session_id(waiter)]).fetchone():
+        if row := owner.execute(held, [server.session_id(waiter)]).fetchone():
             seen.append(row[0])
         return len(seen) >= 10
 
     wait_until(often_enough, "the session is seen waiting")
     assert set(seen) == {0}
-    send(lone, q, "ends the wait")
+    send(owner, own_queue, "ends the wait")
     thread.join()

@@ -1,4 +1,4 @@
-"""A queue that is dropped beside a transaction whose snapshot still shows it."""
+"""A queue is dropped beside a transaction whose snapshot still shows it."""
 
 from collections.abc import Callable
 from typing import Any

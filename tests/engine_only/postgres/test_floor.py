@@ -80,272 +80,274 @@ def raise_floor(connection: Connection, queue: str) -> int:
 
 @pytest.mark.promise("P14")
 def test_a_message_committed_late_below_the_floor_is_delivered_after_the_next_maintain(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    late = open_lone()
-    send(lone, q, "opens the lane")
-    drain(lone, q)
+    late = open_owner()
+    send(owner, own_queue, "opens the lane")
+    drain(owner, own_queue)
     with transaction(late):
-        [late_id] = send(late, q, "late")
-        assert raise_floor(lone, q) > late_id
-    assert take(lone, q) == []
-    maintain(lone, q)
-    assert bodies(take(lone, q, 10)) == ["late"]
+        [late_id] = send(late, own_queue, "late")
+        assert raise_floor(owner, own_queue) > late_id
+    assert take(owner, own_queue) == []
+    maintain(owner, own_queue)
+    assert bodies(take(owner, own_queue, 10)) == ["late"]
 
 
 @pytest.mark.promise("P14")
 def test_a_late_message_is_delivered_although_maintain_ran_many_times_meanwhile(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    late = open_lone()
-    send(lone, q, "opens the lane")
-    drain(lone, q)
+    late = open_owner()
+    send(owner, own_queue, "opens the lane")
+    drain(owner, own_queue)
     with transaction(late):
-        send(late, q, "late")
+        send(late, own_queue, "late")
         for _ in range(4):
-            raise_floor(lone, q)
-            pass_seconds(lone, q, 100)
-    maintain(lone, q)
-    assert bodies(take(lone, q, 10)) == ["late"]
+            raise_floor(owner, own_queue)
+            pass_seconds(owner, own_queue, 100)
+    maintain(owner, own_queue)
+    assert bodies(take(owner, own_queue, 10)) == ["late"]
 
 
 @pytest.mark.promise("P14")
 def test_a_late_message_is_delivered_when_the_floor_moved_after_other_writers_too(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    first, second = open_lone(), open_lone()
-    send(lone, q, "opens the lane")
-    drain(lone, q)
+    first, second = open_owner(), open_owner()
+    send(owner, own_queue, "opens the lane")
+    drain(owner, own_queue)
     with transaction(first):
-        send(first, q, "first")
-        raise_floor(lone, q)
+        send(first, own_queue, "first")
+        raise_floor(owner, own_queue)
         with transaction(second):
-            send(second, q, "second")
-            raise_floor(lone, q)
-        maintain(lone, q)
-        assert bodies(take(lone, q, 10)) == ["second"]
-        raise_floor(lone, q)
-    maintain(lone, q)
-    assert bodies(take(lone, q, 10)) == ["first"]
+            send(second, own_queue, "second")
+            raise_floor(owner, own_queue)
+        maintain(owner, own_queue)
+        assert bodies(take(owner, own_queue, 10)) == ["second"]
+        raise_floor(owner, own_queue)
+    maintain(owner, own_queue)
+    assert bodies(take(owner, own_queue, 10)) == ["first"]
 
 
 @pytest.mark.promise("P14")
 def test_the_first_message_of_a_lane_may_be_the_late_one(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    late = open_lone()
+    late = open_owner()
     with transaction(late):
-        send(late, q, "late", priority=0)
-        send(lone, q, "early", priority=0)
-        assert drain(lone, q) == ["early"]
-        set_sequence(lone, last_value(lone) + AHEAD)
+        send(late, own_queue, "late", priority=0)
+        send(owner, own_queue, "early", priority=0)
+        assert drain(owner, own_queue) == ["early"]
+        set_sequence(owner, last_value(owner) + AHEAD)
         for _ in range(3):
-            maintain(lone, q)
-    maintain(lone, q)
-    assert drain(lone, q) == ["late"]
+            maintain(owner, own_queue)
+    maintain(owner, own_queue)
+    assert drain(owner, own_queue) == ["late"]
 
 
 @pytest.mark.promise("P13", "P14")
 def test_an_idle_writer_elsewhere_keeps_the_floor_from_nothing(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    idle = open_lone()
+    idle = open_owner()
     with transaction(idle):
         idle.execute("create temporary table t () on commit drop")
         idle.execute("select pg_current_xact_id()")
-        first = raise_floor(lone, q)
-        assert raise_floor(lone, q) > first + 1500
-    assert raise_floor(lone, q) > first
+        first = raise_floor(owner, own_queue)
+        assert raise_floor(owner, own_queue) > first + 1500
+    assert raise_floor(owner, own_queue) > first
 
 
 @pytest.mark.promise("P13", "P14")
 def test_the_safe_mark_follows_once_the_idle_writer_has_ended(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
     def safe() -> int:
-        row = lone.execute(
+        row = owner.execute(
             "select safe from rowq.floor where lane = 11 order by generation limit 1"
         ).fetchone()
         return int(row[0])
 
-    idle = open_lone()
+    idle = open_owner()
     with transaction(idle):
         idle.execute("select pg_current_xact_id()")
-        raise_floor(lone, q)
-        begin = last_value(lone)
-        raise_floor(lone, q)
-        raise_floor(lone, q)
+        raise_floor(owner, own_queue)
+        begin = last_value(owner)
+        raise_floor(owner, own_queue)
+        raise_floor(owner, own_queue)
         assert safe() <= begin
     for _ in range(3):
-        pass_seconds(lone, q, 1)
-        raise_floor(lone, q)
+        pass_seconds(owner, own_queue, 1)
+        raise_floor(owner, own_queue)
     assert safe() > begin
 
 
 @pytest.mark.promise("P09", "P14")
 def test_a_claim_committed_late_below_the_floor_of_claims_is_reaped(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    late = open_lone()
-    send(lone, q, "late")
+    late = open_owner()
+    send(owner, own_queue, "late")
     with transaction(late):
-        assert take_one(late, q).body == "late"
-        value = lone.execute("select last_value from rowq.claim_seq").fetchone()[0]
-        set_sequence(lone, value + AHEAD, "claim_seq")
-        send(lone, q, "passes by")
-        drain(lone, q)
+        assert take_one(late, own_queue).body == "late"
+        value = owner.execute("select last_value from rowq.claim_seq").fetchone()[0]
+        set_sequence(owner, value + AHEAD, "claim_seq")
+        send(owner, own_queue, "passes by")
+        drain(owner, own_queue)
         for _ in range(2):
-            maintain(lone, q)
-        assert floor_of(lone, q, -1) > value
-    maintain(lone, q)
-    pass_seconds(lone, q, 100)
-    assert maintain(lone, q).reaped == 1
-    assert bodies(take(lone, q, 10)) == ["late"]
+            maintain(owner, own_queue)
+        assert floor_of(owner, own_queue, -1) > value
+    maintain(owner, own_queue)
+    pass_seconds(owner, own_queue, 100)
+    assert maintain(owner, own_queue).reaped == 1
+    assert bodies(take(owner, own_queue, 10)) == ["late"]
 
 
 @pytest.mark.promise("P11", "P14")
 def test_a_delayed_message_committed_late_and_due_before_the_floor_is_delivered(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    late = open_lone()
+    late = open_owner()
     with transaction(late):
-        send(late, q, "late", delay_seconds=0.001)
+        send(late, own_queue, "late", delay_seconds=0.001)
         for _ in range(3):
-            send(lone, q, "in time", delay_seconds=0.001)
-            pass_seconds(lone, q, 5)
-            maintain(lone, q)
-            assert drain(lone, q) == ["in time"]
-    pass_seconds(lone, q, 1)
-    maintain(lone, q)
-    maintain(lone, q)
-    assert drain(lone, q) == ["late"]
+            send(owner, own_queue, "in time", delay_seconds=0.001)
+            pass_seconds(owner, own_queue, 5)
+            maintain(owner, own_queue)
+            assert drain(owner, own_queue) == ["in time"]
+    pass_seconds(owner, own_queue, 1)
+    maintain(owner, own_queue)
+    maintain(owner, own_queue)
+    assert drain(owner, own_queue) == ["late"]
 
 
 @pytest.mark.promise("P07", "P14")
 def test_the_floor_does_not_pass_a_message_whose_dequeue_may_still_be_rolled_back(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    slow = open_lone()
-    [message_id] = send(lone, q, "slow")
+    slow = open_owner()
+    [message_id] = send(owner, own_queue, "slow")
     with rolled_back(slow):
-        assert take_one(slow, q).body == "slow"
+        assert take_one(slow, own_queue).body == "slow"
         for _ in range(3):
-            call(lone, "enqueue_batch", queue_name=q, messages=[{}] * 1500)
-            drain(lone, q)
-            maintain(lone, q)
-        assert floor_of(lone, q, 11) <= message_id
-    assert bodies(take(lone, q, 10)) == ["slow"]
+            call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 1500)
+            drain(owner, own_queue)
+            maintain(owner, own_queue)
+        assert floor_of(owner, own_queue, 11) <= message_id
+    assert bodies(take(owner, own_queue, 10)) == ["slow"]
 
 
 @pytest.mark.promise("P14")
 def test_messages_under_numbers_below_the_floor_come_after_maintain_when_the_sequence_jumped_back(
-    lone: Connection, q: str
+    owner: Connection, own_queue: str
 ) -> None:
-    floor = raise_floor(lone, q)
-    set_sequence(lone, 100)
-    ids = send(lone, q, "a", "b", "c")
+    floor = raise_floor(owner, own_queue)
+    set_sequence(owner, 100)
+    ids = send(owner, own_queue, "a", "b", "c")
     assert max(ids) < floor
-    maintain(lone, q)
-    assert drain(lone, q) == ["a", "b", "c"]
-    send(lone, q, "d")
-    assert drain(lone, q) == ["d"]
+    maintain(owner, own_queue)
+    assert drain(owner, own_queue) == ["a", "b", "c"]
+    send(owner, own_queue, "d")
+    assert drain(owner, own_queue) == ["d"]
 
 
 @pytest.mark.promise("P14")
 def test_a_sequence_that_jumped_back_and_caught_up_before_maintain_loses_nothing(
-    lone: Connection, q: str
+    owner: Connection, own_queue: str
 ) -> None:
-    floor = raise_floor(lone, q)
-    set_sequence(lone, 100)
-    send(lone, q, "below")
-    set_sequence(lone, floor + AHEAD)
-    send(lone, q, "above")
-    maintain(lone, q)
-    pass_seconds(lone, q, 61)  # the sweep below the floor comes once a minute
-    maintain(lone, q)
-    assert sorted(body or "" for body in drain(lone, q)) == ["above", "below"]
+    floor = raise_floor(owner, own_queue)
+    set_sequence(owner, 100)
+    send(owner, own_queue, "below")
+    set_sequence(owner, floor + AHEAD)
+    send(owner, own_queue, "above")
+    maintain(owner, own_queue)
+    pass_seconds(owner, own_queue, 61)  # The floor is swept once a minute.
+    maintain(owner, own_queue)
+    assert sorted(body or "" for body in drain(owner, own_queue)) == ["above", "below"]
 
 
 @pytest.mark.promise("P14")
 @pytest.mark.parametrize("jump", [AHEAD, 10**12, 2**62])
-def test_a_sequence_that_jumped_ahead_loses_nothing(lone: Connection, q: str, jump: int) -> None:
-    send(lone, q, "before")
-    set_sequence(lone, jump)
-    send(lone, q, "after")
-    maintain(lone, q)
-    assert drain(lone, q) == ["before", "after"]
+def test_a_sequence_that_jumped_ahead_loses_nothing(
+    owner: Connection, own_queue: str, jump: int
+) -> None:
+    send(owner, own_queue, "before")
+    set_sequence(owner, jump)
+    send(owner, own_queue, "after")
+    maintain(owner, own_queue)
+    assert drain(owner, own_queue) == ["before", "after"]
     for turn in range(3):
-        maintain(lone, q)
-        send(lone, q, f"{turn}")
-        assert drain(lone, q) == [f"{turn}"]
+        maintain(owner, own_queue)
+        send(owner, own_queue, f"{turn}")
+        assert drain(owner, own_queue) == [f"{turn}"]
 
 
 @pytest.mark.promise("P09", "P14")
 def test_claims_under_numbers_below_the_floor_are_reaped_when_their_sequence_jumped_back(
-    lone: Connection, q: str
+    owner: Connection, own_queue: str
 ) -> None:
-    set_sequence(lone, 10 * AHEAD, "claim_seq")
-    send(lone, q, "a")
-    drain(lone, q)
-    maintain(lone, q)
-    maintain(lone, q)
-    set_sequence(lone, 1000, "claim_seq")
-    send(lone, q, "leased")
-    take_one(lone, q)
-    maintain(lone, q)
-    pass_seconds(lone, q, 100)
-    maintain(lone, q)
-    assert drain(lone, q) == ["leased"]
+    set_sequence(owner, 10 * AHEAD, "claim_seq")
+    send(owner, own_queue, "a")
+    drain(owner, own_queue)
+    maintain(owner, own_queue)
+    maintain(owner, own_queue)
+    set_sequence(owner, 1000, "claim_seq")
+    send(owner, own_queue, "leased")
+    take_one(owner, own_queue)
+    maintain(owner, own_queue)
+    pass_seconds(owner, own_queue, 100)
+    maintain(owner, own_queue)
+    assert drain(owner, own_queue) == ["leased"]
 
 
 @pytest.mark.promise("P11", "P14")
 def test_dequeue_does_not_fail_on_due_messages_while_the_sequence_is_behind_the_floor(
-    lone: Connection, q: str
+    owner: Connection, own_queue: str
 ) -> None:
-    raise_floor(lone, q)
-    send(lone, q, "due", delay_seconds=60)
-    set_sequence(lone, 100)
-    pass_seconds(lone, q, 61)
-    take(lone, q)  # may find nothing before the next maintain
-    maintain(lone, q)
-    take(lone, q)
-    maintain(lone, q)
-    pass_seconds(lone, q, 100)
-    maintain(lone, q)
-    assert drain(lone, q) == ["due"]
+    raise_floor(owner, own_queue)
+    send(owner, own_queue, "due", delay_seconds=60)
+    set_sequence(owner, 100)
+    pass_seconds(owner, own_queue, 61)
+    take(owner, own_queue)  # It may find nothing before the next maintain.
+    maintain(owner, own_queue)
+    take(owner, own_queue)
+    maintain(owner, own_queue)
+    pass_seconds(owner, own_queue, 100)
+    maintain(owner, own_queue)
+    assert drain(owner, own_queue) == ["due"]
 
 
 @pytest.mark.promise("P14", "P15")
 def test_a_number_that_is_in_use_is_refused_and_loses_nothing_and_health_names_the_sequence(
-    lone: Connection, q: str
+    owner: Connection, own_queue: str
 ) -> None:
     def behind() -> tuple[str, str]:
-        [row] = [r for r in call(lone, "health") if r.check_name == "sequence_behind"]
+        [row] = [r for r in call(owner, "health") if r.check_name == "sequence_behind"]
         return row.status, row.detail
 
-    ids = send(lone, q, "a", "b", "c")
+    ids = send(owner, own_queue, "a", "b", "c")
     assert behind()[0] == "ok"
-    set_sequence(lone, ids[0] - 1 or 1)
-    lone.execute("select setval('rowq.message_seq', %s, false)", [ids[0]])
+    set_sequence(owner, ids[0] - 1 or 1)
+    owner.execute("select setval('rowq.message_seq', %s, false)", [ids[0]])
     status, detail = behind()
     assert status == "critical"
     assert "message_seq" in detail
     with pytest.raises(psycopg.errors.UniqueViolation):
-        send(lone, q, "collides")
-    assert [state_of(lone, q, message_id) for message_id in ids] == ["ready"] * 3
-    set_sequence(lone, ids[-1])
+        send(owner, own_queue, "collides")
+    assert [state_of(owner, own_queue, message_id) for message_id in ids] == ["ready"] * 3
+    set_sequence(owner, ids[-1])
     assert behind()[0] == "ok"
-    send(lone, q, "d")
-    assert drain(lone, q) == ["a", "b", "c", "d"]
+    send(owner, own_queue, "d")
+    assert drain(owner, own_queue) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.promise("P14")
 def test_maintain_in_repeatable_read_moves_no_floor_and_does_its_other_work(
-    lone: Connection, q: str
+    owner: Connection, own_queue: str
 ) -> None:
-    send(lone, q, "delayed", delay_seconds=10)
-    pass_seconds(lone, q, 100)
-    lone.execute("begin isolation level repeatable read")
-    assert one(lone, "maintain", queue_name=q).promoted == 1
-    lone.execute("commit")
-    assert drain(lone, q) == ["delayed"]
+    send(owner, own_queue, "delayed", delay_seconds=10)
+    pass_seconds(owner, own_queue, 100)
+    owner.execute("begin isolation level repeatable read")
+    assert one(owner, "maintain", queue_name=own_queue).promoted == 1
+    owner.execute("commit")
+    assert drain(owner, own_queue) == ["delayed"]

@@ -1,4 +1,4 @@
-"""Faults that a review found by looking for them: each test is one, with the smallest way to it."""
+"""Faults that a review once found, each with the shortest way to it."""
 
 from __future__ import annotations
 
@@ -57,146 +57,148 @@ def hold_a_snapshot(connection: Connection) -> None:
 
 @pytest.mark.promise("P14")
 def test_the_newest_writer_of_the_server_is_not_overtaken_for_good(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    late = open_lone()
-    maintain(lone, q)
-    pass_by(lone, q, 1000)
+    late = open_owner()
+    maintain(owner, own_queue)
+    pass_by(owner, own_queue, 1000)
     with transaction(late):
-        send(late, q, "late")
-        maintain(lone, q)
+        send(late, own_queue, "late")
+        maintain(owner, own_queue)
         for _ in range(2):
-            pass_by(lone, q, 500)
-            maintain(lone, q)
+            pass_by(owner, own_queue, 500)
+            maintain(owner, own_queue)
     for _ in range(3):
-        maintain(lone, q)
-    assert bodies(take(lone, q, 10)) == ["late"]
+        maintain(owner, own_queue)
+    assert bodies(take(owner, own_queue, 10)) == ["late"]
 
 
 @pytest.mark.promise("P14")
 def test_an_open_transaction_with_a_dequeue_does_not_hold_up_a_late_message(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    late, consumer = open_lone(), open_lone()
-    send(lone, q, "opens the lane")
-    drain(lone, q)
+    late, consumer = open_owner(), open_owner()
+    send(owner, own_queue, "opens the lane")
+    drain(owner, own_queue)
     late.execute("begin")
-    send(late, q, "late")
-    pass_by(lone, q, 1000)
-    maintain(lone, q)
-    call(lone, "enqueue_batch", queue_name=q, messages=[{}] * 300)
+    send(late, own_queue, "late")
+    pass_by(owner, own_queue, 1000)
+    maintain(owner, own_queue)
+    call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 300)
     with transaction(consumer):
         for _ in range(300):
-            take_one(consumer, q)
+            take_one(consumer, own_queue)
             if consumer.execute(ADVISORY).fetchone()[0]:
                 break
-        drain(lone, q)
+        drain(owner, own_queue)
         late.execute("commit")
         for _ in range(3):
-            maintain(lone, q)
-        assert bodies(take(lone, q, 10)) == ["late"]
+            maintain(owner, own_queue)
+        assert bodies(take(owner, own_queue, 10)) == ["late"]
 
 
 @pytest.mark.promise("P13")
 def test_an_empty_dequeue_does_not_walk_delayed_messages_that_dequeue_has_promoted(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    hold_a_snapshot(open_lone())
-    send(lone, q, "warms the caches up")
-    drain(lone, q)
-    maintain(lone, q)
-    before = dequeue_buffers(lone, q)
+    hold_a_snapshot(open_owner())
+    send(owner, own_queue, "warms the caches up")
+    drain(owner, own_queue)
+    maintain(owner, own_queue)
+    before = dequeue_buffers(owner, own_queue)
     for _ in range(8):
         messages = [{"delay_seconds": 0.000001}] * 1000
-        call(lone, "enqueue_batch", queue_name=q, messages=messages)
-        drain(lone, q)
-        maintain(lone, q)
-    assert dequeue_buffers(lone, q) <= before + 20
+        call(owner, "enqueue_batch", queue_name=own_queue, messages=messages)
+        drain(owner, own_queue)
+        maintain(owner, own_queue)
+    assert dequeue_buffers(owner, own_queue) <= before + 20
 
 
 @pytest.mark.promise("P13")
-def test_a_dequeue_does_not_sweep(lone: Connection, open_lone: Open, q: str) -> None:
-    hold_a_snapshot(open_lone())
-    maintain(lone, q)
+def test_a_dequeue_does_not_sweep(owner: Connection, open_owner: Open, own_queue: str) -> None:
+    hold_a_snapshot(open_owner())
+    maintain(owner, own_queue)
     for _ in range(20):
-        pass_by(lone, q, 1000)
-    maintain(lone, q)
-    call(lone, "enqueue_batch", queue_name=q, messages=[{}] * 200)
+        pass_by(owner, own_queue, 1000)
+    maintain(owner, own_queue)
+    call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 200)
     most = 0
     for _ in range(200):
-        lone.execute("update rowq.floor set sweep_at = now() where lane >= 0")
-        most = max(most, dequeue_buffers(lone, q))
+        owner.execute("update rowq.floor set sweep_at = now() where lane >= 0")
+        most = max(most, dequeue_buffers(owner, own_queue))
     assert most < 150
 
 
 @pytest.mark.promise("P13")
 def test_marks_from_a_server_with_higher_transaction_ids_do_not_stop_the_safe_floor(
-    lone: Connection, q: str
+    owner: Connection, own_queue: str
 ) -> None:
-    maintain(lone, q)
-    pass_by(lone, q, 500)
-    maintain(lone, q)
-    lone.execute("update rowq.floor set writers = '5000000000'")
+    maintain(owner, own_queue)
+    pass_by(owner, own_queue, 500)
+    maintain(owner, own_queue)
+    owner.execute("update rowq.floor set writers = '5000000000'")
     for _ in range(4):
-        pass_by(lone, q, 1000)
-        maintain(lone, q)
+        pass_by(owner, own_queue, 1000)
+        maintain(owner, own_queue)
     query = "select safe from rowq.floor where lane = 11 order by generation limit 1"
-    assert lone.execute(query).fetchone()[0] > 2000
+    assert owner.execute(query).fetchone()[0] > 2000
 
 
 @pytest.mark.promise("P09")
-def test_a_clock_that_was_ahead_once_does_not_stop_reaping(lone: Connection, q: str) -> None:
-    maintain(lone, q)
-    send(lone, q, "held")
-    take_one(lone, q)
+def test_a_clock_that_was_ahead_once_does_not_stop_reaping(
+    owner: Connection, own_queue: str
+) -> None:
+    maintain(owner, own_queue)
+    send(owner, own_queue, "held")
+    take_one(owner, own_queue)
     ahead = "now() + interval '10 years'"
-    lone.execute(f"update rowq.floor set sweep_at = {ahead}, rescan_at = {ahead}".encode())
-    lone.execute("update rowq.claim set lease_until = now()")
-    assert one(lone, "maintain", queue_name=q).reaped == 1
+    owner.execute(f"update rowq.floor set sweep_at = {ahead}, rescan_at = {ahead}".encode())
+    owner.execute("update rowq.claim set lease_until = now()")
+    assert one(owner, "maintain", queue_name=own_queue).reaped == 1
 
 
 @pytest.mark.promise("P09")
 def test_a_long_reader_of_the_archive_does_not_hold_up_housekeeping(
-    lone: Connection, open_lone: Open
+    owner: Connection, open_owner: Open
 ) -> None:
-    reader = open_lone()
+    reader = open_owner()
     for number in range(20):
-        call(lone, "create_queue", queue_name=f"q{number}", archive_days=1)
-    lone.execute("""
+        call(owner, "create_queue", queue_name=f"q{number}", archive_days=1)
+    owner.execute("""
         create table rowq.archive_20200101 partition of rowq.archive
         for values from ('2020-01-01 00:00Z') to ('2020-01-02 00:00Z')
         """)
-    lone.execute("alter table rowq.archive_20200101 owner to rowq_owner")
+    owner.execute("alter table rowq.archive_20200101 owner to rowq_owner")
     with transaction(reader):
         reader.execute("select from rowq.archive")
         started = time.monotonic()
-        call(lone, "maintain")
+        call(owner, "maintain")
         assert time.monotonic() - started < 2
 
 
 @pytest.mark.parametrize("routine", ["maintain", "purge_archive", "archive", "queue_stats"])
 def test_a_routine_that_reads_all_queues_does_not_start_the_compiler(
-    lone: Connection, routine: str
+    owner: Connection, routine: str
 ) -> None:
     query = "select proconfig from pg_proc where oid = %s::regproc"
-    settings = lone.execute(query, [f"rowq.{routine}"]).fetchone()[0]
+    settings = owner.execute(query, [f"rowq.{routine}"]).fetchone()[0]
     assert "enable_seqscan=off" not in settings or "jit=off" in settings
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("routine", ["alter_queue", "pause_queue", "resume_queue"])
 def test_a_change_that_waited_for_the_drop_is_refused(
-    server: Server, lone: Connection, open_lone: Open, q: str, routine: str
+    server: Server, owner: Connection, open_owner: Open, own_queue: str, routine: str
 ) -> None:
-    other = open_lone()
+    other = open_owner()
     answers: list[str] = []
 
     def change() -> None:
-        answers.append(refused(other, "RQ701", routine, queue_name=q))
+        answers.append(refused(other, "RQ701", routine, queue_name=own_queue))
 
     thread = threading.Thread(target=change)
-    with transaction(lone):
-        call(lone, "drop_queue", queue_name=q)
+    with transaction(owner):
+        call(owner, "drop_queue", queue_name=own_queue)
         thread.start()
         wait_until_blocked(server, server.session_id(other))
     thread.join()
@@ -206,100 +208,107 @@ def test_a_change_that_waited_for_the_drop_is_refused(
 @pytest.mark.promise("P01")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_an_enqueue_with_an_old_snapshot_is_not_lost_in_a_dropped_queue(
-    lone: Connection, open_lone: Open, q: str, level: str
+    owner: Connection, open_owner: Open, own_queue: str, level: str
 ) -> None:
-    other = open_lone()
-    maintain(lone, q)
-    send(lone, q, "opens the lane")
-    drain(lone, q)
+    other = open_owner()
+    maintain(owner, own_queue)
+    send(owner, own_queue, "opens the lane")
+    drain(owner, own_queue)
     other.execute(f"begin isolation level {level}".encode())
     other.execute("select from rowq.queue")
-    call(lone, "drop_queue", queue_name=q)
+    call(owner, "drop_queue", queue_name=own_queue)
     with pytest.raises(psycopg.Error):
-        send(other, q, "lost")
+        send(other, own_queue, "lost")
 
 
 @pytest.mark.promise("P09")
-def test_a_fault_of_the_archive_does_not_stop_reaping(lone: Connection, q: str) -> None:
-    call(lone, "create_queue", queue_name="archived", archive_days=1)
-    lone.execute("""
+def test_a_fault_of_the_archive_does_not_stop_reaping(owner: Connection, own_queue: str) -> None:
+    call(owner, "create_queue", queue_name="archived", archive_days=1)
+    owner.execute("""
         create table rowq.archive_20200101 partition of rowq.archive
         for values from ('2020-01-01 00:00Z') to ('2020-01-02 00:00Z')
         """)
-    call(lone, "alter_queue", queue_name=q, archive_days=36500)
-    send(lone, "archived", "held")
-    take_one(lone, "archived")
-    lone.execute("update rowq.claim set lease_until = now()")
-    assert one(lone, "maintain", queue_name="archived").reaped == 1
+    call(owner, "alter_queue", queue_name=own_queue, archive_days=36500)
+    send(owner, "archived", "held")
+    take_one(owner, "archived")
+    owner.execute("update rowq.claim set lease_until = now()")
+    assert one(owner, "maintain", queue_name="archived").reaped == 1
 
 
 def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
-    server: Server, lone: Connection, open_lone: Open, q: str
+    server: Server, owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    worker = open_lone()
-    call(lone, "create_queue", queue_name="other")
-    send(lone, "other", "held")
-    claim_id = take_one(lone, "other").claim_id
+    worker = open_owner()
+    call(owner, "create_queue", queue_name="other")
+    send(owner, "other", "held")
+    claim_id = take_one(owner, "other").claim_id
     with transaction(worker), ThreadPoolExecutor(1) as thread:
         send(worker, "other", "holds the messages, and then wants its claim")
-        dropping = thread.submit(refused, lone, "RQ705", "drop_queue", queue_name=q)
-        wait_until_blocked(server, server.session_id(lone))
+        dropping = thread.submit(refused, owner, "RQ705", "drop_queue", queue_name=own_queue)
+        wait_until_blocked(server, server.session_id(owner))
         rows = call(worker, "complete", queue_name="other", claim_id=claim_id)
         assert [row.outcome for row in rows] == ["completed"]
         dropping.result()
 
 
 @pytest.mark.promise("P11", "P13")
-def test_an_empty_dequeue_does_not_look_at_what_is_not_due_yet(lone: Connection, q: str) -> None:
-    before = dequeue_buffers(lone, q)
-    call(lone, "enqueue_batch", queue_name=q, messages=[{"delay_seconds": 3600}] * 5000)
-    assert dequeue_buffers(lone, q) <= before + 20
+def test_an_empty_dequeue_does_not_look_at_what_is_not_due_yet(
+    owner: Connection, own_queue: str
+) -> None:
+    before = dequeue_buffers(owner, own_queue)
+    call(
+        owner,
+        "enqueue_batch",
+        queue_name=own_queue,
+        messages=[{"delay_seconds": 3600}] * 5000,
+    )
+    assert dequeue_buffers(owner, own_queue) <= before + 20
 
 
 @pytest.mark.promise("P14")
 def test_a_message_that_is_being_committed_is_delivered_without_a_maintain(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    producer = open_lone()
+    producer = open_owner()
     for _ in range(40):
-        send(lone, q, "first")
+        send(owner, own_queue, "first")
         with transaction(producer):
-            send(producer, q, "second")
-            assert take_one(lone, q).body == "first"
-        assert take_one(lone, q).body == "second"
+            send(producer, own_queue, "second")
+            assert take_one(owner, own_queue).body == "first"
+        assert take_one(owner, own_queue).body == "second"
 
 
 @pytest.mark.promise("P14")
 def test_what_maintain_finds_is_not_forgotten_for_the_dequeues_beside_it(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    late, housekeeper = open_lone(), open_lone()
-    maintain(lone, q)
+    late, housekeeper = open_owner(), open_owner()
+    maintain(owner, own_queue)
     with transaction(late):
-        send(late, q, "late")
+        send(late, own_queue, "late")
         for _ in range(3):
-            pass_by(lone, q, 1000)
-    call(lone, "enqueue_batch", queue_name=q, messages=[{}] * 200)
+            pass_by(owner, own_queue, 1000)
+    call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 200)
     with transaction(housekeeper):
-        maintain(housekeeper, q)
+        maintain(housekeeper, own_queue)
         for _ in range(150):
-            take_one(lone, q)
-    assert take_one(lone, q).body == "late"
+            take_one(owner, own_queue)
+    assert take_one(owner, own_queue).body == "late"
 
 
 @pytest.mark.promise("P19")
 def test_the_bounds_of_a_day_in_the_archive_do_not_depend_on_the_callers_settings(
-    lone: Connection, q: str
+    owner: Connection, own_queue: str
 ) -> None:
-    call(lone, "alter_queue", queue_name=q, archive_days=1)
-    send(lone, q, "finished")
-    drain(lone, q)
-    lone.execute("set timezone = 'Asia/Kolkata'")
-    lone.execute("set datestyle = 'SQL, DMY'")
-    assert one(lone, "archive", queue_name=q).archived == 1
-    lone.execute("set timezone = 'UTC'")
-    lone.execute("set datestyle = 'ISO'")
-    bounds = lone.execute("""
+    call(owner, "alter_queue", queue_name=own_queue, archive_days=1)
+    send(owner, own_queue, "finished")
+    drain(owner, own_queue)
+    owner.execute("set timezone = 'Asia/Kolkata'")
+    owner.execute("set datestyle = 'SQL, DMY'")
+    assert one(owner, "archive", queue_name=own_queue).archived == 1
+    owner.execute("set timezone = 'UTC'")
+    owner.execute("set datestyle = 'ISO'")
+    bounds = owner.execute("""
         select pg_get_expr(relpartbound, oid) from pg_class
         where relname like 'archive\\_%' and relkind = 'r'
         """).fetchone()[0]
@@ -308,73 +317,84 @@ def test_the_bounds_of_a_day_in_the_archive_do_not_depend_on_the_callers_setting
 
 @pytest.mark.promise("P13")
 def test_reap_rests_after_a_long_walk_behind_a_claim_that_is_kept_alive(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    call(lone, "enqueue_batch", queue_name=q, messages=[{}] * 2)
-    kept = take_one(lone, q).claim_id
-    call(lone, "extend_lease", queue_name=q, claim_id=kept, lease_seconds=86400)
-    maintain(lone, q)
-    hold_a_snapshot(open_lone())
-    lone.execute(
+    call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 2)
+    kept = take_one(owner, own_queue).claim_id
+    call(owner, "extend_lease", queue_name=own_queue, claim_id=kept, lease_seconds=86400)
+    maintain(owner, own_queue)
+    hold_a_snapshot(open_owner())
+    owner.execute(
         """
         insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts)
         select %s, now(), '{}', '{}', '{}' from generate_series(1, 400000)
         """,
-        [part_of(lone, q)],
+        [part_of(owner, own_queue)],
     )
-    lone.execute("delete from rowq.claim where claim_id > %s", [kept])
-    maintain(lone, q)
+    owner.execute("delete from rowq.claim where claim_id > %s", [kept])
+    maintain(owner, own_queue)
     rescan_at = """
         select extract(epoch from rescan_at - clock_timestamp()) from rowq.floor
         where part_id = %s and lane = -1 order by generation limit 1
         """
-    assert lone.execute(rescan_at, [part_of(lone, q)]).fetchone()[0] > 0.5
+    assert owner.execute(rescan_at, [part_of(owner, own_queue)]).fetchone()[0] > 0.5
 
 
 @pytest.mark.promise("P15")
-def test_to_create_a_queue_that_exists_uses_up_no_number(lone: Connection, q: str) -> None:
+def test_to_create_a_queue_that_exists_uses_up_no_number(owner: Connection, own_queue: str) -> None:
     for _ in range(5):
-        call(lone, "create_queue", queue_name=q)
-    call(lone, "create_queue", queue_name="next")
-    assert part_of(lone, "next") == part_of(lone, q) + 1
+        call(owner, "create_queue", queue_name=own_queue)
+    call(owner, "create_queue", queue_name="next")
+    assert part_of(owner, "next") == part_of(owner, own_queue) + 1
 
 
 @pytest.mark.promise("P15")
 def test_a_number_that_is_short_in_a_batch_and_long_as_a_body_is_refused(
-    lone: Connection, q: str
+    owner: Connection, own_queue: str
 ) -> None:
-    call(lone, "alter_queue", queue_name=q, max_body_length=1000)
+    call(owner, "alter_queue", queue_name=own_queue, max_body_length=1000)
     batch = """[{"body": "a"}, {"body": [1e1001]}]"""
     with pytest.raises(psycopg.Error, match=r"RQ711.*max_body_length.*message 2"):
-        lone.execute("select rowq.enqueue_batch(%s, %s)", [q, batch])
-    assert lone.execute("select from rowq.message").fetchone() is None
+        owner.execute("select rowq.enqueue_batch(%s, %s)", [own_queue, batch])
+    assert owner.execute("select from rowq.message").fetchone() is None
 
 
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("style", ["ISO, DMY", "German", "SQL, MDY"])
 def test_the_moments_of_a_batch_do_not_depend_on_the_style_of_dates(
-    lone: Connection, q: str, style: str
+    owner: Connection, own_queue: str, style: str
 ) -> None:
-    lone.execute("select set_config('datestyle', %s, false)", [style])
+    owner.execute("select set_config('datestyle', %s, false)", [style])
     given = [{"run_at": "2030-02-01T00:00:00Z"}]
-    [row] = call(lone, "enqueue_batch", queue_name=q, messages=given)
+    [row] = call(owner, "enqueue_batch", queue_name=own_queue, messages=given)
     due = "select to_char(due_at at time zone 'UTC', 'YYYYMMDD') from rowq.delayed"
-    assert lone.execute(due).fetchone() == ("20300201",)
-    refused(lone, "RQ711", "enqueue_batch", queue_name=q, messages=[{"run_at": "01/02/2030"}])
+    assert owner.execute(due).fetchone() == ("20300201",)
+    refused(
+        owner,
+        "RQ711",
+        "enqueue_batch",
+        queue_name=own_queue,
+        messages=[{"run_at": "01/02/2030"}],
+    )
     assert row.outcome == "enqueued"
 
 
 @pytest.mark.promise("P19")
 def test_a_partition_of_the_dbas_is_left_alone_and_stops_no_archive(
-    lone: Connection, q: str
+    owner: Connection, own_queue: str
 ) -> None:
-    call(lone, "alter_queue", queue_name=q, archive_days=1)
-    lone.execute(
+    call(owner, "alter_queue", queue_name=own_queue, archive_days=1)
+    owner.execute(
         "create table rowq.archive_2020 partition of rowq.archive"
         " for values from ('2020-01-01') to ('2021-01-01')"
     )
-    send(lone, q, "a")
-    call(lone, "complete", queue_name=q, claim_id=take_one(lone, q).claim_id)
-    assert one(lone, "maintain", queue_name=q).archived == 1
-    assert one(lone, "purge_archive", queue_name=q).partitions_dropped == 0
-    assert lone.execute("select to_regclass('rowq.archive_2020')").fetchone() != (None,)
+    send(owner, own_queue, "a")
+    call(
+        owner,
+        "complete",
+        queue_name=own_queue,
+        claim_id=take_one(owner, own_queue).claim_id,
+    )
+    assert one(owner, "maintain", queue_name=own_queue).archived == 1
+    assert one(owner, "purge_archive", queue_name=own_queue).partitions_dropped == 0
+    assert owner.execute("select to_regclass('rowq.archive_2020')").fetchone() != (None,)

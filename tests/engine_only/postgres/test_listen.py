@@ -1,4 +1,4 @@
-"""Who listens is told of new messages; where nobody does, producers notify nobody."""
+"""A session that listens is told of new messages; where none does, producers notify nobody."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def test_a_connection_that_hears_another_one_is_not_deaf(open_notifying: Open) -
 
 
 def test_a_connection_that_does_not_hear_another_one_is_deaf(
-    open_notifying: Open, lone: Connection
+    open_notifying: Open, owner: Connection
 ) -> None:
     """The other one is connected with another server."""
-    assert PostgresEar(open_notifying()).is_deaf(lone, 0.2)
+    assert PostgresEar(open_notifying()).is_deaf(owner, 0.2)
 
 
 @pytest.mark.promise("P01")
@@ -169,7 +169,8 @@ def test_a_producer_keeps_no_lock_of_it_and_waits_for_none(
     with transaction(producer):
         send(producer, queue_name, "open")
         assert not _is_listened(producer)
-        # Nobody waits here: neither who begins to listen nor another producer.
+        # Listening makes nobody wait, neither the session that begins to listen nor another
+        # producer.
         listener.connection.execute("set lock_timeout = '5s'")
         assert listen(listener, queue_name) == "listening"
         send(open_notifying(), queue_name, "beside")
@@ -197,22 +198,22 @@ def test_a_queue_that_is_none_is_refused(
 
 @pytest.mark.promise("P01")
 def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepared(
-    lone: Connection, open_lone: Open, q: str
+    owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
-    row = lone.execute("select current_setting('max_prepared_transactions')").fetchone()
+    row = owner.execute("select current_setting('max_prepared_transactions')").fetchone()
     if row == ("0",):
         pytest.skip(
             "this server prepares no transactions"
             "; to run it: start it with max_prepared_transactions = 10"
         )
-    assert one(lone, "listen", queue_name=q).outcome == "unavailable"
-    # As if another producer tried it at this very moment.
+    assert one(owner, "listen", queue_name=own_queue).outcome == "unavailable"
+    # Hold the lock that another producer would hold if it tried at this very moment.
     held = "select pg_advisory_lock_shared(1919907698, part_id) from rowq.queue"
-    open_lone().execute(held)
-    lone.execute("begin")
-    send(lone, q, "prepared")
-    lone.execute("prepare transaction 'rowq_listen'")
-    lone.execute("commit prepared 'rowq_listen'")
+    open_owner().execute(held)
+    owner.execute("begin")
+    send(owner, own_queue, "prepared")
+    owner.execute("prepare transaction 'rowq_listen'")
+    owner.execute("commit prepared 'rowq_listen'")
 
 
 @pytest.mark.promise("P16")

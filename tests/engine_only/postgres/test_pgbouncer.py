@@ -1,4 +1,4 @@
-"""Behind PgBouncer in transaction mode: each transaction may run in another session."""
+"""rowq works behind PgBouncer, where each transaction may run in another session."""
 
 from __future__ import annotations
 
@@ -107,11 +107,15 @@ def test_many_clients_share_two_sessions(pooled_url: str, queue_name: str) -> No
         with rowq.connect(pooled_url) as queue:
             while messages := queue.dequeue_fast(queue_name, 3):
                 claim_id = messages[0].claim_id
-                done += [one.message_id for one in queue.complete(queue_name, claim_id)]
+                done += [outcome.message_id for outcome in queue.complete(queue_name, claim_id)]
         return done
 
     with ThreadPoolExecutor(CLIENTS) as clients:
-        done = [message_id for one in clients.map(drain, range(CLIENTS)) for message_id in one]
+        done = [
+            message_id
+            for completed in clients.map(drain, range(CLIENTS))
+            for message_id in completed
+        ]
     assert sorted(done) == sorted(sent)
 
 

@@ -85,7 +85,7 @@ def faults(plans: list[Plan]) -> set[str]:
         text = " ".join(plan["Query Text"].split())[:300]
         for node in nodes(plan["Plan"]):
             kind, table = node["Node Type"], node.get("Relation Name")
-            inside = {str(one.get("Relation Name")) for one in nodes(node)} & STORED
+            inside = {str(below.get("Relation Name")) for below in nodes(node)} & STORED
             if table in STORED - ALWAYS_SMALL and ("Seq" in kind or "Bitmap" in kind):
                 found.add(f"{kind} on {table}: {text}")
             if "Sort" in kind and inside & {"ready", "delayed", "claim", "floor"}:
@@ -134,21 +134,21 @@ def fill(connection: Connection) -> None:
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("archive_days", [0, 1])
 def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grown(
-    lone: Connection, open_lone: Open, archive_days: int
+    owner: Connection, open_owner: Open, archive_days: int
 ) -> None:
-    call(lone, "create_queue", queue_name="hot", archive_days=archive_days)
-    early = Watched(open_lone())
-    for _ in range(7):  # more often than a plan is made anew
+    call(owner, "create_queue", queue_name="hot", archive_days=archive_days)
+    early = Watched(open_owner())
+    for _ in range(7):  # Plans are made anew less often.
         early.run(cycle)
-    fill(lone)
+    fill(owner)
     assert faults(early.run(cycle)) == set(), "before analyze"
-    lone.execute("analyze")
+    owner.execute("analyze")
     plans = early.run(cycle)
     assert len(plans) > 50
     assert faults(plans) == set(), "after analyze"
-    late = Watched(open_lone())
+    late = Watched(open_owner())
     assert faults(late.run(cycle)) == set(), "in a new session"
-    pass_seconds(lone, "hot", 6000)  # everything is due and expired
+    pass_seconds(owner, "hot", 6000)  # Everything is due and expired.
     assert faults(early.run(cycle)) == set(), "with much to promote and to reap"
 
 
@@ -183,16 +183,16 @@ def drain(connection: Connection) -> None:
 
 @pytest.mark.promise("P11", "P13")
 def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue_nothing(
-    lone: Connection, open_lone: Open
+    owner: Connection, open_owner: Open
 ) -> None:
-    call(lone, "create_queue", queue_name="hot")
-    session = open_lone()
-    for _ in range(3):  # the first calls plan and read the catalog
+    call(owner, "create_queue", queue_name="hot")
+    session = open_owner()
+    for _ in range(3):  # The first calls plan and read the catalog.
         dequeue_cost(session, 50)
     before = {size: dequeue_cost(session, size) for size in (1, 50)}
     delayed = [{"body": "x", "delay_seconds": 86400, "priority": 0}] * 10000
     for _ in range(10):
-        call(lone, "enqueue_batch", queue_name="hot", messages=delayed)
+        call(owner, "enqueue_batch", queue_name="hot", messages=delayed)
     for size, start in before.items():
         end = dequeue_cost(session, size)
         assert end <= 1.2 * start + 5, f"a batch of {size}: {start} buffers before, {end} after"
@@ -200,20 +200,20 @@ def test_a_hundred_thousand_delayed_messages_of_a_better_priority_cost_a_dequeue
 
 @pytest.mark.promise("P13")
 def test_a_held_snapshot_does_not_make_dequeue_dearer_while_messages_pass(
-    lone: Connection, open_lone: Open
+    owner: Connection, open_owner: Open
 ) -> None:
-    call(lone, "create_queue", queue_name="hot")
-    session, holder = open_lone(), open_lone()
+    call(owner, "create_queue", queue_name="hot")
+    session, holder = open_owner(), open_owner()
     for _ in range(3):
         dequeue_cost(session, 50)
-    drain(lone)
+    drain(owner)
     holder.execute("begin isolation level repeatable read")
     holder.execute("select 1")
     before = {size: dequeue_cost(session, size) for size in (1, 50)}
     for _ in range(2):
         messages = [{"body": "x" * 50}] * 10000
-        call(lone, "enqueue_batch", queue_name="hot", messages=messages)
-        drain(lone)
+        call(owner, "enqueue_batch", queue_name="hot", messages=messages)
+        drain(owner)
     for size, start in before.items():
         end = dequeue_cost(session, size)
         assert end <= 1.5 * start + FLOOR_LAG, (

@@ -10,23 +10,23 @@ from tests.engines.base import Connection
 INSTALL = "apt-get install postgresql-15-plpgsql-check, then --engine postgres15"
 
 ACCEPTED = (
-    # Deliberate: a stable function would see the snapshot of the statement that calls it, and the
-    # floors rest on each look having a snapshot of its own.
+    # Functions are volatile on purpose: a stable one would see the snapshot of the statement that
+    # calls it, and the floors rest on each look having a snapshot of its own.
     "routine is marked as VOLATILE, should be",
-    # A constant or a clock reading that is cast once per call, never once per row.
+    # The value that is cast is a constant or a clock reading, once per call and never once per row.
     "target type is different type than source type",
 )
 """Findings of the level performance that are no faults, by how their message begins."""
 
 
 @pytest.fixture
-def checker(lone: Connection) -> Connection:
+def checker(owner: Connection) -> Connection:
     """Return a session with the extension."""
     try:
-        lone.execute("create extension plpgsql_check")
+        owner.execute("create extension plpgsql_check")
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
         pytest.skip(f"{str(error).splitlines()[0]}; to run it: {INSTALL}")
-    return lone
+    return owner
 
 
 @pytest.mark.promise("P15", "P16")

@@ -1,4 +1,4 @@
-"""Who may do what: each role its routines and nothing else, PUBLIC nothing, tables nobody.
+"""Each role may call its routines and nothing else, PUBLIC nothing, and nobody uses the tables.
 
 Runs in a database of its own, installed by a superuser, with login roles that are members of
 rowq's roles.
@@ -29,19 +29,19 @@ TABLES = (
 
 
 @pytest.fixture
-def users(lone: Connection) -> Iterator[dict[str, str]]:
+def users(owner: Connection) -> Iterator[dict[str, str]]:
     """Return login roles by the rowq role they are in, and a stranger."""
     names = {role: f"rowq_test_{role}_{uuid.uuid4().hex[:8]}" for role in (*ROLES, "stranger")}
     for role, name in names.items():
-        lone.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
+        owner.execute(sql.SQL("create role {} login").format(sql.Identifier(name)))
         if role in ROLES:
             grant = sql.SQL("grant {} to {}")
-            lone.execute(grant.format(sql.Identifier(f"rowq_{role}"), sql.Identifier(name)))
+            owner.execute(grant.format(sql.Identifier(f"rowq_{role}"), sql.Identifier(name)))
     yield names
-    lone.execute("reset session authorization")
+    owner.execute("reset session authorization")
     for name in names.values():
         for statement in ("drop owned by {}", "drop role {}"):
-            lone.execute(sql.SQL(statement).format(sql.Identifier(name)))
+            owner.execute(sql.SQL(statement).format(sql.Identifier(name)))
 
 
 def become(connection: Connection, user: str) -> None:
@@ -67,20 +67,20 @@ def may_call(connection: Connection, routine: str) -> bool:
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
 def test_each_role_may_call_its_routines_and_no_other(
-    lone: Connection, q: str, users: dict[str, str], role: str
+    owner: Connection, own_queue: str, users: dict[str, str], role: str
 ) -> None:
-    send(lone, q, "a")
-    become(lone, users[role])
-    allowed = {routine for routine in ROUTINES if may_call(lone, routine)}
+    send(owner, own_queue, "a")
+    become(owner, users[role])
+    allowed = {routine for routine in ROUTINES if may_call(owner, routine)}
     assert allowed == {name for name, routine in ROUTINES.items() if role in routine.roles}
 
 
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
 def test_no_role_has_any_right_on_a_table_or_a_sequence(
-    lone: Connection, users: dict[str, str], role: str
+    owner: Connection, users: dict[str, str], role: str
 ) -> None:
-    rights = lone.execute(
+    rights = owner.execute(
         """
         select c.relname, p.privilege
         from pg_class c
@@ -97,19 +97,19 @@ def test_no_role_has_any_right_on_a_table_or_a_sequence(
         {"user": users[role]},
     ).fetchall()
     assert rights == []
-    assert lone.execute(
+    assert owner.execute(
         "select has_schema_privilege(%s, 'rowq', 'create')", [users[role]]
     ).fetchone() == (False,)
-    become(lone, users[role])
+    become(owner, users[role])
     for table in TABLES:
         for statement in ("select from rowq.{}", "delete from rowq.{}", "lock table rowq.{}"):
-            with pytest.raises(psycopg.errors.InsufficientPrivilege), lone.transaction():
-                lone.execute(sql.SQL(statement).format(sql.Identifier(table)))
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), owner.transaction():
+                owner.execute(sql.SQL(statement).format(sql.Identifier(table)))
 
 
 @pytest.mark.promise("P16")
-def test_public_has_no_right_on_anything(lone: Connection) -> None:
-    functions = lone.execute(
+def test_public_has_no_right_on_anything(owner: Connection) -> None:
+    functions = owner.execute(
         """
         select p.oid::regprocedure::text from pg_proc p
         where p.pronamespace = 'rowq'::regnamespace
@@ -117,7 +117,7 @@ def test_public_has_no_right_on_anything(lone: Connection) -> None:
         """
     ).fetchall()
     assert functions == []
-    relations = lone.execute(
+    relations = owner.execute(
         """
         select c.oid::regclass::text from pg_class c
         cross join aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
@@ -133,12 +133,12 @@ def test_public_has_no_right_on_anything(lone: Connection) -> None:
 
 
 @pytest.mark.promise("P16")
-def test_a_partition_made_later_has_no_rights_either(lone: Connection) -> None:
-    call(lone, "create_queue", queue_name="kept", archive_days=1)
-    send(lone, "kept", "a")
-    call(lone, "complete", queue_name="kept", claim_id=take_one(lone, "kept").claim_id)
-    assert one(lone, "archive", queue_name="kept").archived == 1
-    rows = lone.execute(
+def test_a_partition_made_later_has_no_rights_either(owner: Connection) -> None:
+    call(owner, "create_queue", queue_name="kept", archive_days=1)
+    send(owner, "kept", "a")
+    call(owner, "complete", queue_name="kept", claim_id=take_one(owner, "kept").claim_id)
+    assert one(owner, "archive", queue_name="kept").archived == 1
+    rows = owner.execute(
         """
         select c.relname, r.rolname, a.grantee::regrole::text
         from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -205,9 +205,9 @@ def test_no_role_of_the_server_has_a_right_but_rowqs_own_whatever_is_granted_by_
 
 @pytest.mark.promise("P16")
 def test_everything_belongs_to_a_role_that_is_no_superuser_and_cannot_log_in(
-    lone: Connection,
+    owner: Connection,
 ) -> None:
-    owners = lone.execute(
+    owners = owner.execute(
         """
         select distinct r.rolname, r.rolsuper, r.rolcanlogin, r.rolcreaterole, r.rolbypassrls
         from (
@@ -225,9 +225,9 @@ def test_everything_belongs_to_a_role_that_is_no_superuser_and_cannot_log_in(
 
 @pytest.mark.promise("P16")
 def test_every_definers_routine_has_a_fixed_search_path_with_temporary_objects_last(
-    lone: Connection,
+    owner: Connection,
 ) -> None:
-    rows = lone.execute(
+    rows = owner.execute(
         """
         select p.proname, p.prosecdef, p.proconfig from pg_proc p
         where p.pronamespace = 'rowq'::regnamespace and p.proname not like 'internal%'
@@ -261,46 +261,46 @@ def warnings_of(connection: Connection) -> list[str]:
 
 @pytest.mark.promise("P16")
 def test_a_temporary_type_does_not_capture_a_definers_routine(
-    lone: Connection, q: str, users: dict[str, str]
+    owner: Connection, own_queue: str, users: dict[str, str]
 ) -> None:
-    become(lone, users["admin"])
-    warnings = warnings_of(lone)
-    lone.execute(SPY)
+    become(owner, users["admin"])
+    warnings = warnings_of(owner)
+    owner.execute(SPY)
     for name in ("text", "jsonb", "bytea", "xid8", "pg_snapshot", "name", "oid", "regclass"):
-        lone.execute(
+        owner.execute(
             f"create domain pg_temp.{name} as pg_catalog.{name} check (pg_temp.spy(value))"
         )
     for routine in ROUTINES:
-        assert may_call(lone, routine)
-    call(lone, "create_queue", queue_name=q)  # the loop has dropped it
-    send(lone, q, "a", headers={"a": 1}, dedup_key="key")
-    call(lone, "enqueue_batch", queue_name=q, messages=[{"body": "b"}])
-    assert bodies(take(lone, q, 10)) == ["a", "b"]
+        assert may_call(owner, routine)
+    call(owner, "create_queue", queue_name=own_queue)  # The loop has dropped it.
+    send(owner, own_queue, "a", headers={"a": 1}, dedup_key="key")
+    call(owner, "enqueue_batch", queue_name=own_queue, messages=[{"body": "b"}])
+    assert bodies(take(owner, own_queue, 10)) == ["a", "b"]
     assert [text for text in warnings if "rowq_owner" in text] == []
 
 
 @pytest.mark.promise("P16")
 def test_temporary_tables_do_not_capture_a_definers_routine(
-    lone: Connection, users: dict[str, str]
+    owner: Connection, users: dict[str, str]
 ) -> None:
-    become(lone, users["admin"])
+    become(owner, users["admin"])
     for table in (*TABLES, "pg_class", "pg_inherits", "pg_stat_activity", "pg_type"):
-        lone.execute(sql.SQL("create temporary table {} (x int)").format(sql.Identifier(table)))
-    call(lone, "create_queue", queue_name="q2", archive_days=1)
-    send(lone, "q2", "a")
-    call(lone, "complete", queue_name="q2", claim_id=take_one(lone, "q2").claim_id)
-    assert one(lone, "maintain", queue_name="q2").archived == 1
-    assert call(lone, "health")
+        owner.execute(sql.SQL("create temporary table {} (x int)").format(sql.Identifier(table)))
+    call(owner, "create_queue", queue_name="q2", archive_days=1)
+    send(owner, "q2", "a")
+    call(owner, "complete", queue_name="q2", claim_id=take_one(owner, "q2").claim_id)
+    assert one(owner, "maintain", queue_name="q2").archived == 1
+    assert call(owner, "health")
 
 
 @pytest.mark.promise("P16")
 def test_a_hostile_search_path_does_not_capture_a_call(
-    lone: Connection, users: dict[str, str]
+    owner: Connection, users: dict[str, str]
 ) -> None:
-    lone.execute("create schema evil")
-    lone.execute("grant usage, create on schema evil to public")
-    become(lone, users["admin"])
-    warnings = warnings_of(lone)
+    owner.execute("create schema evil")
+    owner.execute("grant usage, create on schema evil to public")
+    become(owner, users["admin"])
+    warnings = warnings_of(owner)
     shadowed = [
         ("clock_timestamp()", "timestamptz", "pg_catalog.clock_timestamp()"),
         ("make_interval(secs double precision)", "interval", "interval '1 day'"),
@@ -314,7 +314,7 @@ def test_a_hostile_search_path_does_not_capture_a_call(
         ("encode(bytea, text)", "text", "'evil'"),
     ]
     for signature, kind, value in shadowed:
-        lone.execute(
+        owner.execute(
             f"""
             create function evil.{signature} returns {kind} language plpgsql as $$
             begin
@@ -324,31 +324,31 @@ def test_a_hostile_search_path_does_not_capture_a_call(
             $$
             """
         )
-    lone.execute("set search_path = evil, pg_catalog")
-    call(lone, "create_queue", queue_name="q3", archive_days=1)
-    send(lone, "q3", "a", delay_seconds=0.001, dedup_key="key")
-    call(lone, "enqueue_batch", queue_name="q3", messages=[{"body": "b", "headers": {}}])
-    one(lone, "enqueue", queue_name="q3", body_binary=b"c")
-    one(lone, "dequeue_wait", queue_name="q3", wait_seconds=0.1)
-    for row in take(lone, "q3", 10):
-        call(lone, "retry_later", queue_name="q3", claim_id=row.claim_id, delay_seconds=0)
+    owner.execute("set search_path = evil, pg_catalog")
+    call(owner, "create_queue", queue_name="q3", archive_days=1)
+    send(owner, "q3", "a", delay_seconds=0.001, dedup_key="key")
+    call(owner, "enqueue_batch", queue_name="q3", messages=[{"body": "b", "headers": {}}])
+    one(owner, "enqueue", queue_name="q3", body_binary=b"c")
+    one(owner, "dequeue_wait", queue_name="q3", wait_seconds=0.1)
+    for row in take(owner, "q3", 10):
+        call(owner, "retry_later", queue_name="q3", claim_id=row.claim_id, delay_seconds=0)
         break
-    call(lone, "complete", queue_name="q3", claim_id=take_one(lone, "q3").claim_id)
+    call(owner, "complete", queue_name="q3", claim_id=take_one(owner, "q3").claim_id)
     for routine in ("maintain", "queue_stats", "health", "list_dead", "peek"):
-        assert may_call(lone, routine)
+        assert may_call(owner, routine)
     assert warnings == []
 
 
 @pytest.mark.promise("P16")
 def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
-    lone: Connection, users: dict[str, str]
+    owner: Connection, users: dict[str, str]
 ) -> None:
-    lone.execute("create schema evil")
-    lone.execute("grant usage, create on schema evil to public")
-    become(lone, users["admin"])
-    warnings = warnings_of(lone)
+    owner.execute("create schema evil")
+    owner.execute("grant usage, create on schema evil to public")
+    become(owner, users["admin"])
+    warnings = warnings_of(owner)
     for kind in ("bigint", "integer", "text", "timestamptz"):
-        lone.execute(
+        owner.execute(
             f"""
             create function evil.never({kind}, {kind}) returns boolean language plpgsql as $$
             begin
@@ -359,67 +359,67 @@ def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
             """
         )
         for operator in ("=", "<=", ">="):
-            lone.execute(
+            owner.execute(
                 f"create operator evil.{operator} "
                 f"(leftarg = {kind}, rightarg = {kind}, function = evil.never)"
             )
-    lone.execute("set search_path = evil, pg_catalog")
-    call(lone, "create_queue", queue_name="q4")
-    send(lone, "q4", "a", dedup_key="key")
-    call(lone, "complete", queue_name="q4", claim_id=take_one(lone, "q4").claim_id)
-    call(lone, "maintain", queue_name="q4")
+    owner.execute("set search_path = evil, pg_catalog")
+    call(owner, "create_queue", queue_name="q4")
+    send(owner, "q4", "a", dedup_key="key")
+    call(owner, "complete", queue_name="q4", claim_id=take_one(owner, "q4").claim_id)
+    call(owner, "maintain", queue_name="q4")
     assert warnings == []
 
 
 @pytest.mark.promise("P16")
 def test_a_producer_learns_nothing_of_a_message_that_is_not_its_own(
-    lone: Connection, q: str, users: dict[str, str]
+    owner: Connection, own_queue: str, users: dict[str, str]
 ) -> None:
-    send(lone, q, "secret", dedup_key="key")
-    become(lone, users["producer"])
+    send(owner, own_queue, "secret", dedup_key="key")
+    become(owner, users["producer"])
     for routine in ("peek", "dequeue_fast", "get_message", "list_dead", "queue_stats"):
-        assert not may_call(lone, routine)
-    row = one(lone, "enqueue", queue_name=q, dedup_key="key")
+        assert not may_call(owner, routine)
+    row = one(owner, "enqueue", queue_name=own_queue, dedup_key="key")
     assert vars(row).keys() == {"message_id", "outcome"}
 
 
 @pytest.mark.promise("P16")
 def test_the_client_of_a_role_can_do_its_whole_work(
-    lone: Connection, users: dict[str, str]
+    owner: Connection, users: dict[str, str]
 ) -> None:
-    become(lone, users["admin"])
-    call(lone, "create_queue", queue_name="work", archive_days=1)
-    lone.execute("reset session authorization")
-    become(lone, users["producer"])
-    send(lone, "work", "a", "b", dedup_key=None)
-    [cancelled] = send(lone, "work", "cancelled")
-    call(lone, "cancel", queue_name="work", message_ids=[cancelled])
-    lone.execute("reset session authorization")
-    become(lone, users["consumer"])
-    messages = one(lone, "dequeue_wait", queue_name="work", wait_seconds=5).messages
-    call(lone, "extend_lease", queue_name="work", claim_id=messages[0]["claim_id"])
-    call(lone, "complete", queue_name="work", claim_id=messages[0]["claim_id"])
-    claim = take_one(lone, "work").claim_id
-    call(lone, "fail_now", queue_name="work", claim_id=claim)
-    assert one(lone, "maintain", queue_name="work").archived == 2
-    lone.execute("reset session authorization")
-    become(lone, users["monitor"])
-    assert one(lone, "queue_stats", queue_name="work").dead == 1
-    assert len(call(lone, "list_dead", queue_name="work")) == 1
-    assert {row.check_name for row in call(lone, "health")} >= {"dead_messages"}
+    become(owner, users["admin"])
+    call(owner, "create_queue", queue_name="work", archive_days=1)
+    owner.execute("reset session authorization")
+    become(owner, users["producer"])
+    send(owner, "work", "a", "b", dedup_key=None)
+    [cancelled] = send(owner, "work", "cancelled")
+    call(owner, "cancel", queue_name="work", message_ids=[cancelled])
+    owner.execute("reset session authorization")
+    become(owner, users["consumer"])
+    messages = one(owner, "dequeue_wait", queue_name="work", wait_seconds=5).messages
+    call(owner, "extend_lease", queue_name="work", claim_id=messages[0]["claim_id"])
+    call(owner, "complete", queue_name="work", claim_id=messages[0]["claim_id"])
+    claim = take_one(owner, "work").claim_id
+    call(owner, "fail_now", queue_name="work", claim_id=claim)
+    assert one(owner, "maintain", queue_name="work").archived == 2
+    owner.execute("reset session authorization")
+    become(owner, users["monitor"])
+    assert one(owner, "queue_stats", queue_name="work").dead == 1
+    assert len(call(owner, "list_dead", queue_name="work")) == 1
+    assert {row.check_name for row in call(owner, "health")} >= {"dead_messages"}
 
 
 @pytest.mark.promise("P13", "P16")
 def test_health_tells_a_monitor_which_session_holds_back_clean_up(
-    lone: Connection, open_lone: Open, users: dict[str, str]
+    owner: Connection, open_owner: Open, users: dict[str, str]
 ) -> None:
-    holder = open_lone()
+    holder = open_owner()
     holder.execute("begin isolation level repeatable read")
     holder.execute("select 1")
-    become(lone, users["monitor"])
+    become(owner, users["monitor"])
 
     def named() -> bool:
-        [row] = [row for row in call(lone, "health") if row.check_name == "clean_up_horizon"]
+        [row] = [row for row in call(owner, "health") if row.check_name == "clean_up_horizon"]
         return f"session {holder.info.backend_pid} " in row.detail
 
     wait_until(named, "health names the session once its transaction is a second old")

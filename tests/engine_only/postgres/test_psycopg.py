@@ -1,4 +1,4 @@
-"""What a PostgreSQL user may have done to the own connection without harm to rowq."""
+"""rowq works on connections as users of psycopg have set them."""
 
 import uuid
 from collections.abc import Iterator
@@ -35,8 +35,8 @@ def test_one_statement_is_prepared_per_routine_whatever_is_null(
         {"dedup_key": "k", "priority": 0},
         {"message_type": "t", "max_attempts": 3},
     ]
-    for one in options * 3:
-        queue.enqueue(queue_name, 1, **one)
+    for given in options * 3:
+        queue.enqueue(queue_name, 1, **given)
     assert [text for text in prepared(own) if "rowq.enqueue(" in text] == prepared(own)
     assert len(prepared(own)) == 1
 

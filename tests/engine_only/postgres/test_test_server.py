@@ -1,4 +1,4 @@
-"""What every other test relies on: waits are seen, sessions end, a crashed server comes back."""
+"""The test server's own functions: waits are seen, sessions end, a crashed server comes back."""
 
 from __future__ import annotations
 

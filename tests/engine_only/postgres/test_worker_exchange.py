@@ -117,7 +117,7 @@ def test_an_answer_that_is_lost_loses_no_message_and_repeats_none_that_was_compl
 
     monkeypatch.setattr(engine, "call_all", loses_one_answer)
     seen, stats = drained(database_url, queue_name)
-    # The claim that nobody heard of came back when its lease had run out.
+    # The claim whose answer was lost came back when its lease had run out.
     assert sorted(seen) == list(range(10))
     assert (stats.processed, stats.stale) == (9, 1)
     assert queue.queue_stats(queue_name)[0].leased == 0
@@ -139,20 +139,23 @@ def test_a_call_that_is_refused_undoes_the_one_before_it(
             other, [("complete", claim), ("dequeue_fast", {"queue_name": queue_name} | take)]
         )
     assert queue.queue_stats(queue_name)[0].leased == 1
-    assert [one.outcome for one in queue.complete(queue_name, message.claim_id)] == ["completed"]
+    assert [outcome.outcome for outcome in queue.complete(queue_name, message.claim_id)] == [
+        "completed"
+    ]
 
 
 @pytest.mark.promise("P02", "P04")
 def test_an_error_at_the_commit_costs_nothing_but_a_connection(
-    empty_database: str, lone: Connection, q: str
+    empty_database: str, owner: Connection, own_queue: str
 ) -> None:
-    lone.execute(FAILS_ONCE_AT_COMMIT)
-    queue = rowq.Queue(lone)
-    queue.enqueue_batch(q, [rowq.NewMessage(data=number) for number in range(10)])
-    seen, stats = drained(empty_database, q)
+    owner.execute(FAILS_ONCE_AT_COMMIT)
+    queue = rowq.Queue(owner)
+    queue.enqueue_batch(own_queue, [rowq.NewMessage(data=number) for number in range(10)])
+    seen, stats = drained(empty_database, own_queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
-    assert lone.execute("select last_value, is_called from public.tried").fetchone() == (11, True)
+    tried = owner.execute("select last_value, is_called from public.tried").fetchone()
+    assert tried == (11, True)
 
 
 FAILS_ONCE_AT_COMMIT = """

@@ -1,4 +1,4 @@
-"""What a handler tries to do to a transactional worker's transaction on PostgreSQL."""
+"""Handlers meddle with a transactional worker's transaction on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_what_ends_the_transaction_all_the_same_doubles_and_loses_no_others_effe
     assert {number: found[number] for number in (0, 1, 3, 4)} == dict.fromkeys((0, 1, 3, 4), 1)
     if way.startswith("commit"):
         assert calls == [0, 1, 2, 3, 4]
-        # What it would have written in a transaction of its own is rolled back.
+        # Whatever the handler would have written in a transaction of its own is rolled back.
         is_kept = goes_on and way == "commit"
         assert (stats.processed, stats.failed) == ((5, 0) if is_kept else (4, 1))
         assert found[2] == 1

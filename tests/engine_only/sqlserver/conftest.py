@@ -1,4 +1,4 @@
-"""What the tests of SQL Server's own share."""
+"""Fixtures of the tests for SQL Server only."""
 
 from __future__ import annotations
 

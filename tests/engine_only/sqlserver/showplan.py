@@ -1,4 +1,4 @@
-"""The plans that SQL Server really ran, as SET STATISTICS XML returns them.
+"""Reads the plans that SQL Server really ran, as SET STATISTICS XML returns them.
 
 A statement inside a procedure reports its plan too, as a result set of one row and one column after
 its own results.
@@ -87,18 +87,22 @@ def faults(plans: list[Plan], *, small: frozenset[str] = frozenset()) -> list[st
     """
     found = []
     for plan in plans:
-        bad = [one for one in plan.operators if one in {"Hash Match", "Sort", "Key Lookup"}]
-        bad += [
-            f"{one.operator} on {one.table}"
-            for one in plan.accesses
-            if "Scan" in one.operator and one.table not in small
+        bad = [
+            operator
+            for operator in plan.operators
+            if operator in {"Hash Match", "Sort", "Key Lookup"}
         ]
-        bad += [f"conversion {one}" for one in plan.conversions]
+        bad += [
+            f"{access.operator} on {access.table}"
+            for access in plan.accesses
+            if "Scan" in access.operator and access.table not in small
+        ]
+        bad += [f"conversion {conversion}" for conversion in plan.conversions]
         if plan.is_parallel:
             bad.append("parallel")
         if plan.granted_kb:
             bad.append(f"{plan.granted_kb} kB of memory")
-        found += [f"{one}: {' '.join(plan.text.split())[:200]}" for one in bad]
+        found += [f"{fault}: {' '.join(plan.text.split())[:200]}" for fault in bad]
     return found
 
 
@@ -109,15 +113,15 @@ def _plans(xml: str) -> Iterator[Plan]:
         grants = statement.iter(f"{_SPACE}MemoryGrantInfo")
         yield Plan(
             text=statement.get("StatementText", ""),
-            operators=frozenset(one.get("PhysicalOp", "") for one in operators),
-            accesses=tuple(access for one in operators for access in _accesses(one)),
+            operators=frozenset(operator.get("PhysicalOp", "") for operator in operators),
+            accesses=tuple(access for operator in operators for access in _accesses(operator)),
             conversions=tuple(
-                one.get("Expression", "")
-                for one in statement.iter(f"{_SPACE}PlanAffectingConvert")
-                if one.get("ConvertIssue") == "Seek Plan"
+                conversion.get("Expression", "")
+                for conversion in statement.iter(f"{_SPACE}PlanAffectingConvert")
+                if conversion.get("ConvertIssue") == "Seek Plan"
             ),
-            granted_kb=sum(int(one.get("GrantedMemory", "0")) for one in grants),
-            is_parallel=any(one.get("Parallel") == "1" for one in operators),
+            granted_kb=sum(int(grant.get("GrantedMemory", "0")) for grant in grants),
+            is_parallel=any(operator.get("Parallel") == "1" for operator in operators),
         )
 
 
@@ -150,8 +154,8 @@ def _rows_read(operator: ET.Element) -> int | None:
     if counters is None:
         return None
     read = [
-        _attribute(one, "ActualRowsRead", "ActualRows")
-        for one in counters.iter(f"{_SPACE}RunTimeCountersPerThread")
+        _attribute(counter, "ActualRowsRead", "ActualRows")
+        for counter in counters.iter(f"{_SPACE}RunTimeCountersPerThread")
     ]
     return sum(read)
 

@@ -1,4 +1,4 @@
-"""How scripts of ours are cut into batches; no server is needed."""
+"""Scripts of ours are cut into batches; no server is needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rowq.sqlserver.statements import batches
 
-# Pieces of T-SQL that hide the word, or look like it; each is whole in itself.
+# Each piece of T-SQL hides the word `go`, or looks like it, and is whole in itself.
 PIECES = [
     *("select 1", "select go from t", "gone\nagone", "go_on", "\ngo1\n", "x = 'it''s'", "  goto l"),
     *("'\ngo\n'", "N'a\nGO'", "'--'", "'/*'", '"\ngo\n"', "[\ngo\n]", "[a]]\ngo\n]", "''"),
@@ -34,7 +34,7 @@ def test_batches_come_out_as_they_were_put_together(parts: list[str], data: st.D
 @given(st.lists(batch, max_size=4))
 def test_what_was_cut_and_put_together_again_is_cut_the_same(parts: list[str]) -> None:
     once = list(batches("\ngo\n".join(parts)))
-    assert list(batches("".join(f"{one}\ngo\n" for one in once))) == once
+    assert list(batches("".join(f"{batch}\ngo\n" for batch in once))) == once
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""CareForIndexes: what is worn is rebuilt, what is hot keeps its settings, small ones are left."""
+"""CareForIndexes rebuilds worn indexes, keeps the settings of hot ones, and leaves small ones."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def refused(connection: Connection, **arguments: int) -> str:
 
 @pytest.mark.requires("genuine")
 def test_a_worn_index_is_rebuilt_and_keeps_its_settings(connection: Connection, queue: str) -> None:
-    # Keys in no order split the pages that they fall on.
-    keys = [str(one * 7919 % 10007) for one in range(5000)]
+    # Insert keys in no order, which splits the pages that they fall on.
+    keys = [str(number * 7919 % 10007) for number in range(5000)]
     for start in range(0, len(keys), 100):
         messages = [{"dedup_key": key} for key in keys[start : start + 100]]
         call(connection, "enqueue_batch", queue_name=queue, messages=messages)

@@ -1,4 +1,4 @@
-"""Which locks calls take on SQL Server, which they leave, and whom they hold up: nobody."""
+"""The locks that calls take on SQL Server hold up no other session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.requires("genuine")
 Open = Callable[..., Connection]
 
 MANY = 7000
-"""More than the 5,000 locks at which the engine would go over to a lock on the table."""
+"""More rows than the 5,000 locks at which the engine would go over to a lock on the table."""
 
 MINE = """
     select l.resource_type, l.request_mode,
@@ -218,8 +218,8 @@ def test_a_waiter_whose_queue_is_dropped_leaves_no_lock(
     def wait(session: Connection) -> None:
         texts.append(refused(session, "RQ701", "dequeue_wait", queue_name=queue, wait_seconds=60.0))
 
-    threads = [threading.Thread(target=wait, args=[one]) for one in (leader, follower)]
-    numbers = {server.session_id(one) for one in (leader, follower)}
+    threads = [threading.Thread(target=wait, args=[session]) for session in (leader, follower)]
+    numbers = {server.session_id(session) for session in (leader, follower)}
     for thread in threads:
         thread.start()
     wait_until(

@@ -99,7 +99,7 @@ def test_the_delete_seeks_to_the_floor_and_reads_no_row_more_than_it_takes(
     fill(connection, queue, 5000)
     ids, plans = dequeue(connection, queue, 50)
     assert len(ids) == 50
-    # Of several lanes only one has messages.
+    # Only one of several lanes has messages.
     seeks = [
         access
         for plan in plans
@@ -174,8 +174,8 @@ def test_finishing_routines_find_rows_by_seeks(
     ids = json.dumps([row.message_id for row in leased[:5]])
     rows, plans = run(connection, statement, queue, leased[0].claim_id, ids)
     assert len(rows) == 5
-    # Lists of messages are sorted here and there: narrow, and at most as long as the claim.
-    found = [one for one in faults(plans, small=STEPS) if " on " in one]
+    # Only lists of messages are sorted: they are narrow, and at most as long as the claim.
+    found = [fault for fault in faults(plans, small=STEPS) if " on " in fault]
     assert not found
 
 
@@ -188,7 +188,7 @@ def test_housekeeping_that_finds_nothing_reads_by_seeks(
     fill(connection, queue, 5000)
     take(connection, queue, 100)
     _, plans = run(connection, f"exec rowq.{routine} @queue_name = ?", queue)
-    assert not [one for one in faults(plans, small=STEPS) if " on " in one]
+    assert not [fault for fault in faults(plans, small=STEPS) if " on " in fault]
 
 
 @pytest.mark.promise("P13")
@@ -211,7 +211,7 @@ def test_a_dequeue_costs_the_same_beside_a_large_backlog(
     fill(connection, queue, LARGE)
     fill(connection, queue, LARGE, delay_seconds=3600)
     large = min(reads(connection, queue) for _ in range(5))
-    # One more level of an index, a few times.
+    # A large index may have one more level, which a call walks down a few times.
     assert large <= small + 30
 
 
@@ -228,5 +228,6 @@ def test_a_dequeue_costs_the_same_beside_an_old_snapshot(
             call(connection, "complete", queue_name=queue, claim_id=claim)
         one(connection, "maintain", queue_name=queue)
         beside = min(reads(connection, queue) for _ in range(5))
-    # 15,000 ghosts are some 60 pages of ready alone; the floor skips them, but for half a second.
+    # The 15,000 ghosts fill some 60 pages of ready alone; the floor skips all but those of the last
+    # half second.
     assert beside <= fresh + 30

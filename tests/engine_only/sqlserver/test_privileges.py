@@ -1,4 +1,4 @@
-"""Who may do what: each role its routines and nothing else, and nobody the tables.
+"""Each role may call its routines and nothing else, and nobody may use the tables.
 
 The users have no login: the test's session puts on one after the other. That is all the engine's
 own, so Babelfish cannot show it.
@@ -177,16 +177,16 @@ def test_the_roles_have_the_contracts_rights_and_public_has_none(connection: Con
 
 
 @pytest.fixture
-def lone(server: Server, empty_database: str) -> Iterator[Connection]:
+def owner(server: Server, empty_database: str) -> Iterator[Connection]:
     """Return a session in a database with rowq that no other test uses."""
     migrate(empty_database)
     with closing(server.connect(empty_database)) as session:
         yield session
 
 
-def test_granting_again_takes_back_what_a_role_should_not_have(lone: Connection) -> None:
-    before = set(rows(lone, RIGHTS))
-    dialect = dialect_of(lone)
+def test_granting_again_takes_back_what_a_role_should_not_have(owner: Connection) -> None:
+    before = set(rows(owner, RIGHTS))
+    dialect = dialect_of(owner)
     for statement in (
         "grant execute on rowq.DropQueue to rowq_producer with grant option",
         "revoke execute on rowq.Enqueue from rowq_producer",
@@ -195,12 +195,12 @@ def test_granting_again_takes_back_what_a_role_should_not_have(lone: Connection)
         "grant select on rowq.queue (queue_name) to rowq_monitor",
         "grant control on schema::rowq to rowq_consumer",
     ):
-        dialect.execute(lone, statement)
-    assert set(rows(lone, RIGHTS)) != before
+        dialect.execute(owner, statement)
+    assert set(rows(owner, RIGHTS)) != before
     grants = (sql_directory() / "sqlserver" / "grants.sql").read_text(encoding="utf-8")
     for batch in batches(grants):
-        dialect.execute(lone, batch)
-    assert set(rows(lone, RIGHTS)) == before
+        dialect.execute(owner, batch)
+    assert set(rows(owner, RIGHTS)) == before
 
 
 def test_everything_has_one_owner_so_that_the_tables_are_reached_through_routines(
@@ -225,14 +225,16 @@ def test_only_what_changes_the_shape_of_a_table_runs_as_its_owner(connection: Co
     assert set(rows(connection, query)) == {(name, -2) for name in shapers}
 
 
-def test_a_consumer_opens_the_days_of_the_archive_without_a_right_on_it(lone: Connection) -> None:
-    dialect = dialect_of(lone)
-    dialect.execute(lone, "create user consumer without login")
-    dialect.execute(lone, "alter role rowq_consumer add member consumer")
-    call(lone, "create_queue", queue_name="q", archive_days=1)
-    send(lone, "q", "1")
-    assert rows(lone, DAYS) == [(0,)]
-    with acting(lone, "consumer"):
-        call(lone, "complete", queue_name="q", claim_id=take_one(lone, "q").claim_id)
-        assert one(lone, "archive", queue_name="q").archived == 1
-    assert rows(lone, DAYS) == [(3,)]
+def test_a_consumer_opens_the_days_of_the_archive_without_a_right_on_it(
+    owner: Connection,
+) -> None:
+    dialect = dialect_of(owner)
+    dialect.execute(owner, "create user consumer without login")
+    dialect.execute(owner, "alter role rowq_consumer add member consumer")
+    call(owner, "create_queue", queue_name="q", archive_days=1)
+    send(owner, "q", "1")
+    assert rows(owner, DAYS) == [(0,)]
+    with acting(owner, "consumer"):
+        call(owner, "complete", queue_name="q", claim_id=take_one(owner, "q").claim_id)
+        assert one(owner, "archive", queue_name="q").archived == 1
+    assert rows(owner, DAYS) == [(3,)]

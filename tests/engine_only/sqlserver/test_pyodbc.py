@@ -1,4 +1,4 @@
-"""What a user of SQL Server may have done to the own connection without harm to rowq."""
+"""rowq works on connections as users of SQL Server have set them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ def goes_and_comes_back(queue: rowq.Queue, queue_name: str) -> None:
     text, binary = queue.dequeue_fast(queue_name, 2)
     assert (text.body, text.headers, text.message_type) == (AWKWARD, {"x": AWKWARD}, "\\")
     assert binary.data == bytes(range(256))
-    # Without a key, with null for one, and with a blank for one: no two are the same message.
+    # Send messages without a key, with null for one, and with a blank for one: no two are the same
+    # message.
     blanks = [rowq.NewMessage(data=1), rowq.NewMessage(data=2), rowq.NewMessage(dedup_key=" ")]
     sent = queue.enqueue_batch(queue_name, [*blanks, rowq.NewMessage(dedup_key="  ")])
-    assert [one.outcome for one in sent] == ["enqueued"] * 4
-    assert [one.message_type for one in queue.dequeue_fast(queue_name, 4)] == [None] * 4
+    assert [result.outcome for result in sent] == ["enqueued"] * 4
+    assert [message.message_type for message in queue.dequeue_fast(queue_name, 4)] == [None] * 4
     assert (text.enqueued_at.utcoffset(), binary.enqueued_at.fold) == (
         binary.lease_until.utcoffset(),
         0,
@@ -123,8 +124,8 @@ def test_bodies_of_every_length_come_out_whole(
     queue.enqueue(queue_name, text=text)
     queue.enqueue(queue_name, data)
     found = queue.dequeue_fast(queue_name, 2)
-    assert [one.body for one in found] == [text, None]
-    assert [one.body_binary for one in found] == [None, data]
+    assert [message.body for message in found] == [text, None]
+    assert [message.body_binary for message in found] == [None, data]
 
 
 @pytest.mark.promise("P20")
@@ -136,8 +137,8 @@ def test_bodies_of_every_length_in_a_batch_come_out_whole(
     queue, (text, data) = rowq.Queue(own), bodies(length)
     queue.enqueue_batch(queue_name, [rowq.NewMessage(text=text), rowq.NewMessage(data=data)])
     found = queue.dequeue_fast(queue_name, 2)
-    assert [one.body for one in found] == [text, None]
-    assert [one.body_binary for one in found] == [None, data]
+    assert [message.body for message in found] == [text, None]
+    assert [message.body_binary for message in found] == [None, data]
 
 
 @pytest.mark.promise("P17")
@@ -168,7 +169,7 @@ def test_without_autocommit_the_first_call_opens_the_callers_transaction(
     session.rollback()
     queue.enqueue(queue_name, "kept")
     session.commit()
-    assert [one.data for one in rowq.Queue(own).peek(queue_name, 5)] == ["kept"]
+    assert [message.data for message in rowq.Queue(own).peek(queue_name, 5)] == ["kept"]
 
 
 @pytest.mark.promise("P15", "P17")
@@ -240,7 +241,7 @@ def test_a_nested_transaction_is_a_savepoint(own: Connection, queue_name: str) -
     with pytest.raises(ValueError, match="undo"):
         undone(own, queue_name)
     assert own.autocommit
-    assert [one.data for one in queue.peek(queue_name, 5)] == ["kept"]
+    assert [message.data for message in queue.peek(queue_name, 5)] == ["kept"]
 
 
 def ended_inside(own: Connection, queue_name: str, how: str) -> None:
@@ -261,7 +262,7 @@ def test_a_transaction_that_was_ended_inside_is_told(
     assert own.autocommit
     assert not ENGINE.in_transaction(own)
     left = ["before"] if how == "commit" else []
-    assert [one.data for one in rowq.Queue(own).peek(queue_name, 5)] == left
+    assert [message.data for message in rowq.Queue(own).peek(queue_name, 5)] == left
 
 
 @pytest.mark.requires("waits")

@@ -1,4 +1,4 @@
-"""What every other test relies on: waits are seen, sessions end, a Babelfish is told apart."""
+"""The test server's own functions: waits are seen, sessions end, a Babelfish is told apart."""
 
 from __future__ import annotations
 

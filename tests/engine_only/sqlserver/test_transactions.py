@@ -1,4 +1,4 @@
-"""Whose transaction a call is in on SQL Server, and what is left of it afterwards."""
+"""Which transaction a call is in on SQL Server, and what is left of it afterwards."""
 
 from __future__ import annotations
 
@@ -195,7 +195,8 @@ def test_the_victim_of_a_deadlock_is_tried_again(
         )
         finish.start()
         wait_until_blocked(server, server.session_id(victim), by=server.session_id(connection))
-        # It holds the claim, and waits for the message: now the other way round.
+        # This session holds the claim and waits for the message, so the two wait for each other the
+        # other way round.
         run(
             connection,
             f"select 1 from rowq.claim with (rowlock, updlock) where claim_id = {claim}",

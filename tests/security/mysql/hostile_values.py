@@ -55,7 +55,8 @@ OTHERS = {
         "'EMPTY_STRING_IS_NULL,TIME_ROUND_FRACTIONAL,SIMULTANEOUS_ASSIGNMENT'",
     ],
     "storage_engine": ["MyISAM"],
-    # A second from 1970 on, two days ago and two days ahead, sixty days, ten years, the last one.
+    # The times are a second after 1970 began, two days ago and two days ahead, sixty days, ten
+    # years, and the last one.
     "timestamp": [
         "1",
         "1.000001",

@@ -1,4 +1,4 @@
-"""A life of a queue through every routine, and what its caller sees of it.
+"""Leads a queue through every routine, and notes what its caller sees of it.
 
 Two lives are alike when everything is: results, errors, times as far as seconds go, numbers that
 were used up, what is left in the tables, and what a call has changed of its session.
@@ -70,8 +70,10 @@ class Life:
         self._session, self._admin, self._queue = session, admin, queue
         self._is_open, self._before = is_open, before
         left_out = PASSING if re.search(rf"\b{CLOCK} = ", before or "") else {*PASSING, CLOCK}
-        self._names = [one.name for one in variables(admin) if one.name not in left_out]
-        # Without a table, and with a limit of its own: the session may limit both.
+        self._names = [
+            variable.name for variable in variables(admin) if variable.name not in left_out
+        ]
+        # This query reads no table and has a limit of its own, because the session may limit both.
         self._look = f"select {', '.join(f'@@{name}' for name in self._names)} limit 1"
         self._messages: dict[int, str] = {}
         self._claims: dict[int, str] = {}
@@ -184,7 +186,8 @@ class Life:
             number, text = dialect_of(self._session).error(error)
             words = text.replace(self._queue, "the queue")
             self.seen.append((routine, number, words, self._is_left_open()))
-            # A transaction that was left open would keep its locks from the account that looks on.
+            # Roll back, because a transaction that was left open would keep its locks from the
+            # account that looks on.
             with contextlib.suppress(pymysql.Error):
                 self._session.execute("rollback and no chain no release")
             return []

@@ -1,4 +1,4 @@
-"""Nobody stops housekeeping, waiting or a migration by a lock that anybody may take."""
+"""Nobody can stop housekeeping, waiting or a migration by a lock that anybody may take."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_nobody_keeps_a_migration_waiting_by_a_name(server: Server, empty_databa
         assert migrate.migrate(empty_database).applied
         migrate.migrate(empty_database)
         assert time.monotonic() - started < 30
-        # The name that is taken is nowhere where an account without rights could read it.
+        # An account without rights can read nowhere which name of a lock is taken.
         with pytest.raises(Exception, match="denied"):
             nobody.execute("select lock_name from rowq.migration_lock")
 

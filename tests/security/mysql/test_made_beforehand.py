@@ -1,4 +1,4 @@
-"""What somebody else has made in the database rowq: none of it runs as who migrates or looks."""
+"""Nothing that somebody else made in the database rowq runs as who migrates or looks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def admin(server: Server, empty_database: str) -> Iterator[Connection]:
     with server.connect(empty_database) as connection:
         connection.execute("create database bait")
         connection.execute("create table bait.sprung (who varchar(200) not null)")
-        # With a binary log it takes more than a tenant's rights to make functions and triggers.
+        # Lift this rule: with a binary log it takes more than a tenant's rights to make functions
+        # and triggers.
         connection.execute("set global log_bin_trust_function_creators = 1")
         yield connection
         connection.execute("set global log_bin_trust_function_creators = 0")

@@ -1,4 +1,4 @@
-"""Numbers of messages and claims are the server's to give, and not the caller's."""
+"""The server gives messages and claims their numbers, and a caller cannot."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_queue_whose_number_is_taken_is_refused_and_not_said_to_exist(
     migrate(empty_database)
     with server.connect(empty_database) as admin:
         call(admin, "create_queue", queue_name="orders")
-        # As after a restore that forgot the counters.
+        # Make the database as a restore leaves it that forgot the counters.
         admin.execute("drop procedure rowq.internal_pin_session")
         admin.execute("create procedure rowq.internal_pin_session(p_moment double) begin end")
         admin.execute(f"set insert_id = {part_of(admin, 'orders')}")
@@ -118,7 +118,8 @@ def test_an_open_producer_without_unique_checks_keeps_no_other_producer_waiting(
     migrate(empty_database)
     with server.connect(empty_database) as attacker, server.connect(empty_database) as honest:
         call(honest, "create_queue", queue_name="orders")
-        # InnoDB would lock a table in which there is no row yet for whoever inserts the first.
+        # With these settings InnoDB would lock a table without rows for the session that inserts
+        # the first one.
         attacker.execute("set unique_checks = 0, foreign_key_checks = 0")
         attacker.begin()
         send(attacker, "orders", "first")

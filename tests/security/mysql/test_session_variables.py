@@ -37,7 +37,7 @@ MAY_END = {
     "transaction_read_only": {"1792"},
     "tx_read_only": {"1792"},
 }
-"""What may end a caller's own calls, with these errors and nothing changed.
+"""Variables that may end a caller's own calls, with these errors and nothing changed.
 
 A flag that the engine's regular expressions do not know; limits of memory, of time (it may be up
 before a handler is reached, so that the handler's error comes out) and of space; skip_replication,
@@ -45,7 +45,7 @@ which cannot change in an open transaction; a transaction that may not write.
 """
 
 DISTURBING = ("character_set_", "collation_", "sql_mode")
-"""What these say decides how the values of others are read."""
+"""Variables that decide how the values of others are read."""
 
 _PIN = (sql_directory() / "mysql" / "internal" / "pin_session.sql").read_text(encoding="utf-8")
 PINNED = frozenset(re.findall(r"@@(?!global\.)(\w+)", _PIN))
@@ -71,7 +71,7 @@ class Assignment:
         return f"{self.name} = {self.value}"
 
 
-class Trial:
+class Lives:
     """Lives in sessions of one account, each compared with that of a session that set nothing."""
 
     def __init__(self, admin: Connection, open_session: Opened) -> None:
@@ -85,7 +85,9 @@ class Trial:
             if name not in (None, variable.name):
                 continue
             with closing(self._open()) as session:
-                values = [one for one in variable.values if may_set(session, variable.name, one)]
+                values = [
+                    value for value in variable.values if may_set(session, variable.name, value)
+                ]
             if values:
                 yield Variable(variable.name, tuple(values))
 
@@ -93,10 +95,10 @@ class Trial:
         """Return in words what is not as in a session that set nothing."""
         seen = self._lived(assignments, is_open=is_open)
         words = ", ".join(map(str, assignments)) + " in a transaction" * is_open
-        errors = set().union(*(MAY_END.get(one.name, ()) for one in assignments))
+        errors = set().union(*(MAY_END.get(assignment.name, ()) for assignment in assignments))
         if any(is_error(line, errors) for line in seen):
-            # What follows a call that was refused is another life: let it have no other errors,
-            # leave nothing behind, and keep the session out of transactions.
+            # A life in which a call was refused goes on otherwise: it may only have no other
+            # errors, leave nothing behind, and keep the session out of transactions.
             return [f"{words}: {line}" for line in seen if not is_harmless(line, errors)]
         pairs = itertools.zip_longest(self._plain[is_open], seen)
         return [f"{words}: {line}, and not {usual}" for usual, line in pairs if line != usual]
@@ -127,22 +129,24 @@ def caller(connection: Connection, database_url: str) -> Iterator[Opened]:
 
 
 @pytest.fixture
-def trial(connection: Connection, caller: Opened) -> Trial:
+def lives(connection: Connection, caller: Opened) -> Lives:
     """Return what compares lives."""
-    return Trial(connection, caller)
+    return Lives(connection, caller)
 
 
 @pytest.mark.promise("P01", "P03", "P12", "P15", "P20")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("is_open", [False, True], ids=["calls", "transactions"])
 def test_no_variable_of_a_session_changes_what_a_queue_lives_through(
-    trial: Trial, is_open: bool
+    lives: Lives, is_open: bool
 ) -> None:
     wrong: list[str] = []
-    for chosen in rounds(trial.settable()):
-        if trial.differences(chosen, is_open=is_open):
+    for chosen in rounds(lives.settable()):
+        if lives.differences(chosen, is_open=is_open):
             wrong += [
-                line for one in chosen for line in trial.differences([one], is_open=is_open)
+                line
+                for assignment in chosen
+                for line in lives.differences([assignment], is_open=is_open)
             ] or [f"only together: {', '.join(map(str, chosen))}"]
     assert wrong == []
 
@@ -155,10 +159,10 @@ def rounds(settable: Iterator[Variable]) -> Iterator[list[Assignment]]:
             yield from ([Assignment(variable.name, value)] for value in variable.values)
         elif variable.name not in MAY_END:
             together.append(variable)
-    for values in itertools.zip_longest(*(one.values for one in together)):
+    for values in itertools.zip_longest(*(variable.values for variable in together)):
         yield [
-            Assignment(one.name, value)
-            for one, value in zip(together, values, strict=True)
+            Assignment(variable.name, value)
+            for variable, value in zip(together, values, strict=True)
             if value is not None
         ]
 
@@ -166,20 +170,20 @@ def rounds(settable: Iterator[Variable]) -> Iterator[list[Assignment]]:
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("name", MAY_END)
 def test_a_limit_of_the_session_ends_calls_and_leaves_nothing_behind(
-    trial: Trial, name: str
+    lives: Lives, name: str
 ) -> None:
-    found = list(trial.settable(name))
+    found = list(lives.settable(name))
     if not found:
         pytest.skip(
             "this server has no such variable, or nobody may set it"
             "; to run it: another version, --engine mariadb"
         )
     for value, is_open in itertools.product(found[0].values, (False, True)):
-        assert trial.differences([Assignment(name, value)], is_open=is_open) == []
+        assert lives.differences([Assignment(name, value)], is_open=is_open) == []
 
 
-def test_the_dangerous_variables_are_among_those_that_are_tried(trial: Trial) -> None:
-    names = {one.name for one in trial.settable()}
+def test_the_dangerous_variables_are_among_those_that_are_tried(lives: Lives) -> None:
+    names = {variable.name for variable in lives.settable()}
     assert names >= SURELY_SET
     assert len(names) > 100
 
@@ -194,7 +198,7 @@ def is_harmless(line: tuple[object, ...], numbers: set[str]) -> bool:
     if line[0] in {"burnt", "left"}:
         return not line[-1]
     if line[1:2] == ("changed",):
-        # A call that ran out of time is ended in its handlers too: the next one tidies up.
+        # A call that ran out of time is ended in its handlers too, and the next one tidies up.
         return bool(numbers & MAY_END["max_statement_time"])
     if len(line) < 2 or not isinstance(line[1], str):
         return True
@@ -211,7 +215,7 @@ def test_the_next_call_gives_back_what_a_killed_call_has_left(
         session.execute("set session sql_safe_updates = 1, timestamp = 5, max_error_count = 7")
         look = "select @@sql_safe_updates, @@timestamp, @@max_error_count"
         before = session.execute(look).fetchone()
-        # What internal_pin_session has done when the kill comes.
+        # Set the session as internal_pin_session has left it when the kill comes.
         session.execute(
             "set @rowq_pinned = true, @rowq_insert_id = 0, @rowq_timestamp = @@timestamp,"
             " @rowq_increment = @@auto_increment_increment, @rowq_offset = @@auto_increment_offset,"

@@ -1,4 +1,4 @@
-"""A text that no client can read comes in nowhere, so that nobody stops others' batches by it."""
+"""A text that no client can read is refused everywhere, so that it stops nobody's batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONSUMER = [
 def refused(session: Connection, words: str, **places: object) -> None:
     """Check that a call is refused, however the half of a pair is written."""
     for text in HALVES:
-        # MySQL itself refuses the literal.
+        # MySQL refuses this literal by itself.
         with pytest.raises(pymysql.Error, match=r"half of a surrogate pair|Invalid.*character"):
             session.execute(f"call rowq.{words.format(text=text, **places)}")
 
@@ -69,7 +69,7 @@ def test_no_queue_has_a_name_that_nobody_can_read(users: Accounts) -> None:
 def test_texts_beside_the_halves_come_out_as_they_went_in(
     connection: Connection, queue: str
 ) -> None:
-    # The first byte of Korean is that of the halves.
+    # Korean texts begin with the same byte as the halves of surrogate pairs.
     texts = ["한국어 \ud7a3", "힘\ue000\ufeff\ufffe\0 \U0001f418", "한" * 400_000]
     send(connection, queue, *texts)
     call(

@@ -1,4 +1,4 @@
-"""What stands in an owner's schema already, and whose schema a DBA is in: nothing of it runs."""
+"""Nothing runs that stands in an owner's schema already, or in the schema that a DBA is in."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ def test_nobody_migrates_or_looks_in_the_schema_of_another_account(
     server: OracleServer, empty_database: str, session: Connection
 ) -> None:
     migrate.migrate(empty_database)
-    # Whoever asked DUAL here, and not SYS.DUAL, would run what the owner has put in its place.
+    # A routine that asked DUAL here, and not SYS.DUAL, would run what the owner has put in its
+    # place.
     grant(server, empty_database, "create view")
     dialect_of(session).execute(session, "create view dual as select 'theirs' as dummy from rowq_x")
     other = server.make_account("rowq_admin")

@@ -1,4 +1,4 @@
-"""A caller may set its session as it likes: each routine does and says the same.
+"""Each routine does and says the same whatever the caller has set in its session.
 
 The table holds the parameters of the engine's manual that a session may change and that could reach
 a statement: NLS, optimizer, cursors, commits, parallel execution, resources. What only matters when

@@ -1,4 +1,4 @@
-"""A server of the tests' own with strangers on it, and a trap that tells whom it has caught."""
+"""Fixtures: a server of the tests' own with strangers, and a trap that tells whom it caught."""
 
 from __future__ import annotations
 

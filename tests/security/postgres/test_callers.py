@@ -1,4 +1,4 @@
-"""What a caller of rowq's routines meets in a database where others may create things."""
+"""A caller of rowq's routines runs nothing of others who may create things in the database."""
 
 from __future__ import annotations
 

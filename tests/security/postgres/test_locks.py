@@ -1,4 +1,4 @@
-"""Advisory locks belong to whoever asks first: a stranger's stop nothing of rowq's."""
+"""Advisory locks that a stranger takes stop nothing of rowq's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever migrates, looks or examines runs nothing of anybody who may be after his rights."""
+"""Migrating, looking and examining run nothing that belongs to anybody with fewer rights."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_an_owner_looks_and_migrates_whoever_else_can_act_as_it(
     assert migrate.rollback(tenant_url).rolled_back == (1,)
 
 
-# A function that is built in, and runs a query that somebody has written.
+# This function is built in, and runs a query that somebody has written.
 RUNS_A_QUERY = (
     "ts_rewrite('a'::tsquery, 'select ''a''::tsquery, bait.spring()::text::tsquery') is not null"
 )

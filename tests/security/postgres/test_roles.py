@@ -1,4 +1,4 @@
-"""What a role of rowq's is worth beyond its routines: nothing here, and nothing elsewhere."""
+"""A role of rowq's gives no rights beyond its routines, here or elsewhere."""
 
 from __future__ import annotations
 

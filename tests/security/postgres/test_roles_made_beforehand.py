@@ -1,4 +1,4 @@
-"""A role of rowq's that somebody else has in his hands: refused, or told."""
+"""A role of rowq's that somebody else controls is refused, or told of."""
 
 from __future__ import annotations
 

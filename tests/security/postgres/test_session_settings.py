@@ -18,13 +18,14 @@ from tests.helpers.calls import Row, call, one, send, state_of, take
 from tests.security.postgres.conftest import Login, Session
 
 REFUSES = {
-    # The caller's own limits on time, space and depth: his calls fail, or he is disconnected.
+    # These are the caller's own limits on time, space and depth: his calls fail, or he is
+    # disconnected.
     "idle_in_transaction_session_timeout", "idle_session_timeout", "lock_timeout",
     "max_stack_depth", "statement_timeout", "transaction_timeout",
-    # He has asked for transactions that change nothing, or fail beside others.
+    # By these he asks for transactions that change nothing, or fail beside others.
     "default_transaction_deferrable", "default_transaction_isolation",
     "default_transaction_read_only", "transaction_read_only", "transaction_isolation",
-    # He has asked for answers in another encoding.
+    # By this he asks for answers in another encoding.
     "client_encoding",
 }  # fmt: skip
 NOT_A_SETTING = {"role", "session_authorization", "is_superuser", "seed"}

@@ -1,4 +1,4 @@
-"""What the attacks on SQL Server share: strangers, and what tells that their code has run."""
+"""Fixtures of the attacks on SQL Server: strangers, and what tells that their code has run."""
 
 from __future__ import annotations
 

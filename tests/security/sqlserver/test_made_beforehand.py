@@ -1,4 +1,4 @@
-"""What somebody else has made before rowq comes, or has put into it: none of it runs."""
+"""Nothing runs that somebody else made before rowq came, or has put into it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def script_of(session: Connection) -> Callable[[str], None]:
 
 
 def refused_by_all(session: Connection, url: str, words: str) -> None:
-    """Each way to migrate and to look refuses, and says why."""
+    """Check that each way to migrate and to look refuses, and says why."""
     for refused in (migrate.migrate, migrate.rollback, script_of(session)):
         with pytest.raises(Exception, match=f"RQ802(.|\n)*{words}"):
             refused(url)
@@ -183,7 +183,7 @@ def test_a_trigger_on_ddl_runs_without_the_rights_on_the_server_of_whoever_migra
 def test_a_trigger_on_ddl_stops_migrate_where_it_would_run_with_rights_on_the_server(
     session: Connection, empty_database: str, ran: Ran
 ) -> None:
-    """In a trustworthy database of a member of sysadmin, dbo is one."""
+    """The user dbo is a member of sysadmin in a trustworthy database of such a member."""
     session.execute("alter database current set trustworthy on")
     session.execute(
         "create trigger own on database for ddl_database_level_events as"

@@ -1,4 +1,4 @@
-"""A caller may set its session as it likes: each routine does and says the same.
+"""Each routine does and says the same whatever the caller has set in its session.
 
 The table holds every SET of the engine's manual that a caller may give and that lets statements
 run. What it cannot hold: `implicit_transactions` and `ansi_defaults` make a caller's transaction of

@@ -1,4 +1,4 @@
-"""What a user of the database can do who has none of rowq's roles: hold up nobody, read nothing."""
+"""A user of the database without rowq's roles holds up nobody and reads nothing."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_the_owner_of_the_schema_can_shape_partitions_and_nothing_else(
         "select p.permission_name from sys.database_permissions p"
         " where p.grantee_principal_id = user_id(N'rowq_owner')"
     ).fetchall()
-    assert {one for (one,) in rights} == {"CONNECT", "ALTER ANY DATASPACE"}
+    assert {right for (right,) in rights} == {"CONNECT", "ALTER ANY DATASPACE"}
     roles = session.execute(
         "select r.role_principal_id from sys.database_role_members r"
         " where r.member_principal_id = user_id(N'rowq_owner')"

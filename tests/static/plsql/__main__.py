@@ -1,4 +1,4 @@
-"""Check files of PL/SQL: python -m tests.static.plsql [FILES].
+"""Checks files of PL/SQL: python -m tests.static.plsql [FILES].
 
 Without files it is all of sql/oracle, the script of `rowq sql`, the statements of the tests and of
 the seeds' experiments, and accepted.txt, what the grammar need not read again, is written anew.

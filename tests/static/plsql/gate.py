@@ -81,9 +81,9 @@ def check(scripts: Iterable[Script]) -> list[Problem]:
     """
     accepted = _accepted()
     units = {
-        _digest(text): {"name": one.name, "text": text}
-        for one in scripts
-        for text in units_of(one.text)
+        _digest(text): {"name": script.name, "text": text}
+        for script in scripts
+        for text in units_of(script.text)
     }
     unknown = {digest: unit for digest, unit in units.items() if digest not in accepted}
     if not unknown:
@@ -113,7 +113,7 @@ def _accepted() -> set[str]:
 
 def remember(scripts: Iterable[Script]) -> None:
     """Write accepted.txt: what the grammar has accepted of these, and nothing else."""
-    units = {_digest(text) for one in scripts for text in units_of(one.text)}
+    units = {_digest(text) for script in scripts for text in units_of(script.text)}
     digests = "".join(f"{digest}\n" for digest in sorted(units & _accepted()))
     _REMEMBERED.write_text(_HEAD + digests, "utf-8")
 
@@ -134,13 +134,13 @@ def units_of(text: str) -> list[str]:
         return [f"{_BODY}{text}\nend rowq;\n"]
     units, lines, skipped = [], list[str](), 0
     for number, line in enumerate(text.splitlines(), start=1):
-        is_between = not any(one.strip() and not one.startswith("--") for one in lines)
+        is_between = not any(line.strip() and not line.startswith("--") for line in lines)
         if line == "/" or (is_between and is_client(line)):
             if not is_between:
                 units.append("\n" * skipped + "\n".join(lines) + "\n")
             lines, skipped = [], number
         else:
             lines.append(line)
-    if any(one.strip() and not one.startswith("--") for one in lines):
+    if any(line.strip() and not line.startswith("--") for line in lines):
         units.append("\n" * skipped + "\n".join(lines) + "\n")
     return units

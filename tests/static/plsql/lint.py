@@ -1,4 +1,4 @@
-"""Forms of PL/SQL that are right to a parser and wrong in a queue, or in this house.
+"""Finds forms of PL/SQL that a parser takes, and that are wrong in a queue or in this house.
 
 Names, calls and columns are looked at by `names.py`. Every exception from a rule stands below, with
 its reason.
@@ -23,7 +23,7 @@ SWALLOWS = {"maintain_archive", "ring_doorbell", "wait_for_ring"}
 DYNAMIC = {"drop_days", "health_server"}
 """Partitions have names of their own."""
 DYNAMIC |= {"try_lead_waiters", "stop_leading_waiters", "ring_doorbell", "wait_for_ring"}
-"""What these call is there only by choice, or with a right."""
+"""These call routines that exist only by choice, or with a right."""
 DYNAMIC |= {"grants", "partition_archive", "doorbell_off", "remove"}
 """Scripts that change the schema where that has not been done yet."""
 
@@ -57,35 +57,36 @@ _CONVERSIONS = re.compile(r"\b(?:to_char|to_date|to_timestamp|to_number)\(")
 _REFUSAL = re.compile(r"raise_application_error\(\s*-20(\d{3}),\s*'(\w+)")
 
 
-def problems(one: Source) -> Iterator[Finding]:
+def problems(source: Source) -> Iterator[Finding]:
     """Yield line and words of everything that is wrong with a file."""
     for pattern, words in _FORBIDDEN:
-        for match in re.finditer(pattern, one.code, re.DOTALL):
-            yield one.line_of(match.start()), words
+        for match in re.finditer(pattern, source.code, re.DOTALL):
+            yield source.line_of(match.start()), words
     for rule in _RULES:
-        yield from rule(one)
+        yield from rule(source)
 
 
-def _locking(one: Source) -> Iterator[Finding]:
-    for place, statement in one.statements():
+def _locking(source: Source) -> Iterator[Finding]:
+    for place, statement in source.statements():
         if re.search(r"\bfor update\b", statement):
-            shown = one.text[place : place + len(statement)]
-            yield from ((one.line_of(place), words) for words in _locking_faults(one, shown))
-    locking = re.findall(r"\bcursor (\w+)[^;]*\bfor update\b", one.code)
-    for match in re.finditer(r"\bfor \w+ in (\w+)(?:\(.*?\))? loop\b", one.code):
+            shown = source.text[place : place + len(statement)]
+            yield from ((source.line_of(place), words) for words in _locking_faults(source, shown))
+    locking = re.findall(r"\bcursor (\w+)[^;]*\bfor update\b", source.code)
+    for match in re.finditer(r"\bfor \w+ in (\w+)(?:\(.*?\))? loop\b", source.code):
         if match[1] in locking:
-            yield one.line_of(match.start()), _FETCHES_AHEAD
+            yield source.line_of(match.start()), _FETCHES_AHEAD
 
 
-def _locking_faults(one: Source, statement: str) -> Iterator[str]:
+def _locking_faults(source: Source, statement: str) -> Iterator[str]:
     """Yield what is wrong with a statement that locks rows."""
     if re.search(r"\bfetch (?:first|next)\b", statement):
         yield "fetch first cannot be combined with for update (ORA-02014)"
-    if "skip locked" not in statement and one.stem not in WAITS:
+    if "skip locked" not in statement and source.stem not in WAITS:
         yield "for update waits; say skip locked"
     if statement.endswith(") loop"):
         yield _FETCHES_AHEAD
-    # Who asks for rows by their numbers takes all of them, in whatever order.
+    # A statement that asks for rows by their numbers takes all of them, so their order does not
+    # matter.
     if re.search(r"\border by\b", statement) and "table(" not in statement:
         if not re.search(r"index_rs_asc\(\w rowq_\w+_pk\)", statement):
             yield "without its hint the order may come from a sort, which locks all"
@@ -94,94 +95,96 @@ def _locking_faults(one: Source, statement: str) -> Iterator[str]:
             yield "batched table access locks in another order"
 
 
-def _transactions(one: Source) -> Iterator[Finding]:
-    for match in re.finditer(r"\bcommit\b|\brollback;", one.code):
-        if one.stem not in COMMITS:
-            yield one.line_of(match.start()), "the transaction is the caller's"
-    if re.search(r"\bfetch \w+ (?:bulk|into)\b", one.code) and re.search(r"\bcommit\b", one.code):
-        yield 1, "a commit among fetches (ORA-01002)"
-    for match in re.finditer(r"rollback to savepoint (\w+)", one.code):
-        if f"savepoint {match[1]};" not in one.code[: match.start()].replace("to savepoint", ""):
-            yield one.line_of(match.start()), "a savepoint that was never set"
-    for match in re.finditer(r"pragma autonomous_transaction", one.code):
-        if one.stem not in AUTONOMOUS:
-            yield one.line_of(match.start()), "a transaction beside the caller's"
-
-
-def _handlers(one: Source) -> Iterator[Finding]:
-    for match in re.finditer(
-        r"\bwhen others then\b(.*?)\n\s*end(?! if| loop| case)\b", one.code, re.DOTALL
+def _transactions(source: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bcommit\b|\brollback;", source.code):
+        if source.stem not in COMMITS:
+            yield source.line_of(match.start()), "the transaction is the caller's"
+    if re.search(r"\bfetch \w+ (?:bulk|into)\b", source.code) and re.search(
+        r"\bcommit\b", source.code
     ):
-        if not re.search(r"\braise;", match[1]) and one.stem not in SWALLOWS:
-            yield one.line_of(match.start()), "when others without raise"
-        if one.stem in SWALLOWS and "when e_cancelled then" not in one.code[: match.start()]:
-            yield one.line_of(match.start()), "who cancels a call (ORA-01013) must be heard"
+        yield 1, "a commit among fetches (ORA-01002)"
+    for match in re.finditer(r"rollback to savepoint (\w+)", source.code):
+        if f"savepoint {match[1]};" not in source.code[: match.start()].replace("to savepoint", ""):
+            yield source.line_of(match.start()), "a savepoint that was never set"
+    for match in re.finditer(r"pragma autonomous_transaction", source.code):
+        if source.stem not in AUTONOMOUS:
+            yield source.line_of(match.start()), "a transaction beside the caller's"
 
 
-def _dynamic(one: Source) -> Iterator[Finding]:
-    for match in re.finditer(r"\bexecute immediate\b", one.code):
-        if one.stem not in DYNAMIC:
-            yield one.line_of(match.start()), "a statement built from text"
+def _handlers(source: Source) -> Iterator[Finding]:
+    for match in re.finditer(
+        r"\bwhen others then\b(.*?)\n\s*end(?! if| loop| case)\b", source.code, re.DOTALL
+    ):
+        if not re.search(r"\braise;", match[1]) and source.stem not in SWALLOWS:
+            yield source.line_of(match.start()), "when others without raise"
+        if source.stem in SWALLOWS and "when e_cancelled then" not in source.code[: match.start()]:
+            yield source.line_of(match.start()), "who cancels a call (ORA-01013) must be heard"
 
 
-def _conversions(one: Source) -> Iterator[Finding]:
-    for match in _CONVERSIONS.finditer(one.code):
-        if len(split(inside(one.code, match.end() - 1))) < 2:
-            yield one.line_of(match.start()), "a conversion that depends on the session's NLS"
+def _dynamic(source: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bexecute immediate\b", source.code):
+        if source.stem not in DYNAMIC:
+            yield source.line_of(match.start()), "a statement built from text"
 
 
-def _functions_in_sql(one: Source) -> Iterator[Finding]:
-    for place, statement in one.statements():
+def _conversions(source: Source) -> Iterator[Finding]:
+    for match in _CONVERSIONS.finditer(source.code):
+        if len(split(inside(source.code, match.end() - 1))) < 2:
+            yield source.line_of(match.start()), "a conversion that depends on the session's NLS"
+
+
+def _functions_in_sql(source: Source) -> Iterator[Finding]:
+    for place, statement in source.statements():
         for match in re.finditer(r"\b(?:internal_\w+|(?:utl|dbms)_\w+\.\w+)\b", statement):
-            yield one.line_of(place + match.start()), "a function of PL/SQL inside SQL"
+            yield source.line_of(place + match.start()), "a function of PL/SQL inside SQL"
 
 
-def _selects(one: Source) -> Iterator[Finding]:
-    for match in re.finditer(r"\bselect\b", one.code):
+def _selects(source: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bselect\b", source.code):
         depth, place = 0, match.end()
-        while place < len(one.code) and depth >= 0 and one.code[place] != ";":
-            depth += (one.code[place] == "(") - (one.code[place] == ")")
+        while place < len(source.code) and depth >= 0 and source.code[place] != ";":
+            depth += (source.code[place] == "(") - (source.code[place] == ")")
             place += 1
-        if not re.search(r"\bfrom\b", one.code[match.end() : place]):
-            yield one.line_of(match.start()), "select without from: not in Oracle 19c"
+        if not re.search(r"\bfrom\b", source.code[match.end() : place]):
+            yield source.line_of(match.start()), "select without from: not in Oracle 19c"
 
 
-def _refusals(one: Source) -> Iterator[Finding]:
-    for match in _REFUSAL.finditer(one.text):
+def _refusals(source: Source) -> Iterator[Finding]:
+    for match in _REFUSAL.finditer(source.text):
         if match[2] != f"RQ{match[1]}":
-            yield one.line_of(match.start()), "number and text of an error differ"
+            yield source.line_of(match.start()), "number and text of an error differ"
 
 
-def _texts(one: Source) -> Iterator[Finding]:
-    for match in re.finditer(r"\bvarchar2\((\d+)\)", one.code):
+def _texts(source: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bvarchar2\((\d+)\)", source.code):
         if match[1] not in LISTED:
-            yield one.line_of(match.start()), "say char: lengths are in characters"
+            yield source.line_of(match.start()), "say char: lengths are in characters"
 
 
-def _deletes(one: Source) -> Iterator[Finding]:
+def _deletes(source: Source) -> Iterator[Finding]:
     pattern = r"forall [^;]*?\bdelete from rowq_(?:ready|delayed|dead)\b"
-    for match in re.finditer(pattern, one.code):
-        if "sql%bulk_rowcount(" not in one.code:
-            yield one.line_of(match.start()), "what a delete has hit is looked at one by one"
+    for match in re.finditer(pattern, source.code):
+        if "sql%bulk_rowcount(" not in source.code:
+            yield source.line_of(match.start()), "what a delete has hit is looked at one by one"
 
 
-def _ends(one: Source) -> Iterator[Finding]:
-    named = re.match(r"(?:procedure|function) (\w+)", one.code)
-    if named and not one.text.endswith(f"\nend {named[1]};\n"):
-        yield one.text.count("\n"), "a subprogram ends with its name"
+def _ends(source: Source) -> Iterator[Finding]:
+    named = re.match(r"(?:procedure|function) (\w+)", source.code)
+    if named and not source.text.endswith(f"\nend {named[1]};\n"):
+        yield source.text.count("\n"), "a subprogram ends with its name"
 
 
-def _cursors(one: Source) -> Iterator[Finding]:
-    for name in re.findall(r"\bcursor (\w+)", one.code):
-        opened = len(re.findall(rf"\bopen {name}\b", one.code))
-        closed = len(re.findall(rf"\bclose {name}\b", one.code))
+def _cursors(source: Source) -> Iterator[Finding]:
+    for name in re.findall(r"\bcursor (\w+)", source.code):
+        opened = len(re.findall(rf"\bopen {name}\b", source.code))
+        closed = len(re.findall(rf"\bclose {name}\b", source.code))
         if opened != closed:
             yield 1, f"cursor {name} is opened {opened} and closed {closed} times"
 
 
-def _state(one: Source) -> Iterator[Finding]:
-    if one.stem == "types":
-        for number, line in enumerate(one.code.splitlines(), start=1):
+def _state(source: Source) -> Iterator[Finding]:
+    if source.stem == "types":
+        for number, line in enumerate(source.code.splitlines(), start=1):
             if re.match(r"\w+", line) and not line.startswith(("type ", "subtype ", "create ")):
                 yield number, "a variable of the package keeps state between calls"
 

@@ -1,4 +1,4 @@
-"""Names of PL/SQL that a parser does not look up: variables, calls, columns, fields of records.
+"""Looks up names of PL/SQL, which a parser does not: variables, calls, columns, fields of records.
 
 No compiler is at hand, so what one would say first is looked for here. A name says what it is:
 p_ parameter, v_ variable, c_ constant, e_ exception, t_ type, each_ row of a loop.
@@ -37,15 +37,15 @@ class Names:
         self.columns: dict[str, set[str]] = {}
         self.fields: dict[str, set[str]] = {}
         self.items: dict[str, str] = {}
-        for one in sources:
-            for name, body in _TABLE.findall(one.code):
+        for source in sources:
+            for name, body in _TABLE.findall(source.code):
                 listed = (part.split()[0] for part in split(body))
                 self.columns[name] = {word for word in listed if word != "constraint"}
-            for name, body in _OBJECT.findall(one.code):
+            for name, body in _OBJECT.findall(source.code):
                 self.fields[name] = {part.split()[0] for part in split(body)}
-            self.items.update(_LIST_OF.findall(one.code))
-            if one.stem == "types" and one.room == "internal":
-                self._read_types(one.code, self.fields, self.items)
+            self.items.update(_LIST_OF.findall(source.code))
+            if source.stem == "types" and source.room == "internal":
+                self._read_types(source.code, self.fields, self.items)
 
     @staticmethod
     def _read_types(code: str, fields: dict[str, set[str]], items: dict[str, str]) -> None:
@@ -53,66 +53,66 @@ class Names:
             fields[name] = {part.split()[0] for part in split(body)}
         items.update(_TABLE_OF.findall(code))
 
-    def problems(self, one: Source) -> Iterator[Finding]:
+    def problems(self, source: Source) -> Iterator[Finding]:
         """Yield line and words of every name in a file that stands for nothing, or too little."""
-        yield from self._columns(one)
-        if re.match(r"(?:procedure|function)\b", one.code):
+        yield from self._columns(source)
+        if re.match(r"(?:procedure|function)\b", source.code):
             fields, items = dict(self.fields), dict(self.items)
-            self._read_types(one.code, fields, items)
-            declared = {name: kind for name, kind in _DECLARED.findall(one.code) if kind != "in"}
-            yield from self._variables(one, declared, fields, items)
-            yield from self._calls(one)
-            yield from _record_fields(one, declared, fields, items)
+            self._read_types(source.code, fields, items)
+            declared = {name: kind for name, kind in _DECLARED.findall(source.code) if kind != "in"}
+            yield from self._variables(source, declared, fields, items)
+            yield from self._calls(source)
+            yield from _record_fields(source, declared, fields, items)
 
     def _variables(
         self,
-        one: Source,
+        source: Source,
         declared: dict[str, str],
         fields: dict[str, set[str]],
         items: dict[str, str],
     ) -> Iterator[Finding]:
         known = {name for entry in self.signatures.values() for name in _names(entry)}
         used: dict[str, int] = {}
-        for match in _NAME.finditer(one.code):
+        for match in _NAME.finditer(source.code):
             name = match[1]
             used[name] = used.get(name, 0) + 1
-            is_argument = re.match(r"\s*=>", one.code[match.end() :])
+            is_argument = re.match(r"\s*=>", source.code[match.end() :])
             if name not in declared and not (is_argument and name in known):
-                yield one.line_of(match.start()), f"{name} is not declared"
+                yield source.line_of(match.start()), f"{name} is not declared"
         for name in declared:
             if used.get(name) == 1:
                 yield 1, f"{name} is declared and never used"
-        for match in _TYPE.finditer(one.code):
+        for match in _TYPE.finditer(source.code):
             if match[1] not in fields and match[1] not in items:
-                yield one.line_of(match.start()), f"{match[1]} is not declared"
+                yield source.line_of(match.start()), f"{match[1]} is not declared"
 
-    def _calls(self, one: Source) -> Iterator[Finding]:
-        own = re.match(r"(?:procedure|function) (\w+)", one.code)
-        for match in re.finditer(r"(?<![\w.])(internal_\w+)\b(\(?)", one.code):
-            name, line = match[1], one.line_of(match.start())
+    def _calls(self, source: Source) -> Iterator[Finding]:
+        own = re.match(r"(?:procedure|function) (\w+)", source.code)
+        for match in re.finditer(r"(?<![\w.])(internal_\w+)\b(\(?)", source.code):
+            name, line = match[1], source.line_of(match.start())
             entry = self.signatures.get(name)
             if entry is None:
                 yield line, f"{name} does not exist"
             elif own is None or own[1] != name:
-                given = split(inside(one.code, match.end() - 1)) if match[2] else []
+                given = split(inside(source.code, match.end() - 1)) if match[2] else []
                 yield from ((line, words) for words in _misfits(entry, given))
-                if _is_statement(one.code, match) == entry.is_function:
+                if _is_statement(source.code, match) == entry.is_function:
                     yield line, f"{name} is a {'function' if entry.is_function else 'procedure'}"
 
-    def _columns(self, one: Source) -> Iterator[Finding]:
-        for place, statement in one.statements():
+    def _columns(self, source: Source) -> Iterator[Finding]:
+        for place, statement in source.statements():
             aliases: dict[str, list[str]] = {}
             for table, alias in _FROM.findall(statement):
                 aliases.setdefault(alias, []).append(table)
                 if table not in self.columns:
-                    yield one.line_of(place), f"there is no table {table}"
+                    yield source.line_of(place), f"there is no table {table}"
             for match in re.finditer(r"(?<![\w.])(\w+)\.(\w+)\b(?!\()", statement):
                 tables = aliases.get(match[1], [])
                 columns = {name for table in tables for name in self.columns.get(table, ())}
                 if columns and match[2] not in columns | {"rowid"}:
-                    line = one.line_of(place + match.start())
+                    line = source.line_of(place + match.start())
                     yield line, f"{' and '.join(tables)} has no column {match[2]}"
-            yield from ((one.line_of(place), words) for words in self._inserts(statement))
+            yield from ((source.line_of(place), words) for words in self._inserts(statement))
 
     def _inserts(self, statement: str) -> Iterator[str]:
         for match in _INSERT.finditer(statement):
@@ -142,7 +142,7 @@ def _names(entry: Signature) -> list[str]:
 def _misfits(entry: Signature, given: list[str]) -> Iterator[str]:
     """Yield what is wrong with the arguments of a call."""
     names = _names(entry)
-    named = [match[1] for one in given if (match := re.match(r"(p_\w+)\s*=>", one))]
+    named = [match[1] for argument in given if (match := re.match(r"(p_\w+)\s*=>", argument))]
     reached = set(names[: len(given) - len(named)]) | set(named)
     if len(given) > len(names) or not set(named) <= set(names):
         yield f"{entry.name} has no such parameters"
@@ -152,13 +152,13 @@ def _misfits(entry: Signature, given: list[str]) -> Iterator[str]:
 
 
 def _record_fields(
-    one: Source, declared: dict[str, str], fields: dict[str, set[str]], items: dict[str, str]
+    source: Source, declared: dict[str, str], fields: dict[str, set[str]], items: dict[str, str]
 ) -> Iterator[Finding]:
-    for match in _FIELD.finditer(one.code):
+    for match in _FIELD.finditer(source.code):
         kind = declared.get(match[1], "")
         if match[2]:
             kind = items.get(kind, "")
         if kind in items and match[3] in _METHODS:
             continue
         if kind in fields and match[3] not in fields[kind]:
-            yield one.line_of(match.start()), f"{kind} has no field {match[3]}"
+            yield source.line_of(match.start()), f"{kind} has no field {match[3]}"

@@ -1,4 +1,4 @@
-"""PL/SQL as the lint reads it: text without comments and literals, signatures, statements."""
+"""Reads PL/SQL for the lint: text without comments and literals, signatures, statements."""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a call of a subprogram must fit."""
+    """A subprogram's signature, which a call must fit."""
 
     name: str
     is_function: bool
@@ -75,7 +75,7 @@ def _blank(found: re.Match[str]) -> str:
 
 def signatures(sources: list[Source]) -> dict[str, Signature]:
     """Return the signatures of all files that hold a subprogram, by its name."""
-    found = (_SIGNATURE.match(one.code) for one in sources)
+    found = (_SIGNATURE.match(source.code) for source in sources)
     return {
         match[2]: Signature(match[2], match[1] == "function", tuple(_parameters(match[3] or "")))
         for match in found
@@ -84,8 +84,8 @@ def signatures(sources: list[Source]) -> dict[str, Signature]:
 
 
 def _parameters(text: str) -> Iterator[Parameter]:
-    for one in split(text):
-        match = _PARAMETER.match(one)
+    for part in split(text):
+        match = _PARAMETER.match(part)
         if match:
             yield Parameter(match[1], " default " in match[2])
 

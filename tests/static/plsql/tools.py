@@ -1,4 +1,4 @@
-"""Where the parser behind the PL/SQL gate is: packages of npm in the virtual environment.
+"""Finds and installs the parser behind the PL/SQL gate: npm packages in the virtual environment.
 
 They are a grammar of Oracle's SQL and PL/SQL and the runtime it needs. Node runs them in a process
 of its own; nothing of them is part of rowq.
@@ -13,7 +13,7 @@ FOLDER = Path(sys.prefix) / "plsql"
 PARSER = Path(__file__).with_name("parse.mjs")
 
 FETCH = "python -m tests.static.plsql --fetch"
-"""What sets the gate up."""
+"""The command that sets the gate up."""
 
 PACKAGES = Path(__file__).with_name("package.json")
 _GRAMMAR = FOLDER / "node_modules" / "@griffithswaite" / "ts-plsql-parser"

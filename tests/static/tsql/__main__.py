@@ -1,4 +1,4 @@
-"""Check T-SQL files, all of sql/sqlserver by default: python -m tests.static.tsql [FILES]."""
+"""Checks T-SQL files, all of sql/sqlserver by default: python -m tests.static.tsql [FILES]."""
 
 import argparse
 import subprocess

@@ -1,4 +1,4 @@
-"""Functions, variables and procedures of SQL Server that rowq's files may use.
+"""Lists functions, variables and procedures of SQL Server that rowq's files may use.
 
 A name that is missing here is refused until somebody has looked it up and added it: Microsoft's
 model lets every unknown function pass.

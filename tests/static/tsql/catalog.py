@@ -1,4 +1,4 @@
-"""What the scripts define: tables and their columns, procedures and functions and parameters."""
+"""Lists what the scripts define: tables and columns, procedures and functions and parameters."""
 
 from typing import Any, NamedTuple
 
@@ -39,33 +39,40 @@ class Catalog:
 
     def add(self, fragments: list[Any]) -> None:
         """Note the definitions in a statement."""
-        for one in fragments:
-            if is_a(one, DOM.CreateTableStatement) and one.Definition is not None:
-                self._add_table(object_name(one.SchemaObjectName), one.Definition)
-            elif is_a(one, DOM.CreateIndexStatement):
-                self._add_key(object_name(one.OnName), one.Columns)
-            elif is_a(one, DOM.CreateTypeTableStatement):
-                self.types[object_name(one.Name)] = table_of(one.Definition)
-            elif is_a(one, DOM.ProcedureStatementBody):
-                name = object_name(one.ProcedureReference.Name)
-                self.routines[name] = [_parameter(each) for each in one.Parameters]
-            elif is_a(one, DOM.FunctionStatementBody):
-                self.routines[object_name(one.Name)] = [_parameter(each) for each in one.Parameters]
+        for fragment in fragments:
+            if is_a(fragment, DOM.CreateTableStatement) and fragment.Definition is not None:
+                self._add_table(object_name(fragment.SchemaObjectName), fragment.Definition)
+            elif is_a(fragment, DOM.CreateIndexStatement):
+                self._add_key(object_name(fragment.OnName), fragment.Columns)
+            elif is_a(fragment, DOM.CreateTypeTableStatement):
+                self.types[object_name(fragment.Name)] = table_of(fragment.Definition)
+            elif is_a(fragment, DOM.ProcedureStatementBody):
+                name = object_name(fragment.ProcedureReference.Name)
+                self.routines[name] = [_parameter(parameter) for parameter in fragment.Parameters]
+            elif is_a(fragment, DOM.FunctionStatementBody):
+                self.routines[object_name(fragment.Name)] = [
+                    _parameter(parameter) for parameter in fragment.Parameters
+                ]
 
     def _add_table(self, name: str, definition: Any) -> None:
         self.tables[name] = table_of(definition)
         constraints = list(definition.TableConstraints)
         for column in definition.ColumnDefinitions:
             constraints += column.Constraints
-            if any(is_a(one, DOM.UniqueConstraintDefinition) for one in column.Constraints):
+            if any(
+                is_a(constraint, DOM.UniqueConstraintDefinition)
+                for constraint in column.Constraints
+            ):
                 self.first_columns.setdefault(name, set()).add(
                     column.ColumnIdentifier.Value.lower()
                 )
-        for one in [*constraints, *definition.Indexes]:
-            if is_a(one, (DOM.CheckConstraintDefinition, DOM.ForeignKeyConstraintDefinition)):
+        for constraint in [*constraints, *definition.Indexes]:
+            if is_a(
+                constraint, (DOM.CheckConstraintDefinition, DOM.ForeignKeyConstraintDefinition)
+            ):
                 self.constrained.add(name)
-            elif is_a(one, (DOM.UniqueConstraintDefinition, DOM.IndexDefinition)):
-                self._add_key(name, one.Columns)
+            elif is_a(constraint, (DOM.UniqueConstraintDefinition, DOM.IndexDefinition)):
+                self._add_key(name, constraint.Columns)
 
     def _add_key(self, table: str, columns: Any) -> None:
         if columns.Count:
@@ -75,33 +82,35 @@ class Catalog:
 
 def object_name(name: Any) -> str:
     """Return a name with its schema, in lower case."""
-    return ".".join(one.Value.lower() for one in name.Identifiers)
+    return ".".join(identifier.Value.lower() for identifier in name.Identifiers)
 
 
 def table_of(definition: Any) -> Table:
     """Return the columns of a table or of a table variable."""
     keys = {
-        each.Column.MultiPartIdentifier.Identifiers[0].Value.lower()
+        key_column.Column.MultiPartIdentifier.Identifiers[0].Value.lower()
         for constraint in definition.TableConstraints
         if is_a(constraint, DOM.UniqueConstraintDefinition) and constraint.IsPrimaryKey
-        for each in constraint.Columns
+        for key_column in constraint.Columns
     }
-    columns = ((one.ColumnIdentifier.Value.lower(), one) for one in definition.ColumnDefinitions)
-    return {name: _column(one, is_key=name in keys) for name, one in columns}
+    columns = (
+        (column.ColumnIdentifier.Value.lower(), column) for column in definition.ColumnDefinitions
+    )
+    return {name: _column(column, is_key=name in keys) for name, column in columns}
 
 
 def _column(definition: Any, *, is_key: bool) -> Column:
     if definition.ComputedColumnExpression is not None or definition.IdentityOptions is not None:
         return Column(is_needed=False, is_writable=False)
     nulls = [
-        one.Nullable
-        for one in definition.Constraints
-        if kind(one) == "NullableConstraintDefinition"
+        constraint.Nullable
+        for constraint in definition.Constraints
+        if kind(constraint) == "NullableConstraintDefinition"
     ]
     is_nullable = nulls[0] if nulls else not is_key
     return Column(definition.DefaultConstraint is None and not is_nullable, is_writable=True)
 
 
-def _parameter(one: Any) -> Parameter:
-    is_output = one.Modifier == DOM.ParameterModifier.Output
-    return Parameter(one.VariableName.Value.lower(), one.Value is not None, is_output)
+def _parameter(parameter: Any) -> Parameter:
+    is_output = parameter.Modifier == DOM.ParameterModifier.Output
+    return Parameter(parameter.VariableName.Value.lower(), parameter.Value is not None, is_output)

@@ -1,4 +1,4 @@
-"""The program behind the gate: scripts come in as JSON, findings go out; runs inside .NET.
+"""Runs the checks inside .NET: scripts come in as JSON, findings go out.
 
 gate.py starts it with the environment that tools.py gives.
 """
@@ -57,16 +57,16 @@ class Checker:
                 *hints.complaints(fragments, self._catalog),
             ):
                 found.add(Found(name, where.StartLine, where.StartColumn, "rule", words))
-        return sorted(one for one in found if one.name in self._asked)
+        return sorted(problem for problem in found if problem.name in self._asked)
 
     def _add_batch(self, name: str, text: str, batch: Any) -> None:
         """Model a batch's definitions; what else it does is judged as if a procedure did it."""
         end = batch.StartOffset + batch.FragmentLength
         rest = re.sub(r"\S", " ", text[: batch.StartOffset]) + text[batch.StartOffset : end]
         for statement in batch.Statements:
-            for one in definitions(statement):
-                self._add_definition(name, text, one)
-                rest = blanked(rest, one)
+            for definition in definitions(statement):
+                self._add_definition(name, text, definition)
+                rest = blanked(rest, definition)
             if kind(statement) in _UNMODELLED:
                 rest = blanked(rest, statement)
             fragments = walk(statement)
@@ -123,15 +123,15 @@ def definitions(statement: Any) -> Iterator[Any]:
         if statement.ElseStatement is not None:
             yield from definitions(statement.ElseStatement)
     elif is_a(statement, DOM.BeginEndBlockStatement):
-        for one in statement.StatementList.Statements:
-            yield from definitions(one)
+        for inner in statement.StatementList.Statements:
+            yield from definitions(inner)
 
 
 def literals_run(fragments: list[Any]) -> Iterator[Any]:
     """Yield the literals that a statement, or one inside it, runs as a statement."""
-    for one in fragments:
-        if is_a(one, DOM.ExecutableStringList) and one.Strings.Count == 1:
-            yield from (each for each in one.Strings if is_a(each, DOM.StringLiteral))
+    for fragment in fragments:
+        if is_a(fragment, DOM.ExecutableStringList) and fragment.Strings.Count == 1:
+            yield from (text for text in fragment.Strings if is_a(text, DOM.StringLiteral))
 
 
 def main() -> None:
@@ -142,7 +142,7 @@ def main() -> None:
         checker = Checker(set(work["asked"]))
         for document in documents:
             checker.add(document["name"], document["text"])
-        answers.append([one._asdict() for one in checker.findings()])
+        answers.append([problem._asdict() for problem in checker.findings()])
     json.dump(answers, sys.stdout)
 
 

@@ -1,4 +1,4 @@
-"""Microsoft's libraries, loaded into this process: only the checking program imports this."""
+"""Loads Microsoft's libraries into this process: only the checking program imports this."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -80,9 +80,10 @@ def _readers(fragment: Any) -> list[Any]:
     name = kind(fragment)
     if name not in _reflected:
         _reflected[name] = [
-            one
-            for one in fragment.GetType().GetProperties()
-            if _holds_fragments(one.PropertyType) and not one.GetIndexParameters().Length
+            property_info
+            for property_info in fragment.GetType().GetProperties()
+            if _holds_fragments(property_info.PropertyType)
+            and not property_info.GetIndexParameters().Length
         ]
     return _reflected[name]
 

@@ -1,4 +1,4 @@
-"""What the checking program finds, in the shape in which it reports it."""
+"""The findings of the checking program, in the shape in which it reports them."""
 
 from typing import NamedTuple
 

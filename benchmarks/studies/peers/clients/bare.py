@@ -1,4 +1,4 @@
-"""The floor of all cost: rows put in by insert or COPY, taken by `delete ... returning`.
+"""A bare table without a queue: rows put in by insert or COPY, taken by `delete ... returning`.
 
 No lease, no retry, no housekeeping: what a crashed worker had taken is lost.
 """

@@ -1,4 +1,4 @@
-"""pgmq, by the class PGMQueue of its package, with the SQL that the package carries."""
+"""Runs pgmq by the class PGMQueue of its package, with the SQL that the package carries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PgQ, by its SQL functions, with Debian's daemon pgqd as the ticker.
+"""Runs PgQ by its SQL functions, with Debian's daemon pgqd as the ticker.
 
 A consumer gets the events of a whole batch, which is what came between two ticks, and finishes it
 as a whole. Several workers on one queue are not a thing of PgQ's own: every consumer gets it all.

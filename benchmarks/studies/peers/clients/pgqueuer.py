@@ -1,4 +1,4 @@
-"""pgqueuer, by its Queries and QueueManager over asyncpg."""
+"""Runs pgqueuer by its Queries and QueueManager over asyncpg."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""procrastinate, by its App with the connector PsycopgConnector, asynchronously."""
+"""Runs procrastinate by its App with the connector PsycopgConnector, asynchronously."""
 
 from __future__ import annotations
 

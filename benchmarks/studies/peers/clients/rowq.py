@@ -1,4 +1,4 @@
-"""rowq, by its own Queue and Worker."""
+"""Runs rowq by its own Queue and Worker."""
 
 from __future__ import annotations
 

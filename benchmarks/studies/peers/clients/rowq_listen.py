@@ -1,4 +1,4 @@
-"""rowq, with workers that are told of new messages while they are idle."""
+"""Runs rowq with workers that are told of new messages while they are idle."""
 
 from functools import partial
 

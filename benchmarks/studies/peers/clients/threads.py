@@ -1,4 +1,4 @@
-"""For clients without a worker of their own: threads that fetch, handle and acknowledge."""
+"""Threads that fetch, handle and acknowledge, for clients without a worker of their own."""
 
 from __future__ import annotations
 

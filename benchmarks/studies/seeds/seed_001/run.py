@@ -63,7 +63,7 @@ def chains(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> dict[s
         "retries": sum(account.retries for account in accounts),
         "lock_waits": used.lock_waits,
         "lock_wait_seconds": round(used.lock_wait_seconds, 2),
-        "double_runs": done - len({one for account in accounts for one in account.handled}),
+        "double_runs": done - len({message for account in accounts for message in account.handled}),
         "broken_order": broken_order(accounts, first | added),
     }
 

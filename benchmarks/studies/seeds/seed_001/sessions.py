@@ -1,4 +1,4 @@
-"""What the sessions of seed 001 do: they add messages to chains, or take and finish them."""
+"""The sessions of seed 001: they add messages to chains, or take and finish them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IDLE_PAUSE = 0.002
 
 @dataclass(slots=True)
 class Account:
-    """What a session did.
+    """The work that a session did.
 
     started, ended: when a message was handed to its handler and when the handler was done, by the
     monotonic clock, in the order of the messages in `handled`. predecessors: of the messages that

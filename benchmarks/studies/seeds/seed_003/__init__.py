@@ -52,9 +52,9 @@ def _forms(engine: str) -> list[Form]:
 
 
 def _targets(_engine: str, results: Results) -> Iterator[Target]:
-    for other in ("claim_for_update", "claim_update_limit"):
-        rate = results.between("claims_10", "messages_per_second", "rowq", other)
-        yield Target(f"Claims of ten by eight workers: rate, rowq / {other}", 1.0, True, rate)
+    for form in ("claim_for_update", "claim_update_limit"):
+        rate = results.between("claims_10", "messages_per_second", "rowq", form)
+        yield Target(f"Claims of ten by eight workers: rate, rowq / {form}", 1.0, True, rate)
     for name, words in (
         ("slow_twice", "that works long"),
         ("cut_off_twice", "that loses its connections"),

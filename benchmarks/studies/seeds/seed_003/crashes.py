@@ -1,4 +1,4 @@
-"""What becomes of the messages of workers that are killed, slow, cut off or suspended."""
+"""Finds what becomes of messages of workers that are killed, slow, cut off or suspended."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def judge(entries: Sequence[Entry], happened: float, resumed: float) -> dict[str
     """
     figures: dict[str, float] = {}
     for case in CASES:
-        begun = [one for one in entries if one.text == case and one.what == "started"]
-        rescued = {one.message: one.at for one in reversed(begun) if one.who == RESCUER}
-        own = {one.message for one in begun if one.who == case}
+        begun = [entry for entry in entries if entry.text == case and entry.what == "started"]
+        rescued = {entry.message: entry.at for entry in reversed(begun) if entry.who == RESCUER}
+        own = {entry.message for entry in begun if entry.who == case}
         if case == "killed":
             figures["killed_back"] = len(rescued)
             last = max(rescued.values(), default=happened)
@@ -51,5 +51,5 @@ def judge(entries: Sequence[Entry], happened: float, resumed: float) -> dict[str
         if case == "suspended":
             early = [at for at in rescued.values() if at < resumed]
             figures["suspended_taken_over"] = len(early)
-    ended = {one.message for one in entries if one.what == "ended"}
+    ended = {entry.message for entry in entries if entry.what == "ended"}
     return figures | {"never_done": BATCH * len(CASES) - len(ended)}

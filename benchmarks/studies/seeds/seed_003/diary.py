@@ -1,4 +1,4 @@
-"""A diary of what happened to each message; what is written survives the death of its writer."""
+"""Writes down what happened to each message, in a file that survives the death of its writer."""
 
 from __future__ import annotations
 

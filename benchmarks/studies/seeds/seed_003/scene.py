@@ -1,4 +1,4 @@
-"""Four workers with messages in their hands, what happens to them, and one who takes over."""
+"""Plays a scene: four workers that hold messages, what happens to them, and one that takes over."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from benchmarks.studies.seeds.seed_003.workers import (
 )
 
 RESCUER = "rescuer"
-# How long each is at its first message from the moment when things happen, in limits. The one who
-# is killed gets its messages last: its claim is then young.
+# Each worker is at its first message for so many lease limits from the moment when things happen.
+# The one that is killed gets its messages last, so that its claim is young then.
 CASES = {"slow": 2.5, "cut_off": 2.5, "suspended": 0.0, "killed": 1.0}
 _SUSPENDED_LIMITS = 2.5
 _LAST_LIMITS = 3.5

@@ -74,7 +74,7 @@ def run_owner(open_client: OpenClient, part: Part) -> None:
 
 def run_rowq(part: Part) -> None:
     """Run rowq's own worker, heartbeats and housekeeping included."""
-    # A lost claim is what is looked for here: its warning would only be noise.
+    # The scene looks for lost claims itself, so their warnings would only be noise.
     logging.getLogger("rowq").setLevel(logging.ERROR)
     seen: list[int] = []
 

@@ -49,9 +49,9 @@ def _forms(engine: str) -> list[Form]:
 
 def _targets(_engine: str, results: Results) -> Iterator[Target]:
     for own, how in (("rowq", "a claim at a time"), ("rowq_single", "one by one")):
-        for other, bound in (("optimistic", 4.0), ("lock_and_fetch", 1.0)):
-            found = results.between(_NAME, "messages_per_second", own, other)
-            yield Target(f"Executions/s, completed {how}: rowq / {other}", bound, True, found)
+        for strategy, bound in (("optimistic", 4.0), ("lock_and_fetch", 1.0)):
+            found = results.between(_NAME, "messages_per_second", own, strategy)
+            yield Target(f"Executions/s, completed {how}: rowq / {strategy}", bound, True, found)
 
 
 SEED = Seed(

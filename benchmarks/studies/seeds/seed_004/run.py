@@ -33,7 +33,9 @@ class SchedulerClient(SqlClient):
 def executions(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> dict[str, Any]:
     """Let the scenario's sessions, each a process with executors, execute what is due."""
     size = Size(scenario.batch, THREADS, scenario.seconds)
-    team = Team([work_of(dialect, url, form.name, size, one) for one in range(scenario.sessions)])
+    team = Team(
+        [work_of(dialect, url, form.name, size, number) for number in range(scenario.sessions)]
+    )
     served: list[Served] = []
     counts: list[Counts] = []
     with (

@@ -55,7 +55,7 @@ class _Candidate:
 
 
 class _Scheduler:
-    """What a poller and its executors share."""
+    """A scheduler: the state that a poller and its executors share."""
 
     def __init__(self, dialect: Dialect, size: Size, who: str, *, optimistic: bool) -> None:
         self._sql = read_sections(Path(__file__).parent / dialect.name / SQL_FILE)
@@ -120,7 +120,8 @@ class _Scheduler:
         session.run("begin")
         rows = session.run(self._sql["lock"], batch=wanted)
         if rows:
-            # Instances are digits, and are compared as texts: numbers would not use the index.
+            # Instances are texts made of digits, and are compared as texts: numbers would not use
+            # the index.
             instances = ", ".join(f"'{int(row[0] or 0)}'" for row in rows)
             session.run(self._sql["mark"].replace(":instances", instances), who=self._who)
         session.run("commit")

@@ -1,4 +1,4 @@
-"""How many statements, and commits of transactions that wrote, a server has counted."""
+"""Reads how many statements, and commits of transactions that wrote, a server has counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from benchmarks.engines.sqlserver.observe import read_counters
 from benchmarks.harness.session import Session
 from benchmarks.studies.seeds.dialects import Dialect
 
-# Each statement here is a transaction. A transaction has a number of its own when it has written.
+# Each statement here is a transaction, and a transaction gets a number of its own only when it
+# writes.
 _POSTGRES = """
     select d.xact_commit, pg_snapshot_xmax(pg_current_snapshot())
     from pg_stat_database d
@@ -29,7 +30,7 @@ _COMMITS = "select count from information_schema.innodb_metrics where name = 'tr
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What the server has counted: statements sent by clients, and commits that wrote.
+    """Counters of the server: statements sent by clients, and commits that wrote.
 
     PostgreSQL counts transactions; where each statement is one, they are the statements. Oracle
     counts calls, and a call that hands back a cursor is two.

@@ -1,4 +1,4 @@
-"""What the processes of seed 004 are told, and what they tell."""
+"""The orders that the processes of seed 004 get, and the counts that they return."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How a process works.
+    """The size of a process's work.
 
     batch: executions per fetch. threads: executors. seconds: when to stop, if not empty before.
     """
@@ -25,13 +25,13 @@ class Size:
 
     @property
     def low(self) -> int:
-        """How many executions may be left when the poller fetches again."""
+        """Return how many executions may be left when the poller fetches again."""
         return self.batch // 3
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a process did: the executions it handled, and the monotonic time of the last.
+    """The work of a process: the executions it handled, and the monotonic time of the last.
 
     fetches: how often it asked for work. misses: picks that another process had been first to.
     stale: candidates dropped unpicked, because a newer fetch had replaced them.
@@ -48,7 +48,7 @@ class Tally:
     server_cpu: float = 0
 
     def add(self, other: Tally) -> None:
-        """Add what another did."""
+        """Add the work of another process."""
         self.handled += other.handled
         self.last = max(self.last, other.last)
         self.fetches += other.fetches

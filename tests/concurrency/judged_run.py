@@ -20,18 +20,18 @@ from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
 
 QUIET_SECONDS = 60
-"""So long nothing at all is completed when the sessions hang."""
+"""When nothing at all is completed for so many seconds, the sessions hang."""
 _NEARLY_DONE = 1000
 _END_SECONDS = 120
-"""So long a session may take for the turn that it is in."""
+"""The seconds that a session may take for the turn that it is in."""
 
 
 def ten_sessions(run: Run, messages: int) -> list[Actor]:
     """Return ten sessions that enqueue so many messages in all."""
     return [
-        *(Producer(run, f"producer {one}", SEED, messages // 3 + 1) for one in range(3)),
-        *(Consumer(run, f"consumer {one}", SEED) for one in range(4)),
-        *(TransactionalConsumer(run, f"transaction {one}", SEED) for one in range(2)),
+        *(Producer(run, f"producer {number}", SEED, messages // 3 + 1) for number in range(3)),
+        *(Consumer(run, f"consumer {number}", SEED) for number in range(4)),
+        *(TransactionalConsumer(run, f"transaction {number}", SEED) for number in range(2)),
         Housekeeper(run, "housekeeper", SEED),
     ]
 
@@ -73,7 +73,9 @@ def drain(run: Run, connection: Connection) -> None:
         judge.queue.maintain(run.queue_name, 10000)
         idle += 1
         while messages := judge.dequeue():
-            judge.finish("complete", messages[0].claim_id, [one.message_id for one in messages])
+            judge.finish(
+                "complete", messages[0].claim_id, [message.message_id for message in messages]
+            )
             idle = 0
     judge.connection.close()
 
@@ -96,7 +98,9 @@ def _let_work(run: Run, actors: list[Actor], meanwhile: Callable[[], None]) -> N
         actor.thread.start()
     try:
         meanwhile()
-        _wait_while_they_work(run, [one.thread for one in actors if isinstance(one, Producer)])
+        _wait_while_they_work(
+            run, [actor.thread for actor in actors if isinstance(actor, Producer)]
+        )
     finally:
         run.stop.set()
     for actor in actors:
@@ -145,10 +149,12 @@ def _check_effects(history: list[Event], connection: Connection, queue: str) -> 
     """Judge the transactions: what they did and what they completed is the same, and once."""
     query = "select message_id from run_effect where queue_name = %s"
     rows = dialect_of(connection).execute(connection, query, [queue]).fetchall()
-    effects = Counter(int(one) for (one,) in rows)
-    calls = [one for one in history if one.action == "complete" and "transaction" in one.session]
-    sure = {message for one in calls if one.known for message, _ in one.results}
-    possible = {message for one in calls for message, _ in one.results}
+    effects = Counter(int(message_id) for (message_id,) in rows)
+    calls = [
+        event for event in history if event.action == "complete" and "transaction" in event.session
+    ]
+    sure = {message for call in calls if call.known for message, _ in call.results}
+    possible = {message for call in calls for message, _ in call.results}
     assert sure <= set(effects) <= possible
     assert set(effects.values()) <= {1}
 

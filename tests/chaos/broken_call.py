@@ -23,7 +23,7 @@ _PRIORITY = 5
 
 
 @dataclass
-class Trial:
+class BrokenCall:
     """One call, the queue that it is about, and what it may leave behind.
 
     before: the queue without the call. after: the queue with all that the call does.
@@ -93,10 +93,10 @@ class Trial:
     def _leased(self) -> tuple[int | None, Results]:
         rows = self.caller.rows
         if self.caller.routine.name == "dequeue_wait":
-            leased = [dict(one) for row in rows for one in row.messages or ()]
+            leased = [dict(message) for row in rows for message in row.messages or ()]
         else:
             leased = [vars(row) for row in rows]
-        found = tuple((int(one["message_id"]), int(one["attempt"])) for one in leased)
+        found = tuple((int(entry["message_id"]), int(entry["attempt"])) for entry in leased)
         return (int(leased[0]["claim_id"]) if leased else None), found
 
     def _changes(self) -> Iterator[tuple[int, str]]:
@@ -116,7 +116,7 @@ def _drain(connection: Connection, prepared: Prepared) -> None:
     queue.resume_queue(name)
     start = recorder.clock()
     told = queue.reset(name)
-    results = [(one.message_id, one.outcome) for one in told]
+    results = [(outcome.message_id, outcome.outcome) for outcome in told]
     recorder.record(start, "judge", "reset", None, results)
     start = recorder.clock()
     pass_seconds(connection, name, 3 * DAYS_AGO)
@@ -125,7 +125,7 @@ def _drain(connection: Connection, prepared: Prepared) -> None:
     while messages := prepared.lease(1000):
         start = recorder.clock()
         rows = queue.complete(name, messages[0].claim_id)
-        done = [(one.message_id, one.outcome) for one in rows]
+        done = [(outcome.message_id, outcome.outcome) for outcome in rows]
         recorder.record(start, "judge", "complete", messages[0].claim_id, done)
     prepared.take_census(connection)
 

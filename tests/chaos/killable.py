@@ -1,4 +1,4 @@
-"""Servers that write as in production and may be killed; one way for each product.
+"""Starts servers that write as in production and may be killed; one way for each product.
 
 Where there is no such way, a given server serves for all that kills no server.
 """
@@ -29,7 +29,7 @@ MARIADB = {"default-time-zone": "+05:45", "innodb-use-native-aio": "0", "log-bin
 
 
 @dataclass(frozen=True)
-class Mortal:
+class KillableServer:
     """A private server, or a given one. Both deaths bring it back under the same URLs.
 
     crash: kills it as a power failure would. stop_at_once: stops it without letting anybody finish.
@@ -53,13 +53,13 @@ class Mortal:
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """What tests may rely on."""
+        """The capabilities that tests may rely on."""
         others = self.server.capabilities - {"restart"}
         return others | {"restart"} if self.can_die else others
 
 
 @contextmanager
-def mortal_postgres(_version: str) -> Iterator[Mortal]:
+def killable_postgres(_version: str) -> Iterator[KillableServer]:
     """Run a private PostgreSQL of the preferred version; raises Unavailable."""
     home = Path(tempfile.mkdtemp(prefix="rowq-test-"))
     try:
@@ -73,7 +73,7 @@ def mortal_postgres(_version: str) -> Iterator[Mortal]:
             with server.connect(local.url) as connection:
                 assert connection.execute("show fsync").fetchone() == ("on",)
                 assert connection.execute("show synchronous_commit").fetchone() == ("on",)
-            yield Mortal(
+            yield KillableServer(
                 server,
                 crash=lambda: die(local.kill),
                 stop_at_once=lambda: die(lambda: os.kill(local.pid, signal.SIGQUIT)),
@@ -85,7 +85,7 @@ def mortal_postgres(_version: str) -> Iterator[Mortal]:
 
 
 @contextmanager
-def mortal_mariadb(version: str) -> Iterator[Mortal]:
+def killable_mariadb(version: str) -> Iterator[KillableServer]:
     """Run a private MariaDB of a version; raises Unavailable."""
     local = LocalMariaDB(find_programs(version), MARIADB)
 
@@ -97,10 +97,10 @@ def mortal_mariadb(version: str) -> Iterator[Mortal]:
     server = MysqlServer(local.url, how, stop=local.stop, log=local.log)
     try:
         with server.connect(local.url) as connection:
-            # MariaDB 11 says ON for what was 1 before.
+            # MariaDB 11 says ON where older versions say 1.
             written = "select @@innodb_flush_log_at_trx_commit, @@innodb_doublewrite in ('1', 'ON')"
             assert connection.execute(written).fetchone() == (1, 1)
-        yield Mortal(
+        yield KillableServer(
             server,
             crash=lambda: die(signal.SIGKILL),
             stop_at_once=lambda: die(signal.SIGTERM),
@@ -109,15 +109,15 @@ def mortal_mariadb(version: str) -> Iterator[Mortal]:
         server.close()
 
 
-def given(server: Server) -> Mortal:
+def given(server: Server) -> KillableServer:
     """Return a server that runs already and is not killed."""
-    return Mortal(server, crash=server.crash, stop_at_once=server.restart, can_die=False)
+    return KillableServer(server, crash=server.crash, stop_at_once=server.restart, can_die=False)
 
 
 @contextmanager
 def in_container(
     provider: MysqlProvider | SqlserverProvider | OracleProvider,
-) -> Iterator[Mortal]:
+) -> Iterator[KillableServer]:
     """Run a private server of the preferred version in a container; raises Unavailable."""
     server = provider.from_docker(provider.versions[0])
 
@@ -126,25 +126,25 @@ def in_container(
         server.restart()
 
     try:
-        yield Mortal(server, crash=crash, stop_at_once=server.restart)
+        yield KillableServer(server, crash=crash, stop_at_once=server.restart)
     finally:
         server.close()
 
 
-def no_way(_version: str) -> AbstractContextManager[Mortal]:
+def no_way(_version: str) -> AbstractContextManager[KillableServer]:
     """Raise Unavailable: nothing that the tests can start is this product."""
     raise Unavailable("none can be started")
 
 
-WAYS: dict[str, Callable[[str], AbstractContextManager[Mortal]]] = {
-    "postgres": mortal_postgres,
-    "mariadb": mortal_mariadb,
+WAYS: dict[str, Callable[[str], AbstractContextManager[KillableServer]]] = {
+    "postgres": killable_postgres,
+    "mariadb": killable_mariadb,
     "mysql": lambda _: in_container(MysqlProvider()),
     "sqlserver": lambda _: in_container(SqlserverProvider()),
     "oracle": lambda _: in_container(OracleProvider()),
 }
 MAY_BE_GIVEN = {
-    **{one: one for one in ("postgres", "sqlserver", "oracle")},
+    **{product: product for product in ("postgres", "sqlserver", "oracle")},
     "babelfish": "sqlserver",
 }
 """Products whose server may be given, as it has room for more than one rowq; and by which URL."""
