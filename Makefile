@@ -78,4 +78,4 @@ clean: ## Remove .venv, caches and built files
 # The queues of npm that rowq is measured against, about 150 MB: without them they are left out.
 .venv/.stamp-peers: benchmarks/peers_node/package.json | .venv/.stamp-bench-peers
 	@echo "Setting up the peers"
-	@if command -v npm >/dev/null && $(BIN)/python -m benchmarks.rowq_bench.peers.node; then touch $@; fi
+	@if command -v npm >/dev/null && $(BIN)/python -m benchmarks.studies.peers.node; then touch $@; fi

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.rowq_bench.pages import PAGES
+from benchmarks.studies.pages import PAGES
 
 
 def main() -> None:

@@ -2,6 +2,6 @@
 
 if __name__ == "__main__":
     # Not at the top: each session is a process that imports this module anew.
-    from benchmarks.rowq_bench.command import main
+    from benchmarks.studies.command import main
 
     main()

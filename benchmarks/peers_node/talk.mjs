@@ -1,4 +1,4 @@
-// The program's side of the talk that benchmarks/rowq_bench/peers/__init__.py describes.
+// The program's side of the talk that benchmarks/studies/peers/__init__.py describes.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";

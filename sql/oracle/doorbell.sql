@@ -24,8 +24,8 @@ begin
     dbms_aqadm.start_queue(queue_name => 'ROWQ_DOORBELL_QUEUE');
 end;
 /
--- Called by rowq, by name: internal_ring and internal_listen. It keeps state, other than all of
--- rowq; losing it (ORA-04068) costs a ring.
+-- internal_ring_doorbell and internal_wait_for_ring call this package by its name. It is the only
+-- one of rowq that keeps state; losing that (ORA-04068) costs a ring.
 create or replace package rowq_doorbell authid definer as
 
     -- To be heard at the commit. Once a transaction is enough. Where a savepoint has taken the ring

@@ -14,13 +14,13 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.rowq_bench.closing import Closing
-from benchmarks.rowq_bench.seeds.dialects import DIALECTS
-from benchmarks.rowq_bench.seeds.observe import Counts
-from benchmarks.rowq_bench.seeds.session import RetryError, Row, Session, Value
-from benchmarks.rowq_bench.sqlserver.lab import Lab
-from benchmarks.rowq_bench.sqlserver.observe import COUNTERS
-from benchmarks.rowq_bench.sqlserver.session import SqlserverSession
+from benchmarks.engines.sqlserver.lab import Lab
+from benchmarks.engines.sqlserver.observe import COUNTERS
+from benchmarks.engines.sqlserver.session import SqlserverSession
+from benchmarks.harness.closing import Closing
+from benchmarks.harness.observe import Counts
+from benchmarks.harness.session import RetryError, Row, Session, Value
+from benchmarks.studies.seeds.dialects import DIALECTS
 from rowq.sqlserver.driver import load_driver
 from tests.engines.base import wait_until
 from tests.engines.sqlserver import SqlserverServer

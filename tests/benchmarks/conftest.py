@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.runner import Lab
-from benchmarks.rowq_bench.seeds.all_seeds import seeds_engine
-from benchmarks.rowq_bench.seeds.base import Form
-from benchmarks.rowq_bench.seeds.dialects import DIALECTS
+from benchmarks.harness.runner import Lab
+from benchmarks.studies.seeds.all_seeds import seeds_engine
+from benchmarks.studies.seeds.base import Form
+from benchmarks.studies.seeds.dialects import DIALECTS
 from rowq.local_postgres.binaries import choose_binaries
 from rowq.local_postgres.server import LocalPostgresError
 from tests.benchmarks.babelfish import open_given

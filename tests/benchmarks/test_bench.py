@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.drawing import save_plots
-from benchmarks.rowq_bench.plots import plots
-from benchmarks.rowq_bench.report import render
-from benchmarks.rowq_bench.results import Results
-from benchmarks.rowq_bench.runner import Plan, run_plan
-from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
-from benchmarks.rowq_bench.statements import BODY_BYTES, body
-from benchmarks.rowq_bench.systems import System, pgmq
-from benchmarks.rowq_bench.targets import check_targets
+from benchmarks.harness.bodies import BODY_BYTES, body
+from benchmarks.harness.drawing import save_plots
+from benchmarks.harness.results import Results
+from benchmarks.harness.runner import Plan, run_plan
+from benchmarks.harness.scenarios import Scenario, load_scenarios
+from benchmarks.studies import before
+from benchmarks.studies.queues.engine import POSTGRES
+from benchmarks.studies.queues.plots import plots
+from benchmarks.studies.queues.report import render
+from benchmarks.studies.queues.systems import System, pgmq, rowq
+from benchmarks.studies.queues.targets import check_targets
 from rowq.local_postgres.binaries import choose_binaries
 from rowq.local_postgres.server import LocalPostgresError
 
@@ -57,7 +59,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(home: Path, scenarios: list[Scenario], peers: list[System]) -> dict[str, Any]:
     """Run scenarios and return the results as they are read from a file."""
-    plan = Plan(scenarios, peers, url=None, home=home, root=home, command="make bench", note="")
+    plan = Plan(
+        POSTGRES, scenarios, peers, url=None, home=home, root=home, command="make bench", note=""
+    )
     found: dict[str, Any] = json.loads(json.dumps(run_plan(plan)))
     return found
 
@@ -84,6 +88,18 @@ def test_without_a_peer_rowq_is_measured_alone_and_the_report_says_so(home: Path
     assert "pgmq was not at hand" in render(found)
     assert Results(found).systems("drain_durable") == ["rowq", "bare"]
     assert all(target.is_met is None for target in check_targets(Results(found)))
+
+
+def test_rowq_is_measured_beside_rowq_of_another_commit(home: Path, tmp_path: Path) -> None:
+    root = BENCHMARKS.parent
+    if not (root / ".git").exists():
+        pytest.skip("this is no checkout of git: clone the repository")
+    scenarios = before.beside([tiny(load_scenarios()[0])])
+    other = before.rowq_before(rowq(), root, "HEAD", tmp_path)
+    found = run(home, scenarios, [other])
+    lines = list(before.ratios(found))
+    assert [line.partition(":")[0] for line in lines] == ["drain_durable"] * 3
+    assert all(float(line.rpartition(" ")[2]) > 0 for line in lines)
 
 
 def test_the_committed_report_is_fresh_and_measured_every_target() -> None:

@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.mariadb.client import BARE
-from benchmarks.rowq_bench.mariadb.engine import MARIADB, SCENARIOS
-from benchmarks.rowq_bench.mariadb.lab import open_lab
-from benchmarks.rowq_bench.mariadb.report import render
-from benchmarks.rowq_bench.mariadb.systems import all_systems
-from benchmarks.rowq_bench.mariadb.targets import check_targets
-from benchmarks.rowq_bench.mariadb.wire import Connection
-from benchmarks.rowq_bench.results import Results
-from benchmarks.rowq_bench.runner import Plan, run_plan
-from benchmarks.rowq_bench.scenarios import Scenario, load_scenarios
+from benchmarks.engines.mysql.lab import open_lab
+from benchmarks.engines.mysql.wire import BARE, Connection
+from benchmarks.harness.results import Results
+from benchmarks.harness.runner import Plan, run_plan
+from benchmarks.harness.scenarios import Scenario, load_scenarios
+from benchmarks.studies.queues_mariadb.engine import MARIADB, SCENARIOS
+from benchmarks.studies.queues_mariadb.report import render
+from benchmarks.studies.queues_mariadb.systems import all_systems
+from benchmarks.studies.queues_mariadb.targets import check_targets
 from tests.engines.base import Unavailable, wait_until
 from tests.engines.local_mariadb import find_programs
 
@@ -52,8 +51,8 @@ def tiny(scenario: Scenario) -> Scenario:
 def test_every_scenario_is_measured_with_every_system_and_reported(tmp_path: Path) -> None:
     scenarios = [tiny(scenario) for scenario in load_scenarios(path=SCENARIOS)]
     plan = Plan(
-        scenarios,
-        [],
+        scenarios=scenarios,
+        peers=[],
         url=None,
         home=tmp_path,
         root=tmp_path,

@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.drawing import save_plots
-from benchmarks.rowq_bench.peers.command import replaced
-from benchmarks.rowq_bench.peers.figures import WrongCountError, check, rates_within
-from benchmarks.rowq_bench.peers.peer import AbsentError, Peer
-from benchmarks.rowq_bench.peers.plots import plots
-from benchmarks.rowq_bench.peers.process import Program, ProgramError, start_together
-from benchmarks.rowq_bench.peers.protocol import Histogram, percentile
-from benchmarks.rowq_bench.peers.python_peers import PYTHON_PEERS
-from benchmarks.rowq_bench.peers.registry import PEERS
-from benchmarks.rowq_bench.peers.report import render_peers
-from benchmarks.rowq_bench.peers.results import PeerResults
-from benchmarks.rowq_bench.peers.run import PeerPlan, run_peers, turned
-from benchmarks.rowq_bench.peers.scenarios import SIZES, PeerScenario, load_peer_scenarios
+from benchmarks.harness.drawing import save_plots
+from benchmarks.studies.peers.command import replaced
+from benchmarks.studies.peers.figures import WrongCountError, check, rates_within
+from benchmarks.studies.peers.peer import AbsentError, Peer
+from benchmarks.studies.peers.plots import plots
+from benchmarks.studies.peers.process import Program, ProgramError, start_together
+from benchmarks.studies.peers.protocol import Histogram, percentile
+from benchmarks.studies.peers.python_peers import PYTHON_PEERS
+from benchmarks.studies.peers.registry import PEERS
+from benchmarks.studies.peers.report import render_peers
+from benchmarks.studies.peers.results import PeerResults
+from benchmarks.studies.peers.run import PeerPlan, run_peers, turned
+from benchmarks.studies.peers.scenarios import SIZES, PeerScenario, load_peer_scenarios
 from rowq.local_postgres.binaries import choose_binaries
 from rowq.local_postgres.server import LocalPostgresError
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.peers import node
-from benchmarks.rowq_bench.peers.node import NODE_PEERS
-from benchmarks.rowq_bench.peers.peer import AbsentError, Peer
-from benchmarks.rowq_bench.peers.process import Program, run_program
-from benchmarks.rowq_bench.server import SETTINGS, Lab, open_lab
+from benchmarks.engines.postgres.lab import SETTINGS, Lab, open_lab
+from benchmarks.studies.peers import node
+from benchmarks.studies.peers.node import NODE_PEERS
+from benchmarks.studies.peers.peer import AbsentError, Peer
+from benchmarks.studies.peers.process import Program, run_program
 from rowq.local_postgres.binaries import choose_binaries
 from rowq.local_postgres.server import LocalPostgresError
 
@@ -173,7 +173,7 @@ def test_without_its_packages_a_peer_says_what_is_missing(
 ) -> None:
     monkeypatch.setattr(node, "FOLDER", tmp_path)
     for peer in NODE_PEERS:
-        with pytest.raises(AbsentError, match=r"npm.*rowq_bench\.peers\.node"):
+        with pytest.raises(AbsentError, match=r"npm.*studies\.peers\.node"):
             peer.find()
 
 

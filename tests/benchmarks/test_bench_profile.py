@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.profile.actions import courses
-from benchmarks.rowq_bench.profile.report import render
-from benchmarks.rowq_bench.profile.run import ProfilePlan, run_profile
-from benchmarks.rowq_bench.profile.wal import Written, add_up
+from benchmarks.studies.profile.actions import courses
+from benchmarks.studies.profile.report import render
+from benchmarks.studies.profile.run import ProfilePlan, run_profile
+from benchmarks.studies.profile.wal import Written, add_up
 from rowq.local_postgres.binaries import choose_binaries
 from rowq.local_postgres.server import LocalPostgresError
 
@@ -55,7 +55,7 @@ def test_the_statements_inside_a_call_are_found_with_their_functions_and_lines(
     dequeue = actions(found, "rowq", 50)["dequeue"]["statements"]
     assert dequeue[0]["depth"] == 0
     deletes = [one for one in dequeue if one["text"].startswith("delete from rowq.ready")]
-    assert [one["where"].partition(":")[0] for one in deletes] == ["internal_take_ready"]
+    assert [one["where"].partition(":")[0] for one in deletes] == ["internal_pop_ready"]
     complete = actions(found, "rowq", 50)["complete"]["statements"]
     (delete,) = (one for one in complete if "delete from rowq.message" in one["text"])
     assert (delete["depth"], delete["calls"]) == (2, 1)

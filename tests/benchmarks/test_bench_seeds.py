@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.load import Report
-from benchmarks.rowq_bench.results import Results
-from benchmarks.rowq_bench.runner import Lab, Plan, run_plan
-from benchmarks.rowq_bench.scenarios import Scenario
-from benchmarks.rowq_bench.seeds import seed_000, seed_002
-from benchmarks.rowq_bench.seeds.all_seeds import SEEDS, seeds_engine, seeds_scenarios
-from benchmarks.rowq_bench.seeds.base import Form, rowq_form, sql_form
-from benchmarks.rowq_bench.seeds.bodies import Bodies
-from benchmarks.rowq_bench.seeds.dialects import DIALECTS
-from benchmarks.rowq_bench.seeds.observe import Counts
-from benchmarks.rowq_bench.seeds.report import PRODUCTS, render
-from benchmarks.rowq_bench.seeds.work import figures_of
+from benchmarks.harness.load import Report
+from benchmarks.harness.observe import Counts
+from benchmarks.harness.results import Results
+from benchmarks.harness.runner import Lab, Plan, run_plan
+from benchmarks.harness.scenarios import Scenario
+from benchmarks.studies.seeds import seed_000, seed_002
+from benchmarks.studies.seeds.all_seeds import SEEDS, seeds_engine, seeds_scenarios
+from benchmarks.studies.seeds.base import Form, rowq_form, sql_form
+from benchmarks.studies.seeds.bodies import Bodies
+from benchmarks.studies.seeds.dialects import DIALECTS
+from benchmarks.studies.seeds.report import PRODUCTS, render
+from benchmarks.studies.seeds.work import figures_of
 from tests.dice import LENGTH, LENGTH_VARIABLE
 from tests.engines.base import wait_until
 
@@ -85,8 +85,8 @@ def test_every_form_of_every_scenario_is_measured_and_reported(
             again = one.kind in [other.kind for other in scenarios]
             scenarios.append(tiny(replace(one, systems=one.systems[:2]) if again else one))
     plan = Plan(
-        scenarios,
-        [],
+        scenarios=scenarios,
+        peers=[],
         url=None,
         home=tmp_path / "server",
         root=tmp_path,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.seeds import seed_001
-from benchmarks.rowq_bench.seeds.base import Form, sql_form
-from benchmarks.rowq_bench.seeds.dialects import DIALECTS
-from benchmarks.rowq_bench.seeds.seed_001.run import broken_order
-from benchmarks.rowq_bench.seeds.seed_001.sessions import Account, ChainSession
+from benchmarks.studies.seeds import seed_001
+from benchmarks.studies.seeds.base import Form, sql_form
+from benchmarks.studies.seeds.dialects import DIALECTS
+from benchmarks.studies.seeds.seed_001.run import broken_order
+from benchmarks.studies.seeds.seed_001.sessions import Account, ChainSession
 
 FORMS = ["chain_blocked", "chain_join", "chain_join_waiting"]
 OpenChain = Callable[[str], ChainSession]

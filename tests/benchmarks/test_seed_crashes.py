@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.seeds import seed_003
-from benchmarks.rowq_bench.seeds.base import Form
-from benchmarks.rowq_bench.seeds.seed_003.crashes import judge
-from benchmarks.rowq_bench.seeds.seed_003.diary import Diary, Entry, read_diaries
+from benchmarks.studies.seeds import seed_003
+from benchmarks.studies.seeds.base import Form
+from benchmarks.studies.seeds.seed_003.crashes import judge
+from benchmarks.studies.seeds.seed_003.diary import Diary, Entry, read_diaries
 
 
 def form_of(name: str, engine: str) -> Form:

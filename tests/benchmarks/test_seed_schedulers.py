@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench.seeds import seed_004
-from benchmarks.rowq_bench.seeds.base import Form
-from benchmarks.rowq_bench.seeds.dialects import DIALECTS
-from benchmarks.rowq_bench.seeds.seed_004.run import work_of
-from benchmarks.rowq_bench.seeds.seed_004.server import Served, counting, read_served
-from benchmarks.rowq_bench.seeds.seed_004.tally import Size, Tally
-from benchmarks.rowq_bench.seeds.team import Gate, Team, TeamError
+from benchmarks.harness.team import Gate, Team, TeamError
+from benchmarks.studies.seeds import seed_004
+from benchmarks.studies.seeds.base import Form
+from benchmarks.studies.seeds.dialects import DIALECTS
+from benchmarks.studies.seeds.seed_004.run import work_of
+from benchmarks.studies.seeds.seed_004.server import Served, counting, read_served
+from benchmarks.studies.seeds.seed_004.tally import Size, Tally
 
 COUNT = 40
 # Messages that the two threads of rowq complete before the clock runs.

@@ -12,17 +12,17 @@ import oracledb
 import pytest
 from oracledb.errors import _Error
 
-from benchmarks.rowq_bench import command
-from benchmarks.rowq_bench.oracle.lab import NEEDS_A_URL
-from benchmarks.rowq_bench.oracle.session import RETURNED, ROWS, _told, spelled
-from benchmarks.rowq_bench.seeds.all_seeds import SEEDS, seeds_engine, seeds_scenarios
-from benchmarks.rowq_bench.seeds.report import PRODUCTS, render
-from benchmarks.rowq_bench.seeds.sections import read_sections
-from benchmarks.rowq_bench.seeds.session import NAMED_VALUE, RetryError
+from benchmarks.engines.oracle.lab import NEEDS_A_URL
+from benchmarks.engines.oracle.session import RETURNED, ROWS, _told, spelled
+from benchmarks.harness.session import NAMED_VALUE, RetryError
+from benchmarks.studies import command
+from benchmarks.studies.seeds.all_seeds import SEEDS, seeds_engine, seeds_scenarios
+from benchmarks.studies.seeds.report import PRODUCTS, render
+from benchmarks.studies.seeds.sections import read_sections
 from tests.engines.base import url_variable
 from tests.static.sources import ROOT
 
-SEEDS_FOLDER = ROOT / "benchmarks" / "rowq_bench" / "seeds"
+SEEDS_FOLDER = ROOT / "benchmarks" / "studies" / "seeds"
 ON_POSTGRES = sorted(SEEDS_FOLDER.glob("seed_*/postgres/*.sql"))
 NOT_NEEDED = {"session"}
 """A section that only some engines need."""
@@ -139,10 +139,10 @@ def test_there_is_no_private_server(tmp_path: Path) -> None:
 def test_who_measures_another_engine_needs_no_driver_of_oracle() -> None:
     code = (
         "import sys; sys.modules['oracledb'] = None\n"
-        "from benchmarks.rowq_bench import command\n"
+        "from benchmarks.studies import command\n"
         "from rowq import errors\n"
-        "from benchmarks.rowq_bench.seeds import all_seeds, report\n"
-        "from benchmarks.rowq_bench.seeds.dialects import DIALECTS\n"
+        "from benchmarks.studies.seeds import all_seeds, report\n"
+        "from benchmarks.studies.seeds.dialects import DIALECTS\n"
         "assert all_seeds.seeds_engine('oracle').systems()\n"
         "url = 'oracle://a:b@localhost/c'\n"
         "lab = all_seeds.seeds_engine('oracle').open_lab(url, None)\n"

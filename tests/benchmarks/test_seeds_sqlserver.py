@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rowq_bench import command
-from benchmarks.rowq_bench.seeds import seed_000, seed_002
-from benchmarks.rowq_bench.seeds.all_seeds import SEEDS, seeds_scenarios
-from benchmarks.rowq_bench.seeds.base import Form, sql_form
-from benchmarks.rowq_bench.seeds.dialects import DIALECTS
-from benchmarks.rowq_bench.seeds.sections import read_sections
-from benchmarks.rowq_bench.seeds.session import RetryError
-from benchmarks.rowq_bench.sqlserver.session import SqlserverSession
-from benchmarks.rowq_bench.sqlserver.statistics_io import Reads, parse
+from benchmarks.engines.sqlserver.session import SqlserverSession
+from benchmarks.engines.sqlserver.statistics_io import Reads, parse
+from benchmarks.harness.session import RetryError
+from benchmarks.studies import command
+from benchmarks.studies.seeds import seed_000, seed_002
+from benchmarks.studies.seeds.all_seeds import SEEDS, seeds_scenarios
+from benchmarks.studies.seeds.base import Form, sql_form
+from benchmarks.studies.seeds.dialects import DIALECTS
+from benchmarks.studies.seeds.sections import read_sections
 from tests.engines.base import wait_until
 from tests.static.sources import ROOT
 
@@ -79,7 +79,7 @@ def test_reads_are_added_up_over_tables_and_other_messages_say_nothing() -> None
 
 
 def test_whoever_measures_another_engine_needs_no_pyodbc() -> None:
-    text = "import sys; sys.modules['pyodbc'] = None; import benchmarks.rowq_bench.seeds.report"
+    text = "import sys; sys.modules['pyodbc'] = None; import benchmarks.studies.seeds.report"
     subprocess.run([sys.executable, "-c", text], check=True, cwd=ROOT)
 
 

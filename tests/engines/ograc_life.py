@@ -26,8 +26,10 @@ def _settings(calls: Calls) -> None:
         raise UnexpectedError("internal_iso_text")
     if calls.text(f"internal_microseconds({moment})") != "1770091506000789":
         raise UnexpectedError("internal_microseconds")
-    if calls.text(f"internal_moment(internal_microseconds({moment}))") != calls.text(moment):
-        raise UnexpectedError("internal_moment")
+    if calls.text(f"internal_from_microseconds(internal_microseconds({moment}))") != calls.text(
+        moment
+    ):
+        raise UnexpectedError("internal_from_microseconds")
     calls.want("version", {"rowq_version": "0.1.0", "schema_version": "1"})
     calls.want("create_queue", {"outcome": "created"}, queue_name="'a'", lease_seconds="60")
     calls.want("create_queue", {"outcome": "exists"}, queue_name="'a'")

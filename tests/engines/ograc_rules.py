@@ -143,7 +143,7 @@ RULES = (
         "RETURNING BULK COLLECT of a FORALL",
         r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n"
         r"([^;]*?returning [\w., ]* bulk collect into [^;]*);\n"
-        r"( *internal_drop_keys\([^;]*;)",
+        r"( *internal_delete_dedup_keys\([^;]*;)",
         _gathered,
     ),
     _rule("FORALL ... INDICES OF", r"^( *)forall (\w+) in indices of (\w+)\n([^;]*);", _sparse),

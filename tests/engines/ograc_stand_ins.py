@@ -13,21 +13,21 @@ CAUSES = {
     "ids": "JSON_ARRAY_T",
     "internal_is_json": "IS JSON",
     "internal_header_fault": "JSON_ELEMENT_T",
-    "internal_ids_given": "JSON_ELEMENT_T, JSON_ARRAY_T",
+    "internal_read_id_list": "JSON_ELEMENT_T, JSON_ARRAY_T",
     "internal_parse_messages": "JSON_ELEMENT_T, JSON_ARRAY_T, JSON_OBJECT_T",
     "internal_messages_json": "JSON_ARRAY_T, JSON_OBJECT_T",
     "internal_drop_days": "USER_TAB_PARTITIONS, DBMS_ASSERT",
-    "internal_wait_lock": "ALL_TAB_PRIVS, DBMS_UTILITY",
+    "internal_waiters_lock_number": "ALL_TAB_PRIVS, DBMS_UTILITY",
 }
 
 _TEXTS = (
     """
-function internal_wait_lock(p_part_id in number)
+function internal_waiters_lock_number(p_part_id in number)
 return number
 is
 begin
     return p_part_id;
-end internal_wait_lock;
+end internal_waiters_lock_number;
 """,
     """
 function ids(p_ids in rowq_ids)
@@ -73,7 +73,7 @@ begin
 end internal_header_fault;
 """,
     """
-function internal_ids_given(p_message_ids in clob)
+function internal_read_id_list(p_message_ids in clob)
 return rowq_ids
 is
     v_text varchar2(8000);
@@ -96,7 +96,7 @@ begin
         v_ids(i) := to_number(v_text);
     end loop;
     return v_ids;
-end internal_ids_given;
+end internal_read_id_list;
 """,
     """
 function internal_parse_messages(p_messages in clob)

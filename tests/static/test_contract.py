@@ -245,7 +245,7 @@ def test_oracle_grants_give_each_role_its_package() -> None:
     assert given == kept == {*ROLES.items(), ("admin", "rowq"), *lists}
 
 
-HELPERS_OF_DEQUEUE_WAIT = ("internal_look", "internal_require_autocommit", "internal_wait_until")
+HELPERS_OF_DEQUEUE_WAIT = ("internal_poll", "internal_require_autocommit", "internal_wait_until")
 
 
 def test_postgres_grants_give_each_role_its_routines_and_nothing_else() -> None:

@@ -25,7 +25,7 @@ POSTGRES_ROUTINES = [path for path in POSTGRES if path.parent.name == "routines"
 CALLERS_RIGHTS = {"dequeue_wait"}
 """A procedure that commits may neither be security definer nor set its search path."""
 
-DYNAMIC = {"open_partition", "purge_archive", "grants"}
+DYNAMIC = {"open_day", "purge_archive", "grants"}
 """Partitions and roles have names that are known only when it runs."""
 
 PINNED = r"\nlanguage plpgsql\nsecurity definer\nset search_path = pg_catalog, pg_temp\n"

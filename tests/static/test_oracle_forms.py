@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.rowq_bench.oracle import lab, observe, session
-from benchmarks.rowq_bench.seeds.sections import read_sections
-from benchmarks.rowq_bench.seeds.seed_003 import scene
+from benchmarks.engines.oracle import lab, observe, session
+from benchmarks.studies.seeds.sections import read_sections
+from benchmarks.studies.seeds.seed_003 import scene
 from tests.static.plsql import gate, lint, tools
 from tests.static.plsql.gate import Script
 from tests.static.plsql.source import source
@@ -16,7 +16,7 @@ from tests.static.required import need
 from tests.static.sources import ROOT
 from tests.static.test_plsql import REQUIRED
 
-SEEDS = ROOT / "benchmarks" / "rowq_bench" / "seeds"
+SEEDS = ROOT / "benchmarks" / "studies" / "seeds"
 FORMS = [*sorted(SEEDS.glob("seed_*/oracle/*.sql")), SEEDS / "rowq" / "oracle.sql"]
 OWN = {
     "counters": observe._COUNTERS,

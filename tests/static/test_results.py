@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.rowq_bench.pages import PAGES, Page
-from benchmarks.rowq_bench.results import read_results, write_results
+from benchmarks.harness.results import read_results, write_results
+from benchmarks.studies.pages import PAGES, Page
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results"

@@ -52,7 +52,7 @@ def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(path: Path) -> 
     read = re.findall(r"\browq\.(\w+) \w+ with \(readuncommitted", text)
     allowed = {
         "cancel": {"lane", "message", "finished"},
-        "keep_archive": {"finished"},
+        "maintain_archive": {"finished"},
         "open_days": {"lane", "finished"},
     }
     assert set(read) <= allowed.get(path.stem, {"lane"})
@@ -89,14 +89,14 @@ def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(path: 
     text = code(path)
     for word in ("begin", "commit"):
         count = len(re.findall(rf"\b{word} tran", text))
-        assert count == text.count(f"if @is_own = 1 {word} transaction;"), word
+        assert count == text.count(f"if @owns_transaction = 1 {word} transaction;"), word
     count = len(re.findall(r"\brollback tran", text))
-    own = text.count("if @is_own = 1 and @@trancount > 0 rollback transaction;")
+    own = text.count("if @owns_transaction = 1 and @@trancount > 0 rollback transaction;")
     back = text.count("if @is_saved = 1 and xact_state() = 1 rollback transaction rowq_call;")
     assert count == own + back
     assert own == back
     if own:
-        assert "if @is_own = 0 set xact_abort off;" in text
+        assert "if @owns_transaction = 0 set xact_abort off;" in text
         assert text.count("save transaction rowq_call; set @is_saved = 1;") == 1
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.rowq_bench.seeds.sections import read_sections
-from benchmarks.rowq_bench.seeds.seed_003 import scene
-from benchmarks.rowq_bench.sqlserver import lab, observe
+from benchmarks.engines.sqlserver import lab, observe
+from benchmarks.studies.seeds.sections import read_sections
+from benchmarks.studies.seeds.seed_003 import scene
 from generate_release import release
 from rowq import migrate
 from rowq.migrate.engines import release_for
@@ -24,7 +24,7 @@ SAMPLE = gate.script(Path(gate.__file__).with_name("sample.sql"))
 PLANTED = [*faults.SYNTAX, *faults.NAMES, *faults.COUNTS_AND_ARGUMENTS, *faults.HINTS_AND_NUMBERS]
 REQUIRED = "ROWQ_REQUIRE_TSQL"
 
-SEEDS = gate.ROOT / "benchmarks" / "rowq_bench" / "seeds"
+SEEDS = gate.ROOT / "benchmarks" / "studies" / "seeds"
 FORMS = [*sorted(SEEDS.glob("*/sqlserver/*.sql")), SEEDS / "rowq" / "sqlserver.sql"]
 _VALUE = re.compile(r"(?<![:\w]):([a-z]\w*)")
 _VALUE_TYPES = dict.fromkeys(["body", "messages", "who", "instance"], "nvarchar(max)")

@@ -7,12 +7,12 @@ modifies sql data
 begin
 -- routine   internal_add_part
 -- version   1
--- purpose   The door, lanes and fences of a new queue.
+-- purpose   Insert the part row, the lanes and the fence rows of a new queue.
 -- promise   P13
 -- locks     new rows only
 -- commits   never; the caller owns the transaction
 -- errors    none
--- differs   PostgreSQL opens lanes when they are first used, and needs no fences
+-- differs   PostgreSQL opens lanes when they are first used, and needs no fence rows
     declare v_lane smallint default 0;
 
     insert into rowq.part (part_id) values (p_part_id);

@@ -10,7 +10,7 @@ begin
 -- purpose   Let the caller's transaction lock a claim that may be gone without stopping new claims; p_claim_id is null afterwards if no claim has had that number yet.
 -- promise   P08 P17
 -- locks     a new claim row that is deleted at once
--- commits   never; moves the savepoint of internal_begin
+-- commits   never; moves the savepoint of internal_begin_work
 -- errors    none
 -- differs   only engines that lock gaps need it
     declare v_claim_id bigint;

@@ -23,7 +23,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   two routines share it, as a procedure cannot read the result of another
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_lease_seconds, v_promoted int;
     declare v_is_paused boolean;
@@ -34,12 +34,12 @@ begin
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
-                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            call rowq.internal_begin(v_is_own);
+            call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_check_range('batch_size', p_batch_size, 1, 1000);
             call rowq.internal_check_range('lease_seconds', p_lease_seconds, 1, 86400);
@@ -59,33 +59,37 @@ begin
             end if;
 
             if not v_is_paused then
-                call rowq.internal_take_ready(v_part_id, p_batch_size, v_is_own, p_messages);
+                call rowq.internal_pop_ready(
+                    v_part_id, p_batch_size, v_owns_transaction, p_messages
+                );
                 if p_messages is null then
                     -- Nothing ready: what has become due meanwhile need not wait for maintain.
-                    call rowq.internal_promote(v_part_id, p_batch_size, v_is_own, v_promoted);
+                    call rowq.internal_promote(
+                        v_part_id, p_batch_size, v_owns_transaction, v_promoted
+                    );
                     if v_promoted > 0 then
-                        call rowq.internal_take_ready(
-                            v_part_id, p_batch_size, v_is_own, p_messages
+                        call rowq.internal_pop_ready(
+                            v_part_id, p_batch_size, v_owns_transaction, p_messages
                         );
                     end if;
                 end if;
             end if;
 
             if p_messages is not null then
-                call rowq.internal_enter(v_part_id, p_queue_name);
+                call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
                 set p_lease_until = utc_timestamp(6)
                     + interval coalesce(p_lease_seconds, v_lease_seconds) second;
                 insert into rowq.claim (part_id, lease_until, worker_name, messages)
                 values (v_part_id, p_lease_until, p_worker_name, p_messages);
                 set p_claim_id = last_insert_id();
                 if p_is_json then
-                    call rowq.internal_fit(
+                    call rowq.internal_trim_claim(
                         v_part_id, p_claim_id, p_lease_until, p_messages, p_json
                     );
                 end if;
             end if;
 
-            call rowq.internal_commit(v_is_own);
+            call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;

@@ -23,7 +23,7 @@ begin
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, state, messages)
         values (p_part_id, utc_timestamp(6), p_state, p_messages);
-        call rowq.internal_free_keys(p_part_id, p_messages);
+        call rowq.internal_release_dedup_keys(p_part_id, p_messages);
     elseif json_length(p_messages) = 1 then
         set v_message_id = json_value(p_messages, '$[0][0]');
         delete m, k

@@ -4,7 +4,7 @@ delimiter //
 create procedure rowq.internal_promote(
     p_part_id int,
     p_limit int,
-    p_is_own boolean,
+    p_owns_transaction boolean,
     out p_promoted int
 )
 sql security definer
@@ -39,7 +39,7 @@ begin
     order by d.part_id, d.due_at, d.message_id
     limit 1;
     if v_probe is not null then
-        call rowq.internal_pick_due(p_part_id, v_since, p_limit, v_messages);
+        call rowq.internal_lock_due(p_part_id, v_since, p_limit, v_messages);
     end if;
 
     if v_messages is not null then
@@ -51,10 +51,10 @@ begin
             on d.part_id = p_part_id
            and d.due_at = v_epoch + interval j.due_at microsecond
            and d.message_id = j.message_id;
-        call rowq.internal_to_ready(p_part_id, v_messages);
+        call rowq.internal_push_ready(p_part_id, v_messages);
         set p_promoted = json_length(v_messages);
 
-        if p_is_own and rand() < 0.08 * p_promoted then
+        if p_owns_transaction and rand() < 0.08 * p_promoted then
             call rowq.internal_first_key(p_part_id, -2, v_floor, v_seen);
             set v_first = json_extract(v_messages, '$[0][3]'),
                 v_to = least(

@@ -5,7 +5,7 @@ create procedure rowq.internal_purge_archive(
     p_part_id int,
     p_before datetime(6),
     p_limit int,
-    p_is_own boolean,
+    p_owns_transaction boolean,
     out p_purged int
 )
 sql security definer
@@ -22,7 +22,7 @@ begin
     declare v_keep_from datetime(6) default '1970-01-01';
     -- What is older than every queue's archive goes with its partition, but not in an open
     -- transaction, which drops none.
-    if p_is_own then
+    if p_owns_transaction then
         select date(utc_timestamp(6) - interval max(q.archive_days) day) into v_keep_from
         from rowq.queue q;
     end if;

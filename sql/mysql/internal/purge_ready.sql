@@ -4,7 +4,7 @@ delimiter //
 create procedure rowq.internal_purge_ready(
     p_part_id int,
     p_limit bigint,
-    p_is_own boolean,
+    p_owns_transaction boolean,
     out p_removed bigint
 )
 sql security definer
@@ -30,7 +30,9 @@ begin
         if v_step <= 0 then
             leave lanes;
         end if;
-        call rowq.internal_pick(p_part_id, v_lane, v_from, v_step, p_is_own, v_messages);
+        call rowq.internal_lock_ready(
+            p_part_id, v_lane, v_from, v_step, p_owns_transaction, v_messages
+        );
         if v_messages is null then
             set v_lane = v_lane + 1, v_from = 0;
             iterate lanes;
@@ -39,7 +41,7 @@ begin
         set v_from = json_extract(
             v_messages, concat('$[', json_length(v_messages) - 1, '][3]')
         );
-        call rowq.internal_drop_ready(p_part_id, v_messages);
+        call rowq.internal_delete_ready(p_part_id, v_messages);
         call rowq.internal_finish(p_part_id, 0, v_messages, 'cancelled');
         set p_removed = p_removed + json_length(v_messages);
     end while;

@@ -57,7 +57,7 @@ begin
             leave steps;
         end if;
 
-        call rowq.internal_withdraw(p_part_id, v_ids, v_messages);
+        call rowq.internal_pop_waiting(p_part_id, v_ids, v_messages);
         if v_messages is not null then
             call rowq.internal_finish(p_part_id, 0, v_messages, 'cancelled');
             set p_removed = p_removed + json_length(v_messages);

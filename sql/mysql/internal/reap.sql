@@ -66,16 +66,16 @@ begin
         where c.part_id = p_part_id
           and c.claim_id = v_claim_id;
 
-        call rowq.internal_split(v_messages, p_max_attempts, v_alive, v_dead);
+        call rowq.internal_split_by_attempts(v_messages, p_max_attempts, v_alive, v_dead);
         set v_error = concat('lease expired', coalesce(concat(': ', v_worker_name), ''));
         if v_alive is not null then
-            call rowq.internal_to_front(v_alive, 0, v_front);
-            call rowq.internal_to_ready(p_part_id, v_front);
+            call rowq.internal_as_front(v_alive, 0, v_front);
+            call rowq.internal_push_ready(p_part_id, v_front);
             call rowq.internal_note_error(v_alive, v_error);
             set p_reaped = p_reaped + json_length(v_alive);
         end if;
         if v_dead is not null then
-            call rowq.internal_to_dead(p_part_id, v_dead, v_error);
+            call rowq.internal_push_dead(p_part_id, v_dead, v_error);
             set p_died = p_died + json_length(v_dead);
         end if;
     end while;

@@ -38,9 +38,9 @@ begin
     where p.part_id = p_part_id
     for update;
     if not p_force then
-        call rowq.internal_refuse_full(p_part_id, p_queue_name);
+        call rowq.internal_refuse_not_empty(p_part_id, p_queue_name);
     end if;
-    call rowq.internal_empty_queue(p_part_id);
+    call rowq.internal_delete_queue(p_part_id);
     set session innodb_lock_wait_timeout = v_patience;
 end//
 delimiter ;

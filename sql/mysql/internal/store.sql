@@ -35,7 +35,7 @@ begin
 
     hold: loop
         if p_dedup_key is not null then
-            call rowq.internal_holder(p_part_id, p_dedup_key, v_is_taken, p_message_id);
+            call rowq.internal_dedup_owner(p_part_id, p_dedup_key, v_is_taken, p_message_id);
             if p_message_id is not null then
                 set p_outcome = 'duplicate';
                 leave hold;

@@ -13,7 +13,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_archive_days int;
     declare v_messages, v_unknown longtext;
@@ -24,12 +24,12 @@ begin
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
-                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            call rowq.internal_begin(v_is_own);
+            call rowq.internal_begin_work(v_owns_transaction);
 
             if p_message_ids is null then
                 call rowq.internal_refuse('message_ids is missing');
@@ -37,11 +37,11 @@ begin
             call rowq.internal_check_ids(p_message_ids);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_enter(v_part_id, p_queue_name);
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             select q.archive_days into v_archive_days
             from rowq.queue q
             where q.part_id = v_part_id;
-            call rowq.internal_withdraw(v_part_id, p_message_ids, v_messages);
+            call rowq.internal_pop_waiting(v_part_id, p_message_ids, v_messages);
             if v_messages is not null then
                 call rowq.internal_finish(v_part_id, v_archive_days, v_messages, 'cancelled');
             end if;
@@ -63,7 +63,7 @@ begin
                      and f.finish_id > 0
                );
 
-            call rowq.internal_commit(v_is_own);
+            call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
@@ -86,7 +86,7 @@ begin
     order by a.place;
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

@@ -44,7 +44,7 @@ begin
     lock in share mode;
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

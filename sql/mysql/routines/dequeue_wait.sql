@@ -25,7 +25,7 @@ begin
     declare v_part_id int;
     declare v_wait_seconds double default coalesce(p_wait_seconds, 20);
     declare v_pause double default 0.02;
-    -- As in internal_begin: refused with 1568 where a transaction is open.
+    -- As in internal_begin_work: refused with 1568 where a transaction is open.
     declare exit handler for 1568
     begin
         signal sqlstate '45713'
@@ -33,7 +33,7 @@ begin
     end;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
         resignal;
     end;
 
@@ -68,7 +68,7 @@ begin
     select v_json as messages;
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

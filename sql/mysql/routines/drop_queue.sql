@@ -13,7 +13,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ704 RQ705 RQ711
 -- differs   nothing
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;
 
@@ -23,17 +23,17 @@ begin
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
-                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            call rowq.internal_begin(v_is_own);
+            call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_remove_queue(v_part_id, p_queue_name, coalesce(p_force, false));
 
-            call rowq.internal_commit(v_is_own);
+            call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
@@ -41,7 +41,7 @@ begin
     select p_queue_name as queue_name, 'dropped' as outcome;
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

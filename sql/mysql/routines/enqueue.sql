@@ -24,7 +24,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_fault varchar(120);
     declare v_part_id, v_max_body_length int;
@@ -38,12 +38,12 @@ begin
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
-                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            call rowq.internal_begin(v_is_own);
+            call rowq.internal_begin_work(v_owns_transaction);
 
             set v_part_id = null;
             select q.part_id, q.max_body_length into v_part_id, v_max_body_length
@@ -60,7 +60,7 @@ begin
             if v_part_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
-            call rowq.internal_enter(v_part_id, p_queue_name);
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             set v_now = utc_timestamp(6);
             call rowq.internal_store(
                 v_part_id, 0, v_now, p_body, p_body_binary, p_message_type, p_headers,
@@ -69,7 +69,7 @@ begin
                 p_dedup_key, p_max_attempts, v_message_id, v_outcome
             );
 
-            call rowq.internal_commit(v_is_own);
+            call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
@@ -77,7 +77,7 @@ begin
     select v_message_id as message_id, v_outcome as outcome;
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

@@ -13,7 +13,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_lease_seconds int;
     declare v_claim_id bigint;
@@ -25,12 +25,12 @@ begin
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
-                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            call rowq.internal_begin(v_is_own);
+            call rowq.internal_begin_work(v_owns_transaction);
 
             if p_claim_id is null then
                 call rowq.internal_refuse('claim_id is missing');
@@ -46,7 +46,7 @@ begin
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
 
-            if not v_is_own then
+            if not v_owns_transaction then
                 call rowq.internal_bound_gap(v_part_id, v_claim_id);
             end if;
             select c.lease_until into v_lease_until
@@ -66,7 +66,7 @@ begin
             where c.part_id = v_part_id
               and c.claim_id = p_claim_id;
 
-            call rowq.internal_commit(v_is_own);
+            call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
@@ -74,7 +74,7 @@ begin
     select p_claim_id as claim_id, v_lease_until as lease_until;
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

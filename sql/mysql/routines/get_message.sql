@@ -21,11 +21,11 @@ begin
     declare v_claim_id bigint;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
         resignal;
     end;
 
-    call rowq.internal_pin(@@timestamp);
+    call rowq.internal_pin_session(@@timestamp);
     if p_message_id is null then
         call rowq.internal_refuse('message_id is missing');
     end if;
@@ -37,7 +37,7 @@ begin
       and m.part_id = v_part_id;
 
     if v_enqueued_at is not null then
-        call rowq.internal_find(
+        call rowq.internal_locate_messages(
             v_part_id, p_message_id, v_enqueued_at, v_due_at, v_state, v_lane, v_attempt,
             v_claim_id, v_worker_name, v_lease_until, v_finished_at
         );
@@ -62,6 +62,6 @@ begin
           and a.message_id = p_message_id;
     end if;
 
-    call rowq.internal_unpin();
+    call rowq.internal_unpin_session();
 end//
 delimiter ;

@@ -17,11 +17,11 @@ begin
     declare v_part_id, v_last int default 0;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
         resignal;
     end;
 
-    call rowq.internal_pin(@@timestamp);
+    call rowq.internal_pin_session(@@timestamp);
     call rowq.internal_health_server(v_checks);
     queues: loop
         set v_part_id = null;
@@ -61,6 +61,6 @@ begin
        or q.part_id is not null
     order by j.check_name, q.queue_name;
 
-    call rowq.internal_unpin();
+    call rowq.internal_unpin_session();
 end//
 delimiter ;

@@ -21,11 +21,11 @@ begin
     declare v_limit int default coalesce(p_max_messages, 100);
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
         resignal;
     end;
 
-    call rowq.internal_pin(@@timestamp);
+    call rowq.internal_pin_session(@@timestamp);
     call rowq.internal_check_range('max_messages', v_limit, 1, 10000);
     call rowq.internal_require_queue(p_queue_name, v_part_id);
 
@@ -38,6 +38,6 @@ begin
     order by d.part_id, d.message_id
     limit v_limit;
 
-    call rowq.internal_unpin();
+    call rowq.internal_unpin_session();
 end//
 delimiter ;

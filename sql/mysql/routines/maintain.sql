@@ -14,20 +14,20 @@ begin
 -- errors    RQ701 RQ711
 -- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; in an
 --           open transaction the archive keeps its partitions
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_parts, v_rows longtext default '[]';
     declare v_part_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped int;
     declare v_elected boolean;
     declare v_at int default 0;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
         resignal;
     end;
 
-    call rowq.internal_pin(@@timestamp);
+    call rowq.internal_pin_session(@@timestamp);
     call rowq.internal_check_batch_size(p_batch_size);
-    call rowq.internal_begin(v_is_own);
+    call rowq.internal_begin_work(v_owns_transaction);
     if p_queue_name is null then
         select json_arrayagg(h.part_id) into v_parts
         from (
@@ -43,7 +43,7 @@ begin
         where q.queue_name = cast(p_queue_name as binary);
         set v_parts = json_array(v_part_id);
     end if;
-    call rowq.internal_commit(v_is_own);
+    call rowq.internal_commit_work(v_owns_transaction);
     if p_queue_name is not null and v_part_id is null then
         call rowq.internal_refuse_queue(p_queue_name);
     end if;
@@ -59,7 +59,7 @@ begin
             end;
             set v_part_id = json_unquote(json_extract(v_parts, concat('$[', v_at, ']'))),
                 v_at = v_at + 1;
-            call rowq.internal_maintain(
+            call rowq.internal_maintain_queue(
                 v_part_id, coalesce(p_batch_size, 1000), v_elected, v_promoted, v_reaped, v_died,
                 v_archived, v_purged, v_dropped
             );
@@ -90,6 +90,6 @@ begin
     ) j
     straight_join rowq.queue q on q.part_id = j.part_id;
 
-    call rowq.internal_unpin();
+    call rowq.internal_unpin_session();
 end//
 delimiter ;

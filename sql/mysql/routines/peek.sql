@@ -22,11 +22,11 @@ begin
     declare v_some, v_messages longtext;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
         resignal;
     end;
 
-    call rowq.internal_pin(@@timestamp);
+    call rowq.internal_pin_session(@@timestamp);
     call rowq.internal_check_range('batch_size', v_left, 1, 1000);
     call rowq.internal_require_queue(p_queue_name, v_part_id);
 
@@ -82,6 +82,6 @@ begin
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
     order by j.place;
 
-    call rowq.internal_unpin();
+    call rowq.internal_unpin_session();
 end//
 delimiter ;

@@ -13,7 +13,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's, and implicitly
 -- errors    RQ701 RQ711
 -- differs   in an open transaction no partition is dropped
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_archive_days, v_purged int;
     declare v_dropped int default 0;
@@ -24,30 +24,30 @@ begin
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
-                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            call rowq.internal_begin(v_is_own);
+            call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_check_batch_size(p_batch_size);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
-            if v_is_own then
-                call rowq.internal_commit(v_is_own);
+            if v_owns_transaction then
+                call rowq.internal_commit_work(v_owns_transaction);
                 call rowq.internal_drop_days(v_dropped);
-                call rowq.internal_begin(v_is_own);
+                call rowq.internal_begin_work(v_owns_transaction);
             end if;
             select q.archive_days into v_archive_days
             from rowq.queue q
             where q.part_id = v_part_id;
             call rowq.internal_purge_archive(
                 v_part_id, utc_timestamp(6) - interval v_archive_days day,
-                coalesce(p_batch_size, 1000), v_is_own, v_purged
+                coalesce(p_batch_size, 1000), v_owns_transaction, v_purged
             );
 
-            call rowq.internal_commit(v_is_own);
+            call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
@@ -55,7 +55,7 @@ begin
     select v_purged as purged, v_dropped as partitions_dropped;
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

@@ -13,7 +13,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;
     declare v_ready, v_delayed, v_dead bigint default 0;
@@ -24,18 +24,18 @@ begin
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
-                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            call rowq.internal_begin(v_is_own);
+            call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_enter(v_part_id, p_queue_name);
-            call rowq.internal_purge_ready(v_part_id, p_max_messages, v_is_own, v_ready);
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_purge_ready(v_part_id, p_max_messages, v_owns_transaction, v_ready);
             call rowq.internal_purge_waiting(
                 v_part_id, false, p_max_messages - v_ready, v_delayed
             );
@@ -45,7 +45,7 @@ begin
                 );
             end if;
 
-            call rowq.internal_commit(v_is_own);
+            call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
@@ -53,7 +53,7 @@ begin
     select v_ready + v_delayed + v_dead as removed;
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

@@ -20,11 +20,11 @@ begin
     declare v_counts longtext;
     declare exit handler for sqlexception
     begin
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
         resignal;
     end;
 
-    call rowq.internal_pin(@@timestamp);
+    call rowq.internal_pin_session(@@timestamp);
     call rowq.internal_check_range('max_count', v_limit, 1, 100000000);
     if p_queue_name is not null then
         call rowq.internal_require_queue(p_queue_name, v_last);
@@ -77,6 +77,6 @@ begin
     straight_join rowq.queue q on q.part_id = j.part_id
     order by q.queue_name;
 
-    call rowq.internal_unpin();
+    call rowq.internal_unpin_session();
 end//
 delimiter ;

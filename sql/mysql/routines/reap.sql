@@ -13,7 +13,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_max_attempts, v_reaped, v_died int;
 
@@ -23,12 +23,12 @@ begin
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
-                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            call rowq.internal_begin(v_is_own);
+            call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_check_batch_size(p_batch_size);
 
@@ -39,12 +39,12 @@ begin
             if v_part_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
-            call rowq.internal_enter(v_part_id, p_queue_name);
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_reap(
                 v_part_id, v_max_attempts, coalesce(p_batch_size, 1000), v_reaped, v_died
             );
 
-            call rowq.internal_commit(v_is_own);
+            call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
@@ -52,7 +52,7 @@ begin
     select v_reaped as reaped, v_died as died;
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

@@ -13,7 +13,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;
     declare v_messages, v_front longtext;
@@ -24,12 +24,12 @@ begin
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
-                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            call rowq.internal_begin(v_is_own);
+            call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_check_ids(p_message_ids);
             if p_claim_id is null then
@@ -37,16 +37,16 @@ begin
             end if;
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_enter(v_part_id, p_queue_name);
-            call rowq.internal_take(
-                v_part_id, p_claim_id, p_message_ids, v_is_own, v_messages
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_pop_claimed(
+                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_messages
             );
             if v_messages is not null then
-                call rowq.internal_to_front(v_messages, 1, v_front);
-                call rowq.internal_to_ready(v_part_id, v_front);
+                call rowq.internal_as_front(v_messages, 1, v_front);
+                call rowq.internal_push_ready(v_part_id, v_front);
             end if;
 
-            call rowq.internal_commit(v_is_own);
+            call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
@@ -54,7 +54,7 @@ begin
     call rowq.internal_outcomes(p_message_ids, v_messages, 'released');
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

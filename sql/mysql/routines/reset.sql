@@ -13,7 +13,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;
     declare v_limit int default if(p_message_ids is null, coalesce(p_max_messages, 1000), 10000);
@@ -25,18 +25,18 @@ begin
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
-                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            call rowq.internal_begin(v_is_own);
+            call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_check_ids(p_message_ids);
             call rowq.internal_check_range('max_messages', p_max_messages, 1, 10000);
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
-            call rowq.internal_enter(v_part_id, p_queue_name);
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
 
             -- Looked for without locks, then locked by whole keys.
             set v_taken = null, v_reset = null;
@@ -109,10 +109,10 @@ begin
                 straight_join rowq.dead d force index (primary)
                     on d.part_id = v_part_id
                    and d.message_id = j.message_id;
-                call rowq.internal_to_ready(v_part_id, v_reset);
+                call rowq.internal_push_ready(v_part_id, v_reset);
             end if;
 
-            call rowq.internal_commit(v_is_own);
+            call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
@@ -141,7 +141,7 @@ begin
     order by a.place;
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

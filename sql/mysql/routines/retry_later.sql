@@ -19,7 +19,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
-    declare v_is_own boolean;
+    declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_max_attempts int;
     declare v_messages, v_alive, v_dead, v_delayed longtext;
@@ -30,12 +30,12 @@ begin
             declare exit handler for sqlexception
             begin
                 get diagnostics condition 1 v_errno = mysql_errno;
-                call rowq.internal_undo(v_is_own, v_errno, v_tries_left);
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
                 if v_tries_left = 0 then
                     resignal;
                 end if;
             end;
-            call rowq.internal_begin(v_is_own);
+            call rowq.internal_begin_work(v_owns_transaction);
 
             call rowq.internal_check_ids(p_message_ids);
             if p_claim_id is null then
@@ -53,24 +53,24 @@ begin
             if v_part_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
-            call rowq.internal_enter(v_part_id, p_queue_name);
-            call rowq.internal_take(
-                v_part_id, p_claim_id, p_message_ids, v_is_own, v_messages
+            call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
+            call rowq.internal_pop_claimed(
+                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_messages
             );
 
             set v_delayed = null, v_dead = null;
             if v_messages is not null then
-                call rowq.internal_split(v_messages, v_max_attempts, v_alive, v_dead);
+                call rowq.internal_split_by_attempts(v_messages, v_max_attempts, v_alive, v_dead);
                 if v_alive is not null then
                     call rowq.internal_back_off(v_part_id, v_alive, p_delay_seconds, v_delayed);
-                    call rowq.internal_to_delayed(v_part_id, v_delayed, p_error);
+                    call rowq.internal_push_delayed(v_part_id, v_delayed, p_error);
                 end if;
                 if v_dead is not null then
-                    call rowq.internal_to_dead(v_part_id, v_dead, p_error);
+                    call rowq.internal_push_dead(v_part_id, v_dead, p_error);
                 end if;
             end if;
 
-            call rowq.internal_commit(v_is_own);
+            call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
@@ -98,7 +98,7 @@ begin
     order by a.place;
 
     if @rowq_pinned then
-        call rowq.internal_unpin();
+        call rowq.internal_unpin_session();
     end if;
 end//
 delimiter ;

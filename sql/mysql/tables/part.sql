@@ -1,5 +1,5 @@
--- The door of a queue: one row, never changed. Who adds or moves messages holds it in share mode
--- to the end of the transaction; drop_queue takes it for itself. The row of table queue is not
+-- One row a queue, never changed. A call that adds or moves messages locks it in share mode to the
+-- end of its transaction, and drop_queue locks it exclusively. The row of table queue is not
 -- used for this, so that pausing and altering never wait for a producer.
 create table if not exists rowq.part (
     part_id int not null,

@@ -30,10 +30,10 @@ begin
     p_part_id := v_queue.part_id;
 
     if v_queue.paused_at is null then
-        internal_take_ready(v_queue.part_id, p_batch_size, v_messages);
+        internal_pop_ready(v_queue.part_id, p_batch_size, v_messages);
         -- Nothing ready: what has become due meanwhile need not wait for maintain.
         if v_messages.count = 0 and internal_promote(v_queue.part_id, p_batch_size) > 0 then
-            internal_take_ready(v_queue.part_id, p_batch_size, v_messages);
+            internal_pop_ready(v_queue.part_id, p_batch_size, v_messages);
         end if;
     end if;
 

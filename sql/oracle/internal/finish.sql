@@ -20,7 +20,7 @@ begin
         return;
     end if;
     if p_archive_days = 0 then
-        internal_drop_rows(p_part_id, p_messages);
+        internal_delete_messages(p_part_id, p_messages);
         return;
     end if;
 
@@ -33,5 +33,5 @@ begin
             p_part_id, v_finish_id, p_messages(i).message_id, p_messages(i).lane,
             p_messages(i).attempt, p_state, v_now
         );
-    internal_free_keys(p_part_id, p_messages);
+    internal_release_dedup_keys(p_part_id, p_messages);
 end internal_finish;

@@ -9,7 +9,8 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    none
 -- differs   nothing
-    v_since  constant timestamp(6) := internal_moment(case when p_lane = -2 then p_from else 0 end);
+    v_since  constant timestamp(6) :=
+        internal_from_microseconds(case when p_lane = -2 then p_from else 0 end);
     v_first  number;
     v_due_at timestamp(6);
     -- One fetch of an ordered cursor: the walk ends at the first row.

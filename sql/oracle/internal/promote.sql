@@ -10,7 +10,7 @@ is
 -- errors    none
 -- differs   nothing
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_since constant timestamp(6) := internal_moment(internal_floor(p_part_id, -2));
+    v_since constant timestamp(6) := internal_from_microseconds(internal_read_floor(p_part_id, -2));
     v_probe    rowq_delayed.message_id%type;
     v_locked   t_locked_rows;
     v_messages t_messages;
@@ -42,7 +42,7 @@ begin
     open due_rows;
     fetch due_rows bulk collect into v_locked limit p_limit;
     close due_rows;
-    internal_drop_delayed(v_locked, v_messages);
-    internal_to_ready(p_part_id, v_messages);
+    internal_delete_delayed(v_locked, v_messages);
+    internal_push_ready(p_part_id, v_messages);
     return v_messages.count;
 end internal_promote;

@@ -28,8 +28,8 @@ begin
         fetch ready_rows bulk collect into v_locked limit v_step;
         exit when v_locked.count = 0;
         v_messages.delete;
-        internal_drop_ready(v_locked, v_messages);
-        internal_drop_rows(p_part_id, v_messages);
+        internal_delete_ready(v_locked, v_messages);
+        internal_delete_messages(p_part_id, v_messages);
         v_removed := v_removed + v_messages.count;
     end loop;
     close ready_rows;

@@ -40,13 +40,13 @@ begin
         if p_of_dead then
             fetch dead_rows bulk collect into v_locked limit v_step;
             exit when v_locked.count = 0;
-            internal_drop_dead(v_locked, v_messages);
+            internal_delete_dead(v_locked, v_messages);
         else
             fetch delayed_rows bulk collect into v_locked limit v_step;
             exit when v_locked.count = 0;
-            internal_drop_delayed(v_locked, v_messages);
+            internal_delete_delayed(v_locked, v_messages);
         end if;
-        internal_drop_rows(p_part_id, v_messages);
+        internal_delete_messages(p_part_id, v_messages);
         v_removed := v_removed + v_messages.count;
     end loop;
     if p_of_dead then

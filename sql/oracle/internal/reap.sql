@@ -14,7 +14,7 @@ is
 -- errors    none
 -- differs   nothing
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_floor constant number := internal_floor(p_queue.part_id, -1);
+    v_floor constant number := internal_read_floor(p_queue.part_id, -1);
     v_row_id      rowid;
     v_claim_id    rowq_claim.claim_id%type;
     v_worker_name rowq_claim.worker_name%type;
@@ -40,22 +40,22 @@ begin
     while p_reaped + p_died < p_limit loop
         fetch expired into v_row_id, v_claim_id, v_worker_name;
         exit when expired%notfound;
-        v_messages := internal_held(p_queue.part_id, v_claim_id);
+        v_messages := internal_claimed_messages(p_queue.part_id, v_claim_id);
         delete from rowq_leased l
         where l.part_id = p_queue.part_id
           and l.claim_id = v_claim_id;
         delete from rowq_claim c
         where c.rowid = v_row_id;
 
-        internal_split(p_queue, v_messages, v_alive, v_dead);
+        internal_split_by_attempts(p_queue, v_messages, v_alive, v_dead);
         v_error := 'lease expired';
         if v_worker_name is not null then
             v_error := v_error || ': ' || v_worker_name;
         end if;
-        internal_to_front(v_alive, 0);
-        internal_to_ready(p_queue.part_id, v_alive);
+        internal_as_front(v_alive, 0);
+        internal_push_ready(p_queue.part_id, v_alive);
         internal_note_error(p_queue.part_id, v_alive, v_error);
-        internal_to_dead(p_queue.part_id, v_dead, v_error);
+        internal_push_dead(p_queue.part_id, v_dead, v_error);
         p_reaped := p_reaped + v_alive.count;
         p_died := p_died + v_dead.count;
     end loop;

@@ -32,8 +32,8 @@ begin
             );
     end;
     if not p_force then
-        internal_refuse_full(p_part_id, p_queue_name);
+        internal_refuse_not_empty(p_part_id, p_queue_name);
     end if;
-    internal_empty_queue(p_part_id);
+    internal_delete_queue(p_part_id);
     internal_note_fault(p_part_id, null);
 end internal_remove_queue;

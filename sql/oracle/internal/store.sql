@@ -19,7 +19,7 @@ is
     v_ready t_numbers;
     v_later t_numbers;
 begin
-    internal_hold_keys(p_part_id, p_new);
+    internal_reserve_dedup_keys(p_part_id, p_new);
     for i in 1 .. p_new.count loop
         if p_new(i).outcome = 'enqueued' then
             v_fresh(i) := i;

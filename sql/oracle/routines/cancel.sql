@@ -21,10 +21,10 @@ begin
     if p_message_ids is null then
         internal_refuse('message_ids is missing');
     end if;
-    v_ids := internal_ids_given(p_message_ids);
+    v_ids := internal_read_id_list(p_message_ids);
     v_queue := internal_require_queue(p_queue_name);
 
-    v_messages := internal_withdraw(v_queue.part_id, v_ids);
+    v_messages := internal_pop_waiting(v_queue.part_id, v_ids);
     internal_finish(v_queue.part_id, v_queue.archive_days, v_messages, 'cancelled');
     v_lines := internal_outcomes(v_ids, v_messages, 'cancelled', 'not_found');
     internal_mark_leased(v_queue.part_id, v_lines);

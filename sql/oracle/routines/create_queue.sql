@@ -62,7 +62,7 @@ begin
                 end if;
         end;
         if v_outcome = 'created' then
-            internal_add_lanes(v_part_id);
+            internal_add_part(v_part_id);
         end if;
     end if;
 

@@ -47,7 +47,7 @@ begin
                 v_lease_until
             );
             if v_claim_id is not null then
-                internal_fit(v_part_id, v_claim_id);
+                internal_trim_claim(v_part_id, v_claim_id);
                 v_messages := internal_messages_json(v_part_id, v_claim_id, v_lease_until);
                 if v_listened_until is not null then
                     internal_note_listener(v_part_id, null);
@@ -58,30 +58,30 @@ begin
             exit when v_claim_id is not null or v_left <= 0;
 
             if v_lock is null and v_left >= 1 then
-                v_lock := internal_wait_lock(v_part_id);
+                v_lock := internal_waiters_lock_number(v_part_id);
                 v_has_doorbell := internal_has_doorbell;
             end if;
             if v_left < 1 or v_lock = 0 or (v_is_leader and not v_has_doorbell) then
                 dbms_session.sleep(least(v_pause, v_left));
                 v_pause := least(v_pause * 2, 0.25);
             elsif v_is_leader then
-                internal_listen(v_part_id, v_listened_until, v_has_doorbell);
+                internal_wait_for_ring(v_part_id, v_listened_until, v_has_doorbell);
                 commit;
             else
                 -- One waiter of a queue looks for all. The others wait for its lock, and look once
                 -- a second should it have been left behind.
-                v_is_leader := internal_lead(v_lock);
+                v_is_leader := internal_try_lead_waiters(v_lock);
             end if;
         end loop;
         if v_is_leader then
-            internal_stop_leading(v_lock);
+            internal_stop_leading_waiters(v_lock);
         end if;
     exception
         when others then
             -- There was no transaction when the call began, so all of this one is its own.
             rollback;
             if v_is_leader then
-                internal_stop_leading(v_lock);
+                internal_stop_leading_waiters(v_lock);
             end if;
             raise;
     end;

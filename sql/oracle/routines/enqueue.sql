@@ -43,7 +43,7 @@ begin
         p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts
     );
     internal_store(v_queue.part_id, p_queue_name, v_new);
-    internal_ring(v_queue.part_id, v_queue.listened_until);
+    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
 
     open p_rows for
         select v_new(1).message_id as message_id, v_new(1).outcome as outcome

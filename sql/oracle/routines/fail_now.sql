@@ -20,12 +20,12 @@ is
     v_lines    rowq_lines;
 begin
     savepoint rowq_call;
-    v_ids := internal_ids_given(p_message_ids);
+    v_ids := internal_read_id_list(p_message_ids);
     internal_check_claim(p_claim_id);
     v_queue := internal_require_queue(p_queue_name);
 
-    v_messages := internal_take(v_queue.part_id, p_claim_id, v_ids);
-    internal_to_dead(v_queue.part_id, v_messages, p_error);
+    v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
+    internal_push_dead(v_queue.part_id, v_messages, p_error);
     v_lines := internal_outcomes(v_ids, v_messages, 'dead');
 
     open p_rows for

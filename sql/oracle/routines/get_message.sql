@@ -34,7 +34,7 @@ begin
       and m.message_id = p_message_id;
 
     if v_is_known = 1 then
-        internal_find(
+        internal_locate_messages(
             v_queue.part_id, p_message_id, v_due_at, v_state, v_lane, v_attempt, v_claim_id,
             v_worker_name, v_lease_until, v_finished_at
         );

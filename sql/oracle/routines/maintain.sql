@@ -38,7 +38,7 @@ begin
 
     for i in 1 .. v_names.count loop
         begin
-            internal_maintain(
+            internal_maintain_queue(
                 v_names(i), internal_require_queue(v_names(i)), p_batch_size, v_kept
             );
             v_rows.extend;

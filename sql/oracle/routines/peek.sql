@@ -17,7 +17,7 @@ is
 begin
     internal_check_whole('batch_size', p_batch_size, 1, 1000, p_is_required => true);
     v_queue := internal_require_queue(p_queue_name);
-    v_lines := internal_look_ready(v_queue.part_id, p_batch_size);
+    v_lines := internal_peek_ready(v_queue.part_id, p_batch_size);
 
     open p_rows for
         select /*+ leading(n m) use_nl(m) index(m rowq_message_pk) */

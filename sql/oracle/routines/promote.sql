@@ -20,7 +20,7 @@ begin
     v_queue := internal_require_queue(p_queue_name);
     v_promoted := internal_promote(v_queue.part_id, p_batch_size);
     if v_promoted > 0 then
-        internal_ring(v_queue.part_id, v_queue.listened_until);
+        internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
     end if;
 
     open p_rows for

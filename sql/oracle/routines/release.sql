@@ -19,15 +19,15 @@ is
     v_lines    rowq_lines;
 begin
     savepoint rowq_call;
-    v_ids := internal_ids_given(p_message_ids);
+    v_ids := internal_read_id_list(p_message_ids);
     internal_check_claim(p_claim_id);
     v_queue := internal_require_queue(p_queue_name);
 
-    v_messages := internal_take(v_queue.part_id, p_claim_id, v_ids);
+    v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
     v_lines := internal_outcomes(v_ids, v_messages, 'released');
-    internal_to_front(v_messages, 1);
-    internal_to_ready(v_queue.part_id, v_messages);
-    internal_ring(v_queue.part_id, v_queue.listened_until);
+    internal_as_front(v_messages, 1);
+    internal_push_ready(v_queue.part_id, v_messages);
+    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
 
     open p_rows for
         select n.message_id, n.outcome

@@ -35,7 +35,7 @@ is
         for update skip locked;
 begin
     savepoint rowq_call;
-    v_ids := internal_ids_given(p_message_ids);
+    v_ids := internal_read_id_list(p_message_ids);
     internal_check_whole('max_messages', p_max_messages, 1, 10000, p_is_required => true);
     v_queue := internal_require_queue(p_queue_name);
 
@@ -50,9 +50,9 @@ begin
         fetch asked_for bulk collect into v_locked limit v_limit;
         close asked_for;
     end if;
-    internal_revive(v_queue.part_id, v_ids, v_locked, v_messages, v_lines);
-    internal_to_ready(v_queue.part_id, v_messages);
-    internal_ring(v_queue.part_id, v_queue.listened_until);
+    internal_pop_dead(v_queue.part_id, v_ids, v_locked, v_messages, v_lines);
+    internal_push_ready(v_queue.part_id, v_messages);
+    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
 
     open p_rows for
         select n.message_id, n.outcome

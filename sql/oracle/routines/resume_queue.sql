@@ -22,7 +22,7 @@ begin
         -- Dropped while this waited for it.
         internal_refuse_queue(p_queue_name);
     end if;
-    internal_ring(v_queue.part_id, v_queue.listened_until);
+    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
 
     open p_rows for
         select p_queue_name as queue_name, 'resumed' as outcome

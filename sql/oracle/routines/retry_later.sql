@@ -24,18 +24,18 @@ is
     v_lines    rowq_lines;
 begin
     savepoint rowq_call;
-    v_ids := internal_ids_given(p_message_ids);
+    v_ids := internal_read_id_list(p_message_ids);
     internal_check_claim(p_claim_id);
     internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
     v_queue := internal_require_queue(p_queue_name);
 
-    v_messages := internal_take(v_queue.part_id, p_claim_id, v_ids);
-    internal_split(v_queue, v_messages, v_alive, v_dead);
+    v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
+    internal_split_by_attempts(v_queue, v_messages, v_alive, v_dead);
     internal_back_off(v_queue, v_alive, p_delay_seconds, v_due_at);
-    internal_to_delayed(v_queue.part_id, v_alive, v_due_at, p_error);
-    internal_to_dead(v_queue.part_id, v_dead, p_error);
-    internal_ring(v_queue.part_id, v_queue.listened_until);
-    v_lines := internal_retries(v_ids, v_messages, v_alive, v_due_at);
+    internal_push_delayed(v_queue.part_id, v_alive, v_due_at, p_error);
+    internal_push_dead(v_queue.part_id, v_dead, p_error);
+    internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
+    v_lines := internal_retry_outcomes(v_ids, v_messages, v_alive, v_due_at);
 
     open p_rows for
         select n.message_id, n.outcome, n.due_at

@@ -19,13 +19,13 @@ begin
         select f.finish_id, f.finished_at, f.message_ids, f.lanes, f.attempts, f.state
         from rowq.finished f
         where f.part_id = p_part_id
-          and f.finish_id >= rowq.internal_floor_of(p_part_id, -3::smallint)
+          and f.finish_id >= rowq.internal_read_floor(p_part_id, -3::smallint)
         order by f.part_id, f.finish_id
         limit p_limit
         for update skip locked
     loop
         exit when v_archived >= p_limit;
-        perform rowq.internal_open_partition(v_batch.finished_at);
+        perform rowq.internal_open_day(v_batch.finished_at);
 
         insert into rowq.archive (
             part_id, lane, attempt, message_id, enqueued_at, finished_at, state, message_type,

@@ -23,13 +23,13 @@ begin
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, message_ids, lanes, attempts, state)
         values (p_part_id, clock_timestamp(), p_message_ids, p_lanes, p_attempts, p_state);
-        perform rowq.internal_free_keys(p_part_id, p_message_ids);
+        perform rowq.internal_release_dedup_keys(p_part_id, p_message_ids);
         return;
     end if;
 
     v_keys := rowq.internal_delete_messages(p_part_id, p_message_ids);
     if v_keys is not null then
-        perform rowq.internal_drop_keys(p_part_id, v_keys, p_message_ids);
+        perform rowq.internal_delete_dedup_keys(p_part_id, v_keys, p_message_ids);
     end if;
 end;
 $$;

@@ -49,7 +49,7 @@ begin
         where d.part_id = q.part_id
           and d.due_at <= statement_timestamp()
           and d.due_at >= rowq.internal_from_microseconds(
-              rowq.internal_safe_of(q.part_id, -2::smallint)
+              rowq.internal_read_safe_floor(q.part_id, -2::smallint)
           )
         order by d.part_id, d.due_at
         limit 1
@@ -65,7 +65,7 @@ begin
         select min(k.lease_until) filter (where k.lease_until <= clock_timestamp()) as lease_until
         from rowq.claim k
         where k.part_id = q.part_id
-          and k.claim_id >= rowq.internal_safe_of(q.part_id, -1::smallint)
+          and k.claim_id >= rowq.internal_read_safe_floor(q.part_id, -1::smallint)
     ) c;
 end;
 $$;

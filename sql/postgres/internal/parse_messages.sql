@@ -139,7 +139,7 @@ begin
         end loop;
     exception
         when data_exception then
-            perform rowq.internal_name_bad_value(e.message, e.place::integer)
+            perform rowq.internal_refuse_bad_value(e.message, e.place::integer)
             from jsonb_array_elements(p_messages) with ordinality e (message, place);
             raise;
     end;

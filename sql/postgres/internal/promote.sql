@@ -25,7 +25,7 @@ begin
         from rowq.delayed d
         where d.part_id = p_part_id
           and d.due_at >= rowq.internal_from_microseconds(
-              rowq.internal_floor_of(p_part_id, -2::smallint)
+              rowq.internal_read_floor(p_part_id, -2::smallint)
           )
           and d.due_at <= v_now
         order by d.part_id, d.due_at, d.message_id
@@ -46,9 +46,9 @@ begin
         return 0;
     end if;
 
-    perform rowq.internal_to_ready(p_part_id, v_lanes, v_message_ids, v_attempts, v_errors);
+    perform rowq.internal_push_ready(p_part_id, v_lanes, v_message_ids, v_attempts, v_errors);
     if random() < 0.08 * cardinality(v_message_ids) then
-        perform rowq.internal_advance_floor(
+        perform rowq.internal_move_floor(
             p_part_id, -2::smallint, true,
             p_cap => (extract(epoch from v_last_due_at) * 1000000)::bigint + 1
         );

@@ -32,7 +32,7 @@ begin
         select c.claim_id, c.message_ids, c.lanes, c.attempts, c.worker_name
         from rowq.claim c
         where c.part_id = p_part_id
-          and c.claim_id >= rowq.internal_floor_of(p_part_id, -1::smallint)
+          and c.claim_id >= rowq.internal_read_floor(p_part_id, -1::smallint)
           and c.lease_until <= clock_timestamp()
         order by c.part_id, c.claim_id
         limit p_limit
@@ -47,7 +47,7 @@ begin
                array_agg(u.message_id) filter (where u.attempt >= u.allowed),
                array_agg(u.attempt) filter (where u.attempt >= u.allowed)
         into v_lanes, v_ids, v_attempts, v_dead_lanes, v_dead_ids, v_dead_tries
-        from rowq.internal_with_allowed(
+        from rowq.internal_with_max_attempts(
             p_part_id, v_claim.message_ids, v_claim.lanes, v_claim.attempts, p_max_attempts
         ) u;
 
@@ -57,14 +57,14 @@ begin
 
         v_error := 'lease expired' || coalesce(': ' || v_claim.worker_name, '');
         if v_ids is not null then
-            perform rowq.internal_to_ready(
+            perform rowq.internal_push_ready(
                 p_part_id, v_lanes, v_ids, v_attempts,
                 array_fill(v_error, array[cardinality(v_ids)])
             );
             o_reaped := o_reaped + cardinality(v_ids);
         end if;
         if v_dead_ids is not null then
-            perform rowq.internal_to_dead(
+            perform rowq.internal_push_dead(
                 p_part_id, v_dead_lanes, v_dead_ids, v_dead_tries, v_error
             );
             o_died := o_died + cardinality(v_dead_ids);

@@ -28,7 +28,7 @@ begin
         raise exception 'RQ711 invalid_argument: message_ids is missing'
             using errcode = 'RQ711';
     end if;
-    if not rowq.internal_are_ids(p_message_ids) then
+    if not rowq.internal_is_id_list(p_message_ids) then
         raise exception
             'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
             using errcode = 'RQ711';
@@ -37,7 +37,7 @@ begin
 
     select t.o_message_ids, t.o_lanes, t.o_attempts
     into v_ids, v_lanes, v_attempts
-    from rowq.internal_withdraw(v_queue.part_id, p_message_ids) t;
+    from rowq.internal_pop_waiting(v_queue.part_id, p_message_ids) t;
 
     if v_ids <> '{}' then
         perform rowq.internal_finish(
@@ -60,7 +60,7 @@ begin
               select 1
               from rowq.finished f
               where f.part_id = v_queue.part_id
-                and f.finish_id >= rowq.internal_safe_of(v_queue.part_id, -3::smallint)
+                and f.finish_id >= rowq.internal_read_safe_floor(v_queue.part_id, -3::smallint)
                 and u.message_id = any (f.message_ids)
           )
       );

@@ -36,7 +36,7 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    -- The whole claim, as nearly always, in one statement; all else is for internal_take.
+    -- The whole claim, as nearly always, in one statement; all else is for internal_pop_claimed.
     delete from rowq.claim c
     where c.part_id = v_part_id
       and c.claim_id = p_claim_id
@@ -65,7 +65,7 @@ begin
 
     if v_message_ids is null then
         select t.o_message_ids, t.o_lanes, t.o_attempts into v_message_ids, v_lanes, v_attempts
-        from rowq.internal_take(v_part_id, p_claim_id, p_message_ids) t;
+        from rowq.internal_pop_claimed(v_part_id, p_claim_id, p_message_ids) t;
     end if;
 
     -- One message without an archive, where each statement counts.
@@ -75,7 +75,7 @@ begin
           and m.message_id = v_message_ids[1]
         returning m.dedup_key into v_key;
         if v_key is not null then
-            perform rowq.internal_drop_keys(v_part_id, array[v_key], v_message_ids);
+            perform rowq.internal_delete_dedup_keys(v_part_id, array[v_key], v_message_ids);
         end if;
     elsif v_message_ids <> '{}' then
         perform rowq.internal_finish(

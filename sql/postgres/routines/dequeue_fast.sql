@@ -70,9 +70,9 @@ begin
 
     -- One message, where each statement counts: the same as below without arrays.
     if p_batch_size = 1 then
-        v_one := rowq.internal_take_one(v_part_id);
+        v_one := rowq.internal_pop_ready_one(v_part_id);
         if v_one.o_message_id is null and rowq.internal_promote(v_part_id, 1) > 0 then
-            v_one := rowq.internal_take_one(v_part_id);
+            v_one := rowq.internal_pop_ready_one(v_part_id);
         end if;
         if v_one.o_message_id is null then
             return;
@@ -100,13 +100,13 @@ begin
         return;
     end if;
 
-    v_taken := rowq.internal_take_ready(v_part_id, p_batch_size);
+    v_taken := rowq.internal_pop_ready(v_part_id, p_batch_size);
     if v_taken.o_message_ids is null then
         -- Nothing ready: what has become due meanwhile need not wait for maintain.
         if rowq.internal_promote(v_part_id, p_batch_size) = 0 then
             return;
         end if;
-        v_taken := rowq.internal_take_ready(v_part_id, p_batch_size);
+        v_taken := rowq.internal_pop_ready(v_part_id, p_batch_size);
         if v_taken.o_message_ids is null then
             -- Promoted below the floor, by a sequence that was set back: maintain will find them.
             return;

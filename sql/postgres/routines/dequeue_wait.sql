@@ -27,7 +27,7 @@ begin
     loop
         select l.o_messages, l.o_pause
         into p_messages, v_pause
-        from rowq.internal_look(
+        from rowq.internal_poll(
             p_queue_name, p_batch_size, p_worker_name, p_lease_seconds, v_until, v_pause
         ) l;
         commit;

@@ -76,7 +76,7 @@ begin
         end if;
     end if;
 
-    -- First the transaction's id, then the number, then the clock: see internal_advance_floor.
+    -- First the transaction's id, then the number, then the clock: see internal_move_floor.
     if pg_current_xact_id() is not null then
         v_message_id := nextval('rowq.message_seq');
         v_now := clock_timestamp();

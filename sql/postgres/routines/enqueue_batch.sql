@@ -32,7 +32,7 @@ begin
         perform rowq.internal_refuse_queue(p_queue_name);
     end if;
 
-    -- First the transaction's id, then the numbers and the clock: see internal_advance_floor.
+    -- First the transaction's id, then the numbers and the clock: see internal_move_floor.
     perform pg_current_xact_id();
     v_now := clock_timestamp();
 
@@ -59,7 +59,7 @@ begin
         return;
     end if;
 
-    v_kept_ids := rowq.internal_hold_keys(v_part_id, v_messages);
+    v_kept_ids := rowq.internal_reserve_dedup_keys(v_part_id, v_messages);
 
     insert into rowq.message (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,

@@ -27,10 +27,10 @@ declare
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    v_taken := rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids);
+    v_taken := rowq.internal_pop_claimed(v_queue.part_id, p_claim_id, p_message_ids);
 
     if v_taken.o_message_ids <> '{}' then
-        perform rowq.internal_to_dead(
+        perform rowq.internal_push_dead(
             v_queue.part_id, v_taken.o_lanes, v_taken.o_message_ids, v_taken.o_attempts, p_error
         );
     end if;

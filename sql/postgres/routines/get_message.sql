@@ -50,7 +50,7 @@ begin
            m.body, m.body_binary, m.dedup_key, m.enqueued_at, p.due_at, p.claim_id,
            p.worker_name, p.lease_until, p.finished_at, p.last_error
     from rowq.message m
-    cross join lateral rowq.internal_find(v_queue.part_id, p_message_id) p
+    cross join lateral rowq.internal_locate_messages(v_queue.part_id, p_message_id) p
     where m.part_id = v_queue.part_id
       and m.message_id = p_message_id;
     if found then

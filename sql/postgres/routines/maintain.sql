@@ -43,9 +43,9 @@ begin
     -- one of these numbers has an older id. With an id already, no new marks are taken.
     if pg_current_xact_id_if_assigned() is null then
         v_frontiers := array[
-            rowq.internal_floor_frontier(0::smallint),
-            rowq.internal_floor_frontier(-1::smallint),
-            rowq.internal_floor_frontier(-2::smallint)
+            rowq.internal_newest_number(0::smallint),
+            rowq.internal_newest_number(-1::smallint),
+            rowq.internal_newest_number(-2::smallint)
         ];
     end if;
 
@@ -61,7 +61,7 @@ begin
                m.o_partitions_dropped, v_archives and not m.o_is_archive_locked, m.o_maintained
         into elected, promoted, reaped, died, archived, purged, partitions_dropped, v_archives,
              v_maintained
-        from rowq.internal_maintain(
+        from rowq.internal_maintain_queue(
             v_queue, p_batch_size, v_frontiers, v_archives, v_maintained
         ) m;
         return next;

@@ -63,7 +63,7 @@ begin
             select k.message_ids
             from rowq.claim k
             where k.part_id = q.part_id
-              and k.claim_id >= rowq.internal_safe_of(q.part_id, -1::smallint)
+              and k.claim_id >= rowq.internal_read_safe_floor(q.part_id, -1::smallint)
             limit p_max_count
         ) x
     ) c

@@ -29,7 +29,7 @@ declare
 begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    v_taken := rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids);
+    v_taken := rowq.internal_pop_claimed(v_queue.part_id, p_claim_id, p_message_ids);
 
     if v_taken.o_message_ids <> '{}' then
         select array_agg((u.lane / 2 * 2)::smallint order by u.place),
@@ -39,7 +39,7 @@ begin
         from unnest(v_taken.o_lanes, v_taken.o_attempts, v_taken.o_errors)
             with ordinality u (lane, attempt, last_error, place);
 
-        perform rowq.internal_to_ready(
+        perform rowq.internal_push_ready(
             v_queue.part_id, v_lanes, v_taken.o_message_ids, v_attempts, v_errors
         );
     end if;

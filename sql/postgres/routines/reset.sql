@@ -27,7 +27,7 @@ declare
     v_reset record;
     v_taken bigint[];
 begin
-    if not rowq.internal_are_ids(p_message_ids) then
+    if not rowq.internal_is_id_list(p_message_ids) then
         raise exception
             'RQ711 invalid_argument: message_ids must be a flat list of at most 10000 ids, no null'
             using errcode = 'RQ711';
@@ -88,7 +88,7 @@ begin
     from risen r;
 
     if v_reset.ids <> '{}' then
-        perform rowq.internal_to_ready(
+        perform rowq.internal_push_ready(
             v_queue.part_id, v_reset.lanes, v_reset.ids, v_reset.attempts, v_reset.errors
         );
     end if;

@@ -35,7 +35,7 @@ begin
     perform rowq.internal_check_range('delay_seconds', p_delay_seconds, 0, 315360000);
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    v_taken := rowq.internal_take(v_queue.part_id, p_claim_id, p_message_ids);
+    v_taken := rowq.internal_pop_claimed(v_queue.part_id, p_claim_id, p_message_ids);
 
     -- After the claim row was taken: a delayed row is due later than its writer's xid.
     v_now := clock_timestamp();
@@ -51,7 +51,7 @@ begin
                ) * (1 - v_queue.backoff_jitter * random())
            )))
     into v_lanes, v_ids, v_attempts, v_due_ats
-    from rowq.internal_with_allowed(
+    from rowq.internal_with_max_attempts(
         v_queue.part_id, v_taken.o_message_ids, v_taken.o_lanes, v_taken.o_attempts,
         v_queue.max_attempts
     ) u
@@ -64,12 +64,12 @@ begin
     where u.message_id <> all (coalesce(v_ids, '{}'));
 
     if v_ids is not null then
-        perform rowq.internal_to_delayed(
+        perform rowq.internal_push_delayed(
             v_queue.part_id, v_lanes, v_ids, v_attempts, v_due_ats, v_now, left(p_error, 2000)
         );
     end if;
     if v_dead.ids is not null then
-        perform rowq.internal_to_dead(
+        perform rowq.internal_push_dead(
             v_queue.part_id, v_dead.lanes, v_dead.ids, v_dead.attempts, p_error
         );
     end if;

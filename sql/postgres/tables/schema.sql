@@ -9,7 +9,7 @@ end;
 $$;
 
 -- One number for a message and for its place in a lane. Cache 1: the floor of a lane relies on
--- numbers being given out in order (internal/advance_floor.sql).
+-- numbers being given out in order (internal/move_floor.sql).
 create sequence if not exists rowq.message_seq as bigint cache 1;
 
 -- Claims and finished batches.

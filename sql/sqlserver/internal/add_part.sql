@@ -7,7 +7,7 @@ as
 begin
 -- routine   InternalAddPart
 -- version   1
--- purpose   The door and the lanes of a new queue.
+-- purpose   Insert the part row and the lanes of a new queue.
 -- promise   P13
 -- locks     new rows only
 -- commits   never; the caller owns the transaction

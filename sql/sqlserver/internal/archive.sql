@@ -30,7 +30,7 @@ begin
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
       and l.lane = -3;
-    exec rowq.InternalMoment @floor, @since output;
+    exec rowq.InternalFromMicroseconds @floor, @since output;
 
     with head as (
         select top (@limit) f.part_id, f.finished_at, f.message_id, f.lane, f.attempt, f.state

@@ -23,24 +23,24 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
-    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @default_seconds int;
     declare @is_paused bit;
     declare @taken int;
     declare @promoted int;
 
     -- A refusal must not doom the caller's transaction.
-    if @is_own = 0
+    if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
             -- If the caller's transaction begins here, then at the caller's isolation level.
-            if @is_own = 0
-                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            if @owns_transaction = 0
+                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
 
             set @claim_id = null;
@@ -51,14 +51,14 @@ begin
                 and len((@worker_name + N'.') collate Latin1_General_100_CI_AS_SC) > 201
                 exec rowq.InternalRefuse N'worker_name is longer than 200 characters';
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalRequireQueue
                 @queue_name, @part_id output, @lease_seconds = @default_seconds output,
                 @is_paused = @is_paused output;
-            exec rowq.InternalEnter @part_id, @queue_name;
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
 
-            if @is_own = 0
+            if @owns_transaction = 0
             begin
                 save transaction rowq_call;
                 set @is_saved = 1;
@@ -66,15 +66,16 @@ begin
             if @is_paused = 0
             begin
                 set @claim_id = next value for rowq.claim_seq;
-                exec rowq.InternalTakeReady
-                    @part_id, @claim_id, @batch_size, @is_own, @taken output;
+                exec rowq.InternalPopReady
+                    @part_id, @claim_id, @batch_size, @owns_transaction, @taken output;
                 if @taken = 0
                 begin
                     -- Nothing ready: what has become due meanwhile need not wait for maintain.
-                    exec rowq.InternalPromote @part_id, @batch_size, @is_own, @promoted output;
+                    exec rowq.InternalPromote
+                        @part_id, @batch_size, @owns_transaction, @promoted output;
                     if @promoted > 0
-                        exec rowq.InternalTakeReady
-                            @part_id, @claim_id, @batch_size, @is_own, @taken output;
+                        exec rowq.InternalPopReady
+                            @part_id, @claim_id, @batch_size, @owns_transaction, @taken output;
                 end;
             end;
 
@@ -86,23 +87,25 @@ begin
                 insert into rowq.claim with (rowlock) (part_id, claim_id, lease_until, worker_name)
                 values (@part_id, @claim_id, @lease_until, @worker_name);
                 if @taken > 1 and @most_bytes is not null
-                    exec rowq.InternalFit @part_id, @claim_id, @most_bytes;
+                    exec rowq.InternalTrimClaim @part_id, @claim_id, @most_bytes;
             end;
             else
                 set @claim_id = null;
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            if @is_own = 1 and @@trancount > 0
+            if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
             -- The victim of a deadlock, with nothing else to lose, begins again.
-            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
             if @tries_left = 0
                 throw;
         end catch;

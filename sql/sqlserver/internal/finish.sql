@@ -26,7 +26,7 @@ begin
         select @part_id, sysutcdatetime(), j.message_id, j.lane, j.attempt, @state
         from @messages j
         option (maxdop 1);
-        exec rowq.InternalFreeKeys @part_id, @messages;
+        exec rowq.InternalReleaseDedupKeys @part_id, @messages;
     end;
     else
     begin

@@ -17,11 +17,11 @@ begin
 -- errors    none
 -- differs   PostgreSQL keeps floors in a ledger, as its readers walk dead versions
     set nocount on;
-    declare @guests smallint;
+    declare @callers_lane smallint;
 
     -- A guest may have taken rows that a rollback puts back below the new floor.
     if @to > @from
-        select @guests = l.lane
+        select @callers_lane = l.lane
         from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where l.part_id = @part_id
           and l.lane = -4;
@@ -32,6 +32,6 @@ begin
     from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
     where l.part_id = @part_id
       and l.lane = @lane
-      and (l.floor > @to or l.floor = @from and @guests is not null);
+      and (l.floor > @to or l.floor = @from and @callers_lane is not null);
 end
 go

@@ -32,7 +32,7 @@ begin
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
       and l.lane = -3;
-    exec rowq.InternalMoment @floor, @since output;
+    exec rowq.InternalFromMicroseconds @floor, @since output;
     while 1 = 1
     begin
         set @first = null;

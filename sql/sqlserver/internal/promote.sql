@@ -4,7 +4,7 @@ go
 create or alter procedure rowq.InternalPromote
     @part_id int,
     @limit int,
-    @is_own bit,
+    @owns_transaction bit,
     @promoted int output
 as
 begin
@@ -17,7 +17,7 @@ begin
 -- errors    none
 -- differs   nothing
     set nocount on;
-    declare @guests smallint;
+    declare @callers_lane smallint;
     declare @floor bigint;
     declare @since datetime2(6);
     declare @now datetime2(6) = sysutcdatetime();
@@ -33,8 +33,8 @@ begin
     );
 
     -- To the end of the caller's transaction: see InternalMoveFloor.
-    if @is_own = 0
-        select @guests = l.lane
+    if @owns_transaction = 0
+        select @callers_lane = l.lane
         from rowq.lane l with (rowlock, repeatableread, forceseek)
         where l.part_id = @part_id
           and l.lane = -4;
@@ -42,7 +42,7 @@ begin
     from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
       and l.lane = -2;
-    exec rowq.InternalMoment @floor, @since output;
+    exec rowq.InternalFromMicroseconds @floor, @since output;
 
     with head as (
         select top (@limit) d.part_id, d.due_at, d.message_id, d.lane, d.attempt
@@ -63,9 +63,9 @@ begin
     insert into @due (message_id, lane, place, attempt)
     select j.message_id, j.lane, datediff_big(microsecond, '19700101', j.due_at), j.attempt
     from @moved j;
-    exec rowq.InternalToReady @part_id, @due;
+    exec rowq.InternalPushReady @part_id, @due;
 
-    if @is_own = 1 and rand() < 0.08 * @promoted
+    if @owns_transaction = 1 and rand() < 0.08 * @promoted
     begin
         select top (1) @first = j.due_at from @moved j order by j.due_at;
         if @first > dateadd(millisecond, -500, @now)

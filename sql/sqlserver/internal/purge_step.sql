@@ -39,7 +39,7 @@ begin
     end;
     else if @stage = 20
     begin
-        exec rowq.InternalMoment @from, @since output;
+        exec rowq.InternalFromMicroseconds @from, @since output;
         with head as (
             select top (@limit) d.part_id, d.due_at, d.message_id, d.lane, d.attempt
             from rowq.delayed d with (rowlock, updlock, readpast, readcommittedlock, forceseek)

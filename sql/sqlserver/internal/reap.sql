@@ -68,7 +68,7 @@ begin
         where l.part_id = @part_id
           and l.claim_id = @claim_id
         option (maxdop 1, keepfixed plan);
-        exec rowq.InternalEndClaim @part_id, @claim_id;
+        exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
 
         insert into @alive (message_id, lane, place, attempt)
         select j.message_id, j.lane, j.place, j.attempt
@@ -90,11 +90,11 @@ begin
         select @died += count(*) from @worn;
         if exists (select 1 from @alive)
         begin
-            exec rowq.InternalToReady @part_id, @alive, @is_front = 1;
+            exec rowq.InternalPushReady @part_id, @alive, @is_front = 1;
             exec rowq.InternalNoteError @part_id, @alive, @error;
         end;
         if exists (select 1 from @worn)
-            exec rowq.InternalToDead @part_id, @worn, @error;
+            exec rowq.InternalPushDead @part_id, @worn, @error;
         delete from @taken;
         delete from @alive;
         delete from @worn;

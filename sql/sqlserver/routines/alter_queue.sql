@@ -24,14 +24,14 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort off;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
 
     begin try
         exec rowq.InternalCheckSettings
             @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds, @backoff_factor,
             @backoff_cap_seconds, @backoff_jitter, @archive_days, @max_body_length;
         -- Where this begins the caller's transaction, it does so at the caller's isolation level.
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
 
         update q

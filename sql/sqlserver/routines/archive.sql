@@ -17,29 +17,29 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
-    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @part_id int;
     declare @step int;
     declare @done int;
     declare @archived int = 0;
 
     -- A refusal must not doom the caller's transaction.
-    if @is_own = 0
+    if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
             -- If the caller's transaction begins here, then at the caller's isolation level.
-            if @is_own = 0
-                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            if @owns_transaction = 0
+                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckBatchSize @batch_size;
             exec rowq.InternalRequireQueue @queue_name, @part_id output;
-            if @is_own = 1
+            if @owns_transaction = 1
                 exec rowq.InternalOpenDays @part_id;
             else
             begin
@@ -49,10 +49,10 @@ begin
             while @archived < @batch_size
             begin
                 set @step = iif(@batch_size - @archived < 1000, @batch_size - @archived, 1000);
-                if @is_own = 1
+                if @owns_transaction = 1
                     begin transaction;
                 exec rowq.InternalArchive @part_id, @step, @done output;
-                if @is_own = 1
+                if @owns_transaction = 1
                     commit transaction;
                 set @archived += @done;
                 if @done < @step
@@ -61,13 +61,15 @@ begin
             break;
         end try
         begin catch
-            if @is_own = 1 and @@trancount > 0
+            if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
             -- The victim of a deadlock, with nothing else to lose, begins again.
-            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
             if @tries_left = 0
                 throw;
         end catch;

@@ -17,10 +17,10 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
-    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @part_id int;
     declare @archive_days int;
     declare @asked table (
@@ -39,14 +39,14 @@ begin
     declare @taken rowq.message_list;
 
     -- A refusal must not doom the caller's transaction.
-    if @is_own = 0
+    if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
             -- If the caller's transaction begins here, then at the caller's isolation level.
-            if @is_own = 0
-                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            if @owns_transaction = 0
+                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
 
             delete from @asked;
@@ -63,13 +63,13 @@ begin
             insert into @ids (message_id)
             select distinct a.message_id from @asked a;
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalRequireQueue
                 @queue_name, @part_id output, @archive_days = @archive_days output;
-            exec rowq.InternalEnter @part_id, @queue_name;
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
 
-            if @is_own = 0
+            if @owns_transaction = 0
             begin
                 save transaction rowq_call;
                 set @is_saved = 1;
@@ -163,18 +163,20 @@ begin
                 );
             exec rowq.InternalFinish @part_id, @archive_days, @taken, N'cancelled';
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            if @is_own = 1 and @@trancount > 0
+            if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
             -- The victim of a deadlock, with nothing else to lose, begins again.
-            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
             if @tries_left = 0
                 throw;
         end catch;

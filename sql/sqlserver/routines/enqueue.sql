@@ -25,10 +25,10 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
-    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @part_id int;
     declare @max_body_length int;
     declare @now datetime2(6);
@@ -40,14 +40,14 @@ begin
     declare @outcome nvarchar(20);
 
     -- A refusal must not doom the caller's transaction.
-    if @is_own = 0
+    if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
             -- If the caller's transaction begins here, then at the caller's isolation level.
-            if @is_own = 0
-                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            if @owns_transaction = 0
+                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
 
             set @holder = null;
@@ -58,23 +58,23 @@ begin
                 @max_attempts;
             set @lane = @priority * 2 + 1;
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalRequireQueue
                 @queue_name, @part_id output, @max_body_length = @max_body_length output;
             if datalength(@body) / 2 > @max_body_length
                 or datalength(@body_binary) > @max_body_length
                 exec rowq.InternalCheckBody @body, @body_binary, @max_body_length;
-            exec rowq.InternalEnter @part_id, @queue_name;
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
 
-            if @is_own = 0
+            if @owns_transaction = 0
             begin
                 save transaction rowq_call;
                 set @is_saved = 1;
             end;
             set @message_id = next value for rowq.message_seq;
             if @dedup_key is not null
-                exec rowq.InternalHoldKey @part_id, @dedup_key, @message_id, @holder output;
+                exec rowq.InternalReserveDedupKey @part_id, @dedup_key, @message_id, @holder output;
 
             if @holder is null
             begin
@@ -116,18 +116,20 @@ begin
             end;
             set @outcome = iif(@holder is null, N'enqueued', N'duplicate');
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            if @is_own = 1 and @@trancount > 0
+            if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
             -- The victim of a deadlock, with nothing else to lose, begins again.
-            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
             if @tries_left = 0
                 throw;
         end catch;

@@ -17,10 +17,10 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
-    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @part_id int;
     declare @max_body_length int;
     declare @now datetime2(6);
@@ -49,14 +49,14 @@ begin
     );
 
     -- A refusal must not doom the caller's transaction.
-    if @is_own = 0
+    if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
             -- If the caller's transaction begins here, then at the caller's isolation level.
-            if @is_own = 0
-                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            if @owns_transaction = 0
+                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
 
             delete from @given;
@@ -176,11 +176,11 @@ begin
                 group by g.position
             ) h;
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalEnter @part_id, @queue_name;
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
 
-            if @is_own = 0
+            if @owns_transaction = 0
             begin
                 save transaction rowq_call;
                 set @is_saved = 1;
@@ -202,8 +202,8 @@ begin
             from @parsed p;
             update @new set due_at = null where due_at <= @now;
 
-            -- As in InternalHoldKey, but for all at once, and in the order of the keys: two batches
-            -- with the same keys cannot wait for each other.
+            -- This reserves all keys at once, in their order, where InternalReserveDedupKey
+            -- reserves one: two batches with the same keys cannot wait for each other.
             while exists (select 1 from @new n where n.key_bytes is not null and n.holder is null)
             begin
                 insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
@@ -285,18 +285,20 @@ begin
               and n.due_at is not null
             option (maxdop 1);
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            if @is_own = 1 and @@trancount > 0
+            if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
             -- The victim of a deadlock, with nothing else to lose, begins again.
-            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
             if @tries_left = 0
                 throw;
         end catch;

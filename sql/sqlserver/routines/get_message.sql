@@ -18,7 +18,7 @@ begin
     set rowcount 0;
     set textsize 2147483647;
     set xact_abort off;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @part_id int;
     declare @max_attempts int;
     declare @enqueued_at datetime2(6);
@@ -35,7 +35,7 @@ begin
         if @message_id is null
             exec rowq.InternalRefuse N'message_id is missing';
         -- Where this begins the caller's transaction, it does so at the caller's isolation level.
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue
             @queue_name, @part_id output, @max_attempts = @max_attempts output;
@@ -47,7 +47,7 @@ begin
 
         if @enqueued_at is not null
         begin
-            exec rowq.InternalFind
+            exec rowq.InternalLocateMessages
                 @part_id, @message_id, @enqueued_at, @due_at output, @state output, @lane output,
                 @attempt output, @claim_id output, @worker_name output, @lease_until output,
                 @finished_at output;

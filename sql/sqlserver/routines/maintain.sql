@@ -18,7 +18,7 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort off;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @part_id int;
     declare @elected bit;
     declare @promoted int;
@@ -42,7 +42,7 @@ begin
     begin try
         exec rowq.InternalCheckBatchSize @batch_size;
         -- Under implicit transactions this begins the caller's, at the caller's isolation level.
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
         if @queue_name is null
             insert into @parts (part_id)
@@ -61,14 +61,14 @@ begin
                 break;
             delete from @parts where part_id = @part_id;
             begin try
-                exec rowq.InternalKeepHouse
+                exec rowq.InternalMaintainDelivery
                     @part_id, @batch_size, @elected output, @promoted output, @reaped output,
                     @died output;
                 set @archived = 0;
                 set @purged = 0;
                 set @dropped = 0;
                 if @elected = 1
-                    exec rowq.InternalKeepArchive
+                    exec rowq.InternalMaintainArchive
                         @part_id, @batch_size, @archived output, @purged output, @dropped output;
                 insert into @rows (
                     part_id, elected, promoted, reaped, died, archived, purged, partitions_dropped

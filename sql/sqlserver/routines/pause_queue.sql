@@ -16,12 +16,12 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort off;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @part_id int;
 
     begin try
         -- Where this begins the caller's transaction, it does so at the caller's isolation level.
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @part_id output;
 

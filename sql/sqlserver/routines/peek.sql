@@ -18,7 +18,7 @@ begin
     set rowcount 0;
     set textsize 2147483647;
     set xact_abort off;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @part_id int;
     declare @left int = @batch_size;
     declare @lane smallint = -1;
@@ -35,7 +35,7 @@ begin
     begin try
         exec rowq.InternalCheckRange N'batch_size', @batch_size, 1, 1000, @is_required = 1;
         -- Where this begins the caller's transaction, it does so at the caller's isolation level.
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @part_id output;
 

@@ -17,13 +17,13 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort off;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @part_id int;
 
     begin try
         exec rowq.InternalCheckRange N'max_count', @max_count, 1, 100000000, @is_required = 1;
         -- Where this begins the caller's transaction, it does so at the caller's isolation level.
-        select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+        select @begun = m.value from rowq.meta m where m.name = N'schema_version';
         set transaction isolation level read committed;
         if @queue_name is not null
             exec rowq.InternalRequireQueue @queue_name, @part_id output;

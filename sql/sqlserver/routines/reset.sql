@@ -18,10 +18,10 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
-    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @part_id int;
     declare @asked table (
         message_id bigint not null,
@@ -37,14 +37,14 @@ begin
     declare @dead rowq.message_list;
 
     -- A refusal must not doom the caller's transaction.
-    if @is_own = 0
+    if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
             -- If the caller's transaction begins here, then at the caller's isolation level.
-            if @is_own = 0
-                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            if @owns_transaction = 0
+                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
 
             delete from @asked;
@@ -57,12 +57,12 @@ begin
                 select cast(j.[key] as int), cast(j.value as bigint)
                 from openjson(@message_ids) j;
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalRequireQueue @queue_name, @part_id output;
-            exec rowq.InternalEnter @part_id, @queue_name;
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
 
-            if @is_own = 0
+            if @owns_transaction = 0
             begin
                 save transaction rowq_call;
                 set @is_saved = 1;
@@ -141,20 +141,22 @@ begin
                 on d.part_id = @part_id
                and d.message_id = j.message_id
             option (loop join, force order, maxdop 1);
-            exec rowq.InternalToReady @part_id, @dead;
+            exec rowq.InternalPushReady @part_id, @dead;
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            if @is_own = 1 and @@trancount > 0
+            if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
             -- The victim of a deadlock, with nothing else to lose, begins again.
-            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
             if @tries_left = 0
                 throw;
         end catch;

@@ -20,10 +20,10 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort on;
-    declare @is_own bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @joined nvarchar(100);
+    declare @begun nvarchar(100);
     declare @part_id int;
     declare @max_attempts int;
     declare @now datetime2(6);
@@ -37,14 +37,14 @@ begin
     declare @worn rowq.message_list;
 
     -- A refusal must not doom the caller's transaction.
-    if @is_own = 0
+    if @owns_transaction = 0
         set xact_abort off;
     while @tries_left > 0
     begin
         begin try
             -- If the caller's transaction begins here, then at the caller's isolation level.
-            if @is_own = 0
-                select @joined = m.value from rowq.meta m where m.name = N'schema_version';
+            if @owns_transaction = 0
+                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
             set transaction isolation level read committed;
 
             delete from @asked;
@@ -60,14 +60,14 @@ begin
                 select cast(j.[key] as int), cast(j.value as bigint)
                 from openjson(@message_ids) j;
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalRequireQueue
                 @queue_name, @part_id output, @max_attempts = @max_attempts output;
-            exec rowq.InternalEnter @part_id, @queue_name;
-            exec rowq.InternalHoldClaim @part_id, @claim_id, @message_ids;
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
+            exec rowq.InternalLockClaim @part_id, @claim_id, @message_ids;
 
-            if @is_own = 0
+            if @owns_transaction = 0
             begin
                 save transaction rowq_call;
                 set @is_saved = 1;
@@ -83,7 +83,7 @@ begin
                   or exists (select 1 from @asked a where a.message_id = l.message_id)
               )
             option (loop join, maxdop 1, keepfixed plan);
-            exec rowq.InternalEndClaim @part_id, @claim_id;
+            exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
 
             -- Another share for each message, and the same at each use of it below: rand() would be
             -- one number for all rows, newid() a new one wherever the engine computes it again.
@@ -124,22 +124,24 @@ begin
             from @taken j
             where not exists (select 1 from @alive a where a.message_id = j.message_id);
             if exists (select 1 from @alive)
-                exec rowq.InternalToDelayed @part_id, @alive, @error;
+                exec rowq.InternalPushDelayed @part_id, @alive, @error;
             if exists (select 1 from @worn)
-                exec rowq.InternalToDead @part_id, @worn, @error;
+                exec rowq.InternalPushDead @part_id, @worn, @error;
 
-            if @is_own = 1
+            if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            if @is_own = 1 and @@trancount > 0
+            if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
             -- The victim of a deadlock, with nothing else to lose, begins again.
-            set @tries_left = iif(@is_own = 1 and error_number() = 1205, @tries_left - 1, 0);
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
             if @tries_left = 0
                 throw;
         end catch;

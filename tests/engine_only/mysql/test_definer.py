@@ -220,7 +220,7 @@ def test_an_orphaned_definer_is_told_and_mended_without_losing_messages(
         assert met.value.args[0] == GONE
         found = migrate.status(empty_database)
         assert {one.problem for one in found.drift} == {"orphaned"}
-        assert {"peek", "internal_begin"} <= {one.routine for one in found.drift}
+        assert {"peek", "internal_begin_work"} <= {one.routine for one in found.drift}
         assert migrate.migrate(empty_database).applied == ()
 
     assert migrate.status(empty_database).drift == ()
@@ -270,7 +270,7 @@ def test_routines_made_for_an_older_server_are_made_anew(
 ) -> None:
     migrate.migrate(empty_database)
     # As an upgrade of the server leaves them: without what is for newer versions only.
-    text = RELEASE.files(1)["internal/begin.sql"].replace("/*M!", "/*M!9")
+    text = RELEASE.files(1)["internal/begin_work.sql"].replace("/*M!", "/*M!9")
     install.Connection(admin).execute(text)
     if migrate.status(empty_database).drift == ():
         pytest.skip("this server keeps nothing apart: run with --engine mariadb")

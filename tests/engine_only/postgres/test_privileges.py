@@ -179,7 +179,7 @@ GRANTED_TO_OTHERS = """
     from object o cross join aclexplode(o.acl) a
     where a.grantee <> o.owner
 """
-NEEDED_TO_WAIT = {"internal_look", "internal_require_autocommit", "internal_wait_until"}
+NEEDED_TO_WAIT = {"internal_poll", "internal_require_autocommit", "internal_wait_until"}
 
 
 @pytest.mark.promise("P16")

@@ -117,7 +117,7 @@ def test_a_plan_compiled_for_another_batch_size_is_as_good(
     connection: Connection, queue: str, sizes: tuple[int, int]
 ) -> None:
     with closing(connection.cursor()) as cursor:
-        cursor.execute("exec sys.sp_recompile N'rowq.InternalTakeReady'")
+        cursor.execute("exec sys.sp_recompile N'rowq.InternalPopReady'")
         cursor.execute("exec sys.sp_recompile N'rowq.DequeueFast'")
     fill(connection, queue, 5000)
     for size in sizes:
@@ -133,13 +133,13 @@ def test_a_table_that_fills_and_empties_is_not_compiled_for_again(
     send(connection, queue, *"abc")
     take(connection, queue, 1)
     take(connection, queue, 1)
-    before = compilations(connection, "InternalTakeReady")
+    before = compilations(connection, "InternalPopReady")
     assert before
     for _ in range(2):
         fill(connection, queue, LARGE)
         for _ in range(LARGE // 1000):
             take(connection, queue, 1000)
-    assert compilations(connection, "InternalTakeReady") == before
+    assert compilations(connection, "InternalPopReady") == before
 
 
 @pytest.mark.promise("P05")

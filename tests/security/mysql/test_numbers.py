@@ -81,8 +81,8 @@ def test_a_queue_whose_number_is_taken_is_refused_and_not_said_to_exist(
     with server.connect(empty_database) as admin:
         call(admin, "create_queue", queue_name="orders")
         # As after a restore that forgot the counters.
-        admin.execute("drop procedure rowq.internal_pin")
-        admin.execute("create procedure rowq.internal_pin(p_moment double) begin end")
+        admin.execute("drop procedure rowq.internal_pin_session")
+        admin.execute("create procedure rowq.internal_pin_session(p_moment double) begin end")
         admin.execute(f"set insert_id = {part_of(admin, 'orders')}")
         with pytest.raises(pymysql.Error) as met:
             call(admin, "create_queue", queue_name="invoices")

@@ -1,9 +1,10 @@
 """No variable that a caller may set breaks, loses, steals or forges anything in any routine.
 
 A life of a queue in a session with hostile values, compared with one in a session that has set
-nothing; in calls of their own, and in the caller's transactions. What internal_pin sets is tried
-alone. The values of the others are tried in rounds, one of each variable at once: a life that is
-the same in spite of all of them is so in spite of each. Where it is not, they are tried one by one.
+nothing; in calls of their own, and in the caller's transactions. What internal_pin_session sets is
+tried alone. The values of the others are tried in rounds, one of each variable at once: a life that
+is the same in spite of all of them is so in spite of each. Where it is not, they are tried one by
+one.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ which cannot change in an open transaction; a transaction that may not write.
 DISTURBING = ("character_set_", "collation_", "sql_mode")
 """What these say decides how the values of others are read."""
 
-_PIN = (sql_directory() / "mysql" / "internal" / "pin.sql").read_text(encoding="utf-8")
+_PIN = (sql_directory() / "mysql" / "internal" / "pin_session.sql").read_text(encoding="utf-8")
 PINNED = frozenset(re.findall(r"@@(?!global\.)(\w+)", _PIN))
 """One of these may lead to the others' being set as rowq needs them."""
 
@@ -207,7 +208,7 @@ def test_the_next_call_gives_back_what_a_killed_call_has_left(
         session.execute("set session sql_safe_updates = 1, timestamp = 5, max_error_count = 7")
         look = "select @@sql_safe_updates, @@timestamp, @@max_error_count"
         before = session.execute(look).fetchone()
-        # What internal_pin has done when the kill comes.
+        # What internal_pin_session has done when the kill comes.
         session.execute(
             "set @rowq_pinned = true, @rowq_insert_id = 0, @rowq_timestamp = @@timestamp,"
             " @rowq_increment = @@auto_increment_increment, @rowq_offset = @@auto_increment_offset,"

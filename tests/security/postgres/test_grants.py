@@ -153,10 +153,10 @@ def test_what_a_dba_grants_on_a_public_routine_stays_and_is_named(
     superuser.execute("grant usage on schema rowq to bob")
     superuser.execute("grant execute on function rowq.version, rowq.peek to bob")
     superuser.execute("grant execute on procedure rowq.dequeue_wait to bob")
-    superuser.execute("grant execute on function rowq.internal_look to bob")
+    superuser.execute("grant execute on function rowq.internal_poll to bob")
     for _ in range(2):
         [notice] = migrate.migrate(installed).notices
-        for word in ("bob", "schema rowq", "version", "peek", "dequeue_wait", "internal_look"):
+        for word in ("bob", "schema rowq", "version", "peek", "dequeue_wait", "internal_poll"):
             assert word in notice
         assert "bob" in notices_of_doctor(installed)
         assert migrate.status(installed).notices == (notice,)

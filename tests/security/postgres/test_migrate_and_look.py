@@ -461,7 +461,7 @@ CHANGED_BY_A_FORMER_MEMBER |= {
     ),
     "maintain is changed": "create domain rowq.planted as integer check (bait.spring());"
     + with_a_parameter("maintain", "p rowq.planted default 1, "),
-    "internal_look is changed": "alter function rowq.internal_look security invoker",
+    "internal_poll is changed": "alter function rowq.internal_poll security invoker",
     "internal_wait_until is changed": "alter function rowq.internal_wait_until reset search_path",
     "peek is changed": "create function rowq.peek(p text default '') returns integer"
     " language sql return 1",

@@ -14,14 +14,16 @@ Finding = tuple[int, str]
 COMMITS = {"dequeue_wait", "drop_days", "maintain_job"}
 """One waits, and refuses to be called in a transaction; the others have one of their own."""
 
-WAITS = {"take", "extend_lease"}
+WAITS = {"pop_claimed", "extend_lease"}
 """Two sessions that finish or lengthen the same claim take turns."""
 
-SWALLOWS = {"keep_archive", "ring", "listen"}
+SWALLOWS = {"maintain_archive", "ring_doorbell", "wait_for_ring"}
 """The archive's fault is noted, and promoting and reaping go on; a message needs no doorbell."""
 
-DYNAMIC = {"drop_days", "health_server", "lead", "stop_leading", "ring", "listen"}
-"""Partitions have names of their own; what is called is there only by choice, or with a right."""
+DYNAMIC = {"drop_days", "health_server"}
+"""Partitions have names of their own."""
+DYNAMIC |= {"try_lead_waiters", "stop_leading_waiters", "ring_doorbell", "wait_for_ring"}
+"""What these call is there only by choice, or with a right."""
 DYNAMIC |= {"grants", "partition_archive", "doorbell_off", "remove"}
 """Scripts that change the schema where that has not been done yet."""
 

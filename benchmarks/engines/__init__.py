@@ -1,0 +1,1 @@
+"""What the studies need of each engine: sessions, observers, fresh databases."""

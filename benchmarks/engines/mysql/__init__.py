@@ -1,0 +1,1 @@
+"""MariaDB: sessions through libmariadb, counters, fresh databases."""

@@ -1,0 +1,1 @@
+"""PostgreSQL: sessions through libpq, counters, fresh databases."""

@@ -1,0 +1,1 @@
+"""What every study is run and written by; see ../README.md."""

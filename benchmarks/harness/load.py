@@ -1,0 +1,208 @@
+"""Load: sessions at work, each in a process of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import resource
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Barrier
+from typing import Any, Protocol
+
+from benchmarks.harness.bodies import body
+
+WARM_UP = 5
+_PATIENCE = 120
+_EMPTY_ENOUGH = 3
+
+
+class Worker(Protocol):
+    """What a session asks of the client of a system; what dequeue returns, complete takes."""
+
+    @property
+    def server_cpu(self) -> float:
+        """Seconds that the server spent for this client alone; 0 where nobody can tell."""
+
+    @property
+    def deadlocks(self) -> int:
+        """How many statements ended in a deadlock or a lock timeout, and were tried again."""
+
+    @property
+    def handled(self) -> Sequence[int]:
+        """Ids of the messages that it completed, in its order; empty where nobody asks."""
+
+    def enqueue(self, body: bytes) -> None:
+        """Add one message."""
+
+    def fill(self, count: int) -> None:
+        """Add many messages."""
+
+    def dequeue(self, batch: int) -> Any:
+        """Take up to batch messages."""
+
+    def complete(self, taken: Any) -> int:
+        """Finish what dequeue returned; return how many messages those are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What each session does.
+
+    open: returns a context with the session's client; it is sent to the session's process.
+    batch: messages per dequeue. feed: whether each loop first adds as many as it will take.
+    drain: whether each loop dequeues; without, it only feeds. body: makes what is added one by one.
+    patient: whether it goes on where nothing is found, until the time is over.
+    messages: stop when all sessions together passed so many. seconds: stop after this time.
+    """
+
+    open: Callable[[], AbstractContextManager[Worker]]
+    batch: int
+    feed: bool
+    messages: int
+    seconds: float
+    drain: bool = True
+    body: Callable[[int], bytes] = body
+    patient: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What one session did.
+
+    ended: when, by the monotonic clock. server_cpu, client_cpu: seconds.
+    deadlocks: statements tried again after a deadlock or a lock timeout.
+    loops: length of each loop in seconds. dequeues: messages passed by then, and seconds.
+    empty: dequeues that found nothing.
+    handled: ids of all messages that the session completed, those of the warm-up too.
+    drains: whether it took messages; without, it only added them.
+    """
+
+    messages: int = 0
+    ended: float = 0
+    server_cpu: float = 0
+    client_cpu: float = 0
+    deadlocks: int = 0
+    loops: list[float] = field(default_factory=list)
+    dequeues: list[tuple[int, float]] = field(default_factory=list)
+    empty: int = 0
+    handled: list[int] = field(default_factory=list)
+    drains: bool = True
+
+
+class SessionError(RuntimeError):
+    """A session could not do its work; the text says why."""
+
+
+class Crew:
+    """The sessions of one run: warmed up on entering `start`, at work until `join` returns.
+
+    tasks: one for each session.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._barrier = context.Barrier(len(tasks) + 1)
+        self._passed = context.Value("q", 0)
+        self._reports: Any = context.Queue()
+        common = (self._barrier, self._passed, self._reports)
+        self._processes = [
+            context.Process(target=_session, args=(number, task, *common), daemon=True)
+            for number, task in enumerate(tasks)
+        ]
+
+    @property
+    def passed(self) -> int:
+        """How many messages went through since the start."""
+        return int(self._passed.value)
+
+    def start(self, before: Callable[[], object]) -> float:
+        """Let all sessions warm up, call `before`, let them go; return the monotonic time."""
+        for process in self._processes:
+            process.start()
+        self._barrier.wait(_PATIENCE)
+        before()
+        self._barrier.wait(_PATIENCE)
+        return time.monotonic()
+
+    def join(self, tick: Callable[[], object], every: float = 1) -> list[Report]:
+        """Wait for the sessions, calling a function every so many seconds; return the reports."""
+        reports = list(self._collect(tick, every))
+        for process in self._processes:
+            process.join()
+        return reports
+
+    def _collect(self, tick: Callable[[], object], every: float) -> Iterator[Report]:
+        missing = len(self._processes)
+        while missing:
+            try:
+                report = self._reports.get(timeout=every)
+            except queue.Empty:
+                tick()
+                continue
+            if not isinstance(report, Report):
+                raise SessionError(report)
+            missing -= 1
+            yield report
+
+
+def _session(number: int, task: Task, barrier: Barrier, passed: Any, reports: Any) -> None:
+    """Run one session; what goes wrong is reported as text."""
+    try:
+        with task.open() as client:
+            for _ in range(WARM_UP):
+                _loop(client, task, number)
+            barrier.wait(_PATIENCE)
+            barrier.wait(_PATIENCE)
+            reports.put(_work(client, task, number, passed))
+    except Exception as error:
+        barrier.abort()
+        reports.put(f"{type(error).__name__}: {error}")
+
+
+def _work(client: Worker, task: Task, number: int, passed: Any) -> Report:
+    report = Report(drains=task.drain)
+    server, own, deadlocks = client.server_cpu, _own_cpu(), client.deadlocks
+    end = time.monotonic() + task.seconds
+    empty = 0
+    while empty < _EMPTY_ENOUGH and passed.value < task.messages and time.monotonic() < end:
+        started = time.monotonic()
+        count, seconds = _loop(client, task, number)
+        if count == 0:
+            empty += not task.patient
+            report.empty += 1
+            continue
+        empty = 0
+        with passed.get_lock():
+            passed.value += count
+            so_far = passed.value
+        report.ended = time.monotonic()
+        report.loops.append(report.ended - started)
+        report.dequeues.append((so_far, seconds))
+        report.messages += count
+    report.server_cpu = client.server_cpu - server
+    report.client_cpu = _own_cpu() - own
+    report.deadlocks = client.deadlocks - deadlocks
+    report.handled = list(client.handled)
+    return report
+
+
+def _loop(client: Worker, task: Task, number: int) -> tuple[int, float]:
+    """Feed if asked to, dequeue, complete; return the messages, and the dequeue's seconds."""
+    if task.feed and task.batch == 1:
+        client.enqueue(task.body(number))
+    elif task.feed:
+        client.fill(task.batch)
+    if not task.drain:
+        return task.batch, 0.0
+    started = time.perf_counter()
+    taken = client.dequeue(task.batch)
+    seconds = time.perf_counter() - started
+    return client.complete(taken), seconds
+
+
+def _own_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime

@@ -1,0 +1,81 @@
+"""The files of results, and reading them: figures by scenario, system and round, and ratios."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.measure import Spread, spread
+
+
+class Results:
+    """The results of one run, as the JSON file holds them."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        self.scenarios: dict[str, dict[str, Any]] = {s["name"]: s for s in data["scenarios"]}
+
+    def rounds(self, scenario: str, system: str) -> list[dict[str, Any]]:
+        """Return a system's figures, a dict for each round; empty if it did not take part."""
+        return [
+            run["figures"]
+            for run in sorted(self.data["runs"], key=lambda run: int(run["round"]))
+            if (run["scenario"], run["system"]) == (scenario, system)
+        ]
+
+    def systems(self, scenario: str) -> list[str]:
+        """Return who took part in a scenario, in its order."""
+        names: list[str] = self.scenarios.get(scenario, {}).get("systems", [])
+        return [name for name in names if self.rounds(scenario, name)]
+
+    def figure(self, scenario: str, system: str, name: str) -> Spread | None:
+        """Return one figure over the rounds."""
+        values = [figures[name] for figures in self.rounds(scenario, system)]
+        return spread(values) if values else None
+
+    def between(self, scenario: str, name: str, system: str, other: str) -> Spread | None:
+        """Return a figure of one system divided by another's, round by round."""
+        pairs = zip(self.rounds(scenario, system), self.rounds(scenario, other), strict=False)
+        values = [one[name] / two[name] for one, two in pairs]
+        return spread(values) if values else None
+
+    def within(self, scenario: str, system: str, name: str, base: str) -> Spread | None:
+        """Return one figure of a system divided by another figure of it, round by round."""
+        values = [figures[name] / figures[base] for figures in self.rounds(scenario, system)]
+        return spread(values) if values else None
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """Return what a file of results holds."""
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def write_results(path: Path, data: dict[str, Any]) -> None:
+    """Write a file of results as JSON with a round, or another record, on each line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_json(data, "") + "\n", "utf-8")
+
+
+def _json(value: Any, margin: str) -> str:
+    """Return a value as JSON: on one line, unless it is a list of objects or has one inside."""
+    if not _has_records(value):
+        return json.dumps(value)
+    inside = f"{margin} "
+    if isinstance(value, list):
+        opening, closing = "[]"
+        lines = [_json(item, inside) for item in value]
+    else:
+        opening, closing = "{}"
+        lines = [f"{json.dumps(key)}: {_json(item, inside)}" for key, item in value.items()]
+    text = ",\n".join(inside + line for line in lines)
+    return f"{opening}\n{text}\n{margin}{closing}"
+
+
+def _has_records(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_records, value.values()))
+    return isinstance(value, list) and any(
+        isinstance(item, dict) or _has_records(item) for item in value
+    )

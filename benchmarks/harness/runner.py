@@ -1,0 +1,134 @@
+"""Runs a plan: every scenario, round and system, in fresh databases of one server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmarks.harness.host import commit_of, host_facts
+from benchmarks.harness.scenarios import Scenario
+
+
+class System(Protocol):
+    """A system that takes part: what the report says of it, and what its engine knows besides."""
+
+    @property
+    def name(self) -> str:
+        """A word."""
+
+    @property
+    def version(self) -> str:
+        """Its version, or nothing."""
+
+    @property
+    def origin(self) -> str:
+        """Where it came from."""
+
+
+class Lab(Protocol):
+    """A server; directory: on its disk, None if that is elsewhere."""
+
+    @property
+    def directory(self) -> Path | None:
+        """A directory of the server."""
+
+    def facts(self) -> dict[str, str]:
+        """Return the server's version, where it came from, and its settings."""
+
+    def prepare(self, system: Any) -> None:
+        """Make ready for the runs of a system."""
+
+    def database(self, system: Any) -> AbstractContextManager[str]:
+        """Bring a system into a fresh database, whose URL the context is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A database product: its systems, its kinds of scenario, its server.
+
+    open_lab: takes the URL, or None, and the directory for a private server.
+    """
+
+    name: str
+    systems: Callable[[], list[System]]
+    kinds: Mapping[str, Callable[[str, Any, Scenario], dict[str, Any]]]
+    open_lab: Callable[[str | None, Path], AbstractContextManager[Lab]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run.
+
+    peers: systems besides the engine's own. url: of a server, None for a private one.
+    home: the private server's directory. root: the checkout. command, note: for the report.
+    """
+
+    engine: Engine
+    scenarios: list[Scenario]
+    peers: Sequence[System]
+    url: str | None
+    home: Path
+    root: Path
+    command: str
+    note: str
+
+
+def run_plan(plan: Plan) -> dict[str, Any]:
+    """Run everything, and return the results as JSON data."""
+    present = {system.name: system for system in [*plan.engine.systems(), *plan.peers]}
+    scenarios = [
+        replace(scenario, systems=[name for name in scenario.systems if name in present])
+        for scenario in plan.scenarios
+    ]
+    began = time.monotonic()
+    with plan.engine.open_lab(plan.url, plan.home) as lab:
+        facts = {
+            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "commit": commit_of(plan.root),
+            "command": plan.command,
+            "note": plan.note,
+            "host": host_facts(lab.directory),
+            "server": lab.facts(),
+        }
+        for name in dict.fromkeys(name for scenario in scenarios for name in scenario.systems):
+            lab.prepare(present[name])
+        runs = [
+            run for scenario in scenarios for run in _run_all(lab, plan.engine, present, scenario)
+        ]
+    return facts | {
+        "minutes": round((time.monotonic() - began) / 60, 1),
+        "systems": [
+            {"name": system.name, "version": system.version, "origin": system.origin}
+            for system in present.values()
+        ],
+        "scenarios": [asdict(scenario) for scenario in scenarios],
+        "runs": runs,
+    }
+
+
+def _run_all(
+    lab: Lab, engine: Engine, present: dict[str, System], scenario: Scenario
+) -> Iterator[dict[str, Any]]:
+    for turn in range(scenario.rounds):
+        for name in scenario.order(turn):
+            began = time.monotonic()
+            with lab.database(present[name]) as url:
+                figures = engine.kinds[scenario.kind](url, present[name], scenario)
+            where = f"{scenario.name}, round {turn + 1}, {name}"
+            print(f"{where}: {_brief(figures)} [{time.monotonic() - began:.0f} s]", flush=True)
+            yield {
+                "scenario": scenario.name,
+                "round": turn + 1,
+                "system": name,
+                "figures": figures,
+            }
+
+
+def _brief(figures: dict[str, Any]) -> str:
+    shown = [f"{name}={value:g}" for name, value in figures.items() if name != "samples"]
+    return " ".join(shown[:7])

@@ -1,1 +1,0 @@
-"""The second engine: MariaDB, measured in the same harness."""

@@ -1,0 +1,181 @@
+"""Measures rowq beside other queues, and writes the results, the report and the plots."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.harness.results import write_results
+from benchmarks.harness.runner import Engine, Plan, System, run_plan
+from benchmarks.harness.scenarios import Scenario, load_scenarios
+from benchmarks.studies import before
+from benchmarks.studies.pages import MARIADB, QUEUES, RESULTS, SEEDS, Page
+from benchmarks.studies.queues import systems
+from benchmarks.studies.queues.engine import POSTGRES
+from benchmarks.studies.queues_mariadb import engine as mariadb
+from benchmarks.studies.seeds import all_seeds
+
+_SET = (
+    "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
+    "peers: beside other queues; profile: what each statement of a call costs"
+)
+_AT_A_URL = ("sqlserver", "oracle")
+"""Engines that are measured where a URL is given: no private server of theirs can be had."""
+ROOT = Path(__file__).resolve().parents[2]
+COMMITTED = ROOT / "benchmarks"
+SCRATCH = ROOT / ".local" / "benchmarks"
+
+
+def main(words: list[str] | None = None) -> None:
+    """Run the benchmarks and write what they found."""
+    parser = _parser()
+    asked = parser.parse_args(words)
+    if fault := _fault(asked):
+        parser.error(fault)
+    others = {"peers": _peers_set, "profile": _profile_set}
+    if asked.set in others:
+        others[asked.set](asked)
+        return
+    whole = not (asked.quick or asked.only or asked.before)
+    to = asked.to or (COMMITTED if whole else SCRATCH)
+    engine = _seeds(asked.engine) if asked.set == "seeds" else _engine(asked.engine)
+    scenarios = [s for s in engine.scenarios(asked.quick) if s.name in (asked.only or [s.name])]
+    peers = engine.peers(asked.pgmq_sql)
+    if asked.before:
+        (own, *_) = engine.engine.systems()
+        peers = [before.rowq_before(own, ROOT, asked.before, SCRATCH / "before")]
+        scenarios = before.beside(scenarios)
+    plan = Plan(
+        engine=engine.engine,
+        scenarios=scenarios,
+        peers=peers,
+        url=asked.url,
+        home=SCRATCH / "server",
+        root=ROOT,
+        command=_command(asked),
+        note=asked.note,
+    )
+    found = run_plan(plan)
+    if asked.before:
+        write_results(to / f"before_{engine.name}.json", found)
+        print(*before.ratios(found), sep="\n")
+        return
+    write_results(to / RESULTS / f"{engine.name}.json", found)
+    engine.page.write(to)
+    print(f"Wrote {to / engine.page.file}")
+
+
+def _peers_set(asked: argparse.Namespace) -> None:
+    """Run other people's queues: a set with scenarios, programs and a report of its own."""
+    # Only here: the other sets need none of the peers' packages.
+    from benchmarks.studies.peers import command
+
+    size = "quick" if asked.quick else "middle" if asked.middle else "full"
+    whole = asked.again or not (size == "quick" or asked.only or asked.peers)
+    to = asked.to or (COMMITTED if whole else SCRATCH)
+    command.run_set(asked, size, to, SCRATCH / "server", _command(asked))
+
+
+def _profile_set(asked: argparse.Namespace) -> None:
+    """Run the profile of rowq's calls, which has a server with other settings and its own page."""
+    from benchmarks.studies.profile.command import profile_set
+
+    profile_set(
+        quick=asked.quick,
+        to=asked.to or (SCRATCH if asked.quick else COMMITTED),
+        home=SCRATCH / "profile",
+        root=ROOT,
+        command=_command(asked),
+        note=asked.note,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """What is run: an engine, scenarios, the systems besides the engine's own, and the report.
+
+    name: of the file of results. scenarios: takes whether they are to be quick.
+    """
+
+    name: str
+    engine: Engine
+    scenarios: Callable[[bool], list[Scenario]]
+    peers: Callable[[Path | None], list[System]]
+    page: Page
+
+
+def _engine(name: str) -> _Choice:
+    if name == "mariadb":
+        return _Choice(
+            name,
+            mariadb.MARIADB,
+            lambda quick: load_scenarios(quick=quick, path=mariadb.SCENARIOS),
+            lambda _: [],
+            MARIADB,
+        )
+    return _Choice(name, POSTGRES, lambda quick: load_scenarios(quick=quick), _peers, QUEUES)
+
+
+def _seeds(name: str) -> _Choice:
+    return _Choice(
+        f"seeds_{name}",
+        all_seeds.seeds_engine(name),
+        lambda quick: all_seeds.seeds_scenarios(name, quick=quick),
+        lambda _: [],
+        SEEDS,
+    )
+
+
+def _peers(pgmq_sql: Path | None) -> list[System]:
+    return [system for system in [systems.pgmq(pgmq_sql)] if system is not None]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    add = parser.add_argument
+    add("--engine", choices=["postgres", "mariadb", *_AT_A_URL], default="postgres")
+    add("--set", choices=["queues", "seeds", "peers", "profile"], default="queues", help=_SET)
+    add("--peers", nargs="+", metavar="NAME", help="of the set peers only these, into .local")
+    add("--again", action="store_true", help="of the set peers --only these, into its results")
+    add("--middle", action="store_true", help="the set peers in 12 minutes instead of 25")
+    add("--quick", action="store_true", help="small numbers, about a minute, into .local")
+    add("--only", nargs="+", metavar="SCENARIO", help="only these scenarios, into .local")
+    add("--before", metavar="COMMIT", help="of the set queues rowq beside rowq of a commit only")
+    add("--pgmq-sql", type=Path, metavar="FILE", help="pgmq's SQL, instead of the package's")
+    add("--url", help="a server of yours; by default a private one")
+    add("--to", type=Path, metavar="DIRECTORY", help="write here instead")
+    add("--note", default="", help="a sentence for the report, say on what else the machine did")
+    return parser
+
+
+def _fault(asked: argparse.Namespace) -> str | None:
+    """Return why that cannot be run, or None."""
+    if asked.before and asked.set != "queues":
+        return "--before goes with the set queues"
+    if asked.engine not in _AT_A_URL:
+        return None
+    if asked.set != "seeds":
+        return f"--engine {asked.engine} runs the seeds' experiments only: add --set seeds"
+    if not asked.url:
+        url = f"--url {asked.engine}://... of an administrator"
+        return f"--engine {asked.engine} needs a server of yours: {url}"
+    return None
+
+
+def _command(asked: argparse.Namespace) -> str:
+    """Return the command that repeats this run; neither a URL nor a path is repeated."""
+    words = ["make", "bench"]
+    words += ["QUICK=1"] if asked.quick else []
+    words += ["PGMQ_SQL=pgmq.sql"] if asked.pgmq_sql else []
+    more = ["--set", asked.set] if asked.set != "queues" else []
+    more += ["--engine", asked.engine] if asked.engine != "postgres" else []
+    more += ["--middle"] if asked.middle else []
+    more += ["--again"] if asked.again else []
+    more += ["--peers", *asked.peers] if asked.peers else []
+    more += ["--only", *asked.only] if asked.only else []
+    more += ["--before", asked.before] if asked.before else []
+    more += ["--url", f"{asked.engine}://..."] if asked.url else []
+    return shlex.join(words) + (f' ARGS="{" ".join(more)}"' if more else "")

@@ -1,0 +1,76 @@
+"""The floor of all cost: rows put in by insert or COPY, taken by `delete ... returning`.
+
+No lease, no retry, no housekeeping: what a crashed worker had taken is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+
+from benchmarks.studies.peers.clients.threads import run_threads
+from benchmarks.studies.peers.protocol import Producing, Talk, Tally, run_role
+
+_PAUSE = 0.01
+_TABLE = (
+    "create table bare_message ("
+    " message_id bigint generated always as identity primary key, body text not null)"
+)
+_TAKE = (
+    "delete from bare_message m where m.message_id = any (array("
+    " select x.message_id from bare_message x order by x.message_id limit %s"
+    " for update skip locked)) returning m.body"
+)
+
+
+def prepare(talk: Talk) -> Mapping[str, Any]:
+    """Create the table."""
+    with psycopg.connect(talk.url) as connection:
+        connection.execute(_TABLE)
+    return {"prepared": True, "version": psycopg.__version__}
+
+
+def produce(talk: Talk) -> Mapping[str, Any]:
+    """Put one row in by insert, several by COPY."""
+    work = Producing(talk)
+    with psycopg.connect(talk.url, autocommit=True) as connection:
+        talk.ready()
+        for messages in work.calls():
+            texts = [json.dumps(message) for message in messages]
+            if len(texts) == 1:
+                connection.execute("insert into bare_message (body) values (%s)", texts)
+                continue
+            with (
+                connection.cursor() as cursor,
+                cursor.copy("copy bare_message (body) from stdin") as copy,
+            ):
+                for text in texts:
+                    copy.write_row((text,))
+    return work.result()
+
+
+def consume(talk: Talk) -> Mapping[str, Any]:
+    """Delete rows, each thread with a connection of its own."""
+    tally = Tally(talk)
+    local = threading.local()
+    batch = [talk.batch]
+
+    def turn() -> bool:
+        if not hasattr(local, "connection"):
+            local.connection = psycopg.connect(talk.url, autocommit=True)
+        rows = local.connection.execute(_TAKE, batch).fetchall()
+        for (body,) in rows:
+            tally.note(json.loads(body))
+        return bool(rows)
+
+    talk.ready()
+    run_threads(talk, turn, _PAUSE)
+    return tally.result()
+
+
+if __name__ == "__main__":
+    run_role({"prepare": prepare, "produce": produce, "consume": consume})

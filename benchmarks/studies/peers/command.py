@@ -1,0 +1,60 @@
+"""`make bench ARGS="--set peers"`: runs the set, and writes the results, the report, the plots."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.results import read_results, write_results
+from benchmarks.studies.pages import PEERS as PAGE
+from benchmarks.studies.pages import RESULTS
+from benchmarks.studies.peers.process import ROOT
+from benchmarks.studies.peers.registry import PEERS
+from benchmarks.studies.peers.run import PeerPlan, run_peers
+from benchmarks.studies.peers.scenarios import load_peer_scenarios
+
+
+def run_set(asked: argparse.Namespace, size: str, to: Path, home: Path, command: str) -> None:
+    """Run what was asked for.
+
+    asked: the command line's words. size: of the scenarios. to: where the report goes, with the
+    results and the plots in a directory below. home: of a private server. command: for the report.
+    """
+    results = to / RESULTS / "peers.json"
+    plan = PeerPlan(
+        scenarios=[s for s in load_peer_scenarios(size) if s.name in (asked.only or [s.name])],
+        peers=[peer for peer in PEERS if peer.name in (asked.peers or [peer.name])],
+        url=asked.url,
+        home=home,
+        root=ROOT,
+        size=size,
+        command=command,
+        note=asked.note,
+    )
+    data = run_peers(plan)
+    if asked.again:
+        data = replaced(read_results(results), data)
+    write_results(results, data)
+    PAGE.write(to)
+    print(f"Wrote {to / PAGE.file}")
+
+
+def replaced(whole: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Return a whole run's results with the scenarios of a later run in place of its own."""
+    names = {scenario["name"]: scenario for scenario in part["scenarios"]}
+    kept = {
+        key: [one for one in whole[key] if one["scenario"] not in names]
+        for key in ("runs", "not_run")
+    }
+    return (
+        whole
+        | {key: [*kept[key], *part[key]] for key in kept}
+        | {"scenarios": [names.get(one["name"], one) for one in whole["scenarios"]]}
+        | {
+            "again": [
+                *whole.get("again", []),
+                {"scenarios": list(names)} | {key: part[key] for key in ("made_at", "commit")},
+            ]
+        }
+    )

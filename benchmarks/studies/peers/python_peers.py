@@ -1,0 +1,106 @@
+"""rowq, the bare floor, and the peers whose clients are in Python or plain SQL."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from benchmarks.studies.peers.peer import AbsentError, Peer
+
+_CLIENTS = "benchmarks.studies.peers.clients"
+_PGQ_CONTROL = Path("/usr/share/postgresql/15/extension/pgq.control")
+_ONE_JOB = "its worker fetches one job at a time"
+
+
+def _program(name: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", f"{_CLIENTS}.{name}")
+
+
+def _of_package(name: str) -> Callable[[], str]:
+    def find() -> str:
+        try:
+            return version(name)
+        except PackageNotFoundError as error:
+            raise AbsentError(f"the package {name} is not installed: extra bench-peers") from error
+
+    return find
+
+
+def _find_pgq() -> str:
+    if not _PGQ_CONTROL.exists() or shutil.which("pgqd") is None:
+        raise AbsentError("Debian's packages postgresql-15-pgq3 and pgqd are not installed")
+    for line in _PGQ_CONTROL.read_text("utf-8").splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "default_version":
+            return value.strip(" '")
+    raise AbsentError(f"{_PGQ_CONTROL} names no version")
+
+
+PYTHON_PEERS = [
+    Peer(
+        name="rowq",
+        origin="this checkout",
+        find=_of_package("rowq"),
+        program=_program("rowq"),
+        settings="Worker with a thread for each worker; everything else as it comes",
+    ),
+    Peer(
+        name="rowq_listen",
+        origin="this checkout",
+        find=_of_package("rowq"),
+        program=_program("rowq_listen"),
+        settings="the same with listen=True",
+        cannot={"drain": "as rowq: it listens only while a worker is idle"},
+        own=True,
+    ),
+    Peer(
+        name="bare",
+        origin="psycopg; insert or COPY in, `delete ... returning` out: no queue",
+        find=_of_package("psycopg"),
+        program=_program("bare"),
+        settings="a worker that finds nothing looks again after 10 ms",
+        cannot={"delay": "a bare table has no due time"},
+        floor=True,
+    ),
+    Peer(
+        name="pgmq",
+        origin="PyPI's pgmq: class PGMQueue and the SQL that the package carries",
+        find=_of_package("pgmq"),
+        program=_program("pgmq"),
+        settings="read_with_poll with its default step of 100 ms, vt 600 s, delete_batch",
+    ),
+    Peer(
+        name="pgq",
+        origin="Debian's postgresql-15-pgq3 and pgqd",
+        find=_find_pgq,
+        program=_program("pgq"),
+        settings="SQL functions; a tick each 0.1 s; a consumer that finds no batch looks again"
+        " after 50 ms",
+        cannot={
+            "batch": "a batch is what came between two ticks",
+            "workers": "each consumer gets every event: one worker for a queue",
+            "delay": "an event has no due time",
+        },
+        keeper=True,
+    ),
+    Peer(
+        name="procrastinate",
+        origin="PyPI's procrastinate",
+        find=_of_package("procrastinate"),
+        program=_program("procrastinate"),
+        settings="App with PsycopgConnector, run_worker_async, workers as concurrency; done jobs"
+        " are kept",
+        cannot={"batch": _ONE_JOB},
+    ),
+    Peer(
+        name="pgqueuer",
+        origin="PyPI's pgqueuer with asyncpg",
+        find=_of_package("pgqueuer"),
+        program=_program("pgqueuer"),
+        settings="QueueManager.run, batch as batch_size; a process handles at once all that it"
+        " fetched, whatever the number of workers",
+    ),
+]

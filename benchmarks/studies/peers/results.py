@@ -1,0 +1,127 @@
+"""Reading the results of this set, and comparing rowq with the others round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.harness.measure import Spread, spread
+
+OWN, FLOOR = "rowq", "bare"
+_CLEARLY = 1.02
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure that is compared. words: its name and unit. more: whether more is better."""
+
+    key: str
+    words: str
+    more: bool = False
+
+
+_COSTS = (
+    Measure("server_cpu_us_per_message", "server CPU µs / message"),
+    Measure("client_cpu_us_per_message", "client CPU µs / message"),
+    Measure("buffers_per_message", "buffers / message"),
+    Measure("wal_bytes_per_message", "WAL bytes / message"),
+)
+_RATE = Measure("messages_per_second", "messages/s", more=True)
+_LATENCY = (
+    Measure("latency_ms_p50", "latency p50 ms"),
+    Measure("latency_ms_p99", "latency p99 ms"),
+)
+COMPARED: Mapping[str, tuple[Measure, ...]] = {
+    "steady": (*_LATENCY, *_COSTS),
+    "burst": (_RATE, *_LATENCY, *_COSTS),
+    "drain": (_RATE, *_COSTS, Measure("fill_per_second", "put in / s", more=True)),
+    "idle": (
+        Measure("queries_per_second", "queries / s"),
+        Measure("server_cpu_ms_per_second", "server CPU ms / s"),
+        Measure("client_cpu_ms_per_second", "client CPU ms / s"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Beaten:
+    """A figure in which another queue is better than rowq.
+
+    ratio: rowq's divided by the other's, round by round.
+    """
+
+    scenario: str
+    measure: Measure
+    system: str
+    own: Spread
+    other: Spread
+    ratio: Spread
+
+
+class PeerResults:
+    """The results of one run, as the JSON file holds them."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = data
+        self.scenarios: dict[str, dict[str, Any]] = {s["name"]: s for s in data["scenarios"]}
+        self.systems = [s["name"] for s in data["systems"] if "absent" not in s]
+        self.variants = [s["name"] for s in data["systems"] if s.get("own") and "absent" not in s]
+        others = {OWN, FLOOR, *self.variants}
+        self.queues = [name for name in self.systems if name not in others]
+
+    def rounds(self, scenario: str, system: str) -> dict[int, dict[str, Any]]:
+        """Return a system's figures by the round."""
+        return {
+            run["round"]: run["figures"]
+            for run in self.data["runs"]
+            if (run["scenario"], run["system"]) == (scenario, system)
+        }
+
+    def reason(self, scenario: str, system: str) -> str:
+        """Return why a system has no figures in a scenario, or has them not of every round."""
+        for run in self.data["not_run"]:
+            if (run["scenario"], run["system"]) == (scenario, system):
+                return str(run["reason"])
+        return ""
+
+    def figure(self, scenario: str, system: str, key: str) -> Spread | None:
+        """Return one figure over the rounds, None if it was not measured."""
+        found = [figures.get(key) for figures in self.rounds(scenario, system).values()]
+        values = [float(value) for value in found if value is not None]
+        return spread(values) if values else None
+
+    def between(self, scenario: str, key: str, system: str, other: str) -> Spread | None:
+        """Return a figure of one system divided by another's, round by round."""
+        ours, theirs = self.rounds(scenario, system), self.rounds(scenario, other)
+        values = [
+            ours[turn][key] / theirs[turn][key]
+            for turn in sorted(ours.keys() & theirs.keys())
+            if ours[turn].get(key) is not None and theirs[turn].get(key)
+        ]
+        return spread(values) if values else None
+
+    def beaten(self) -> Iterator[Beaten]:
+        """Find the figures in which a queue is better than rowq by more than two per cent."""
+        for name, scenario in self.scenarios.items():
+            for measure in COMPARED[scenario["kind"]]:
+                for system in self.queues:
+                    ratio = self.between(name, measure.key, OWN, system)
+                    if ratio is None or not _is_worse(ratio.median, more=measure.more):
+                        continue
+                    own = self.figure(name, OWN, measure.key)
+                    other = self.figure(name, system, measure.key)
+                    assert own is not None
+                    assert other is not None
+                    yield Beaten(name, measure, system, own, other, ratio)
+
+    def share(self, scenario: str, measure: Measure) -> Spread | None:
+        """Return how much of the floor rowq reaches: 1 is the floor itself, less is worse."""
+        if measure.more:
+            return self.between(scenario, measure.key, OWN, FLOOR)
+        return self.between(scenario, measure.key, FLOOR, OWN)
+
+
+def _is_worse(ratio: float, *, more: bool) -> bool:
+    """Tell whether rowq's figure, divided by another's, is clearly the worse one."""
+    return ratio < 1 / _CLEARLY if more else ratio > _CLEARLY

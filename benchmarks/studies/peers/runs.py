@@ -1,0 +1,127 @@
+"""One peer in one database, and the programs that work on it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from benchmarks.studies.peers.peer import Peer
+from benchmarks.studies.peers.process import Program, start_together
+from benchmarks.studies.peers.scenarios import PeerScenario
+from benchmarks.studies.peers.watch import Watch
+
+QUEUE = "bench"
+_PREPARED_WORKERS = 64
+_LONGEST_FILL = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One peer in one database. postmaster: the server's main process, None if elsewhere."""
+
+    peer: Peer
+    scenario: PeerScenario
+    url: str
+    admin_url: str
+    postmaster: int | None
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What every program is told."""
+        return config_of(self.url, self.scenario.workers, self.scenario.batch)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the peer gets one worker instead of the scenario's."""
+        return "workers" in self.peer.cannot
+
+    def producer(self, **more: Any) -> Program:
+        """Start a program that adds messages as the scenario says, with changes."""
+        scenario = self.scenario
+        given = {
+            "messages": scenario.messages,
+            "rate": scenario.rate,
+            "bulk": scenario.bulk,
+            "first": 0,
+            "delay_seconds": 0,
+            "bodies": scenario.bodies,
+            "seconds": scenario.seconds,
+        }
+        return Program(self.peer, "produce", self.config | given | more)
+
+    def consumers(self, stack: contextlib.ExitStack) -> list[Program]:
+        """Start the consuming programs."""
+        shares = [1] if self.is_cut else self.scenario.shares()
+        return [
+            stack.enter_context(
+                Program(
+                    self.peer, "consume", self.config | {"workers": share, "worker_number": number}
+                )
+            )
+            for number, share in enumerate(shares)
+        ]
+
+    @contextlib.contextmanager
+    def keeper(self) -> Iterator[list[Program]]:
+        """Run the peer's own housekeeping process, if it has one."""
+        if not self.peer.keeper:
+            yield []
+            return
+        with Program(self.peer, "keep", self.config) as program:
+            start_together([program])
+            yield [program]
+
+    def watch(self) -> contextlib.closing[Watch]:
+        """Return a context with the counters of the database."""
+        database = str(conninfo_to_dict(self.url)["dbname"])
+        return contextlib.closing(Watch(self.admin_url, database, self.postmaster))
+
+    def fill(self, **more: Any) -> dict[str, Any]:
+        """Put messages in as fast as one client does it; return what it printed."""
+        longest = self.scenario.fill_seconds or _LONGEST_FILL
+        with self.producer(rate=0, seconds=longest, **more) as program:
+            start_together([program])
+            return program.finish(longest)
+
+    def vacuum(self) -> None:
+        """Do what autovacuum would have done a minute later."""
+        with psycopg.connect(make_conninfo(self.url), autocommit=True) as connection:
+            connection.execute("vacuum (analyze)")
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep a transaction open, if the scenario asks for one."""
+        if not self.scenario.holder:
+            yield
+            return
+        with psycopg.connect(make_conninfo(self.url)) as connection:
+            if self.scenario.holder == "snapshot":
+                connection.execute("set transaction isolation level repeatable read, read only")
+                connection.execute("select count(*) from pg_class")
+            else:
+                connection.execute("create temporary table written as select 1 as number")
+            yield
+            connection.rollback()
+
+
+def config_of(url: str, workers: int = _PREPARED_WORKERS, batch: int = 1) -> dict[str, Any]:
+    """Return what every program is told of a database and of the work."""
+    parts = conninfo_to_dict(url)
+    return {
+        "url": url,
+        "pg": {
+            "host": parts["host"],
+            "port": int(parts.get("port") or 5432),
+            "user": parts["user"],
+            "database": parts["dbname"],
+        },
+        "queue": QUEUE,
+        "workers": workers,
+        "batch": batch,
+        "worker_number": 0,
+    }

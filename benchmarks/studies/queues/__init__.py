@@ -1,0 +1,1 @@
+"""rowq beside pgmq and a bare table, on PostgreSQL."""

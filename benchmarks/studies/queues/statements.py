@@ -1,0 +1,34 @@
+"""What a client of a system runs, light enough to be imported by every session's process.
+
+All clients ask for the same: the id and the text of each message, and what finishes it. Parameters:
+    create      $1 queue
+    enqueue     $1 queue, $2 body
+    fill        $1 queue, $2 first number, $3 how many, $4 seconds of delay
+    dequeue     $1 queue, $2 batch size; columns: message id, body, claim
+    complete    $1 queue, $2 the claim, or the message's id, or for `complete_many` an array of ids
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LEASE_SECONDS = 600
+
+NUMBERS_SQL = "generate_series($2::bigint, $2::bigint + $3::bigint - 1) g"
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """The statements; see the head of this module.
+
+    complete is None where dequeue deletes. by_claim: whether complete takes the claim, not ids.
+    """
+
+    create: str
+    enqueue: str
+    fill: str
+    dequeue: str
+    complete: str | None
+    complete_many: str | None
+    by_claim: bool
+    maintain: str | None = None

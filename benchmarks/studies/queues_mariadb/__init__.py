@@ -1,0 +1,1 @@
+"""rowq beside two usual ways of making a queue of one table, on MariaDB."""

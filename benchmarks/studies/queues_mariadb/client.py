@@ -1,0 +1,220 @@
+"""Clients of the systems on MariaDB, with as little of the client in the figures as possible."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TypeVar
+
+import rowq
+from benchmarks.engines.mysql.wire import BARE, Connection, Row, WireError
+from benchmarks.harness.bodies import body
+from benchmarks.harness.closing import Closing
+from benchmarks.studies.queues.statements import LEASE_SECONDS
+
+QUEUE = "bench"
+_CHUNK = 10000
+_DEADLOCK, _LOCK_TIMEOUT = 1213, 1205
+
+_Value = TypeVar("_Value")
+_Answer = TypeVar("_Answer")
+Rows = list[Row]
+
+
+class Client(Closing):
+    """A session of one system, in autocommit; the systems below say what it runs.
+
+    A statement that ends in a deadlock or a lock timeout is counted and tried again.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._connection = Connection(url)
+        self._deadlocks = 0
+
+    def close(self) -> None:
+        """Close the session."""
+        self._connection.close()
+
+    @property
+    def server_cpu(self) -> float:
+        """Not known for a session: the server is one process of many threads."""
+        return 0.0
+
+    @property
+    def deadlocks(self) -> int:
+        """How many statements ended in a deadlock or a lock timeout, and were tried again."""
+        return self._deadlocks
+
+    @property
+    def handled(self) -> Sequence[int]:
+        """Nothing: no scenario of these clients asks for it."""
+        return ()
+
+    @abstractmethod
+    def create(self) -> None:
+        """Create the queue."""
+
+    @abstractmethod
+    def enqueue(self, body: bytes) -> None:
+        """Add one message."""
+
+    def fill(self, count: int) -> None:
+        """Add many messages, in chunks."""
+        for first in range(0, count, _CHUNK):
+            self._patiently(self._add, min(_CHUNK, count - first))
+
+    def dequeue(self, batch: int) -> Rows:
+        """Take up to batch messages."""
+        return self._patiently(self._take, batch)
+
+    def complete(self, taken: Rows) -> int:
+        """Finish what dequeue returned; return how many messages those are."""
+        if taken:
+            self._patiently(self._finish, taken)
+        return len(taken)
+
+    def maintain(self) -> None:
+        """Do the system's housekeeping, if it has any."""
+
+    def settle(self) -> None:
+        """Do what an administrator would do after filling the queue."""
+
+    @abstractmethod
+    def _add(self, count: int) -> None:
+        """Add so many messages."""
+
+    @abstractmethod
+    def _take(self, batch: int) -> Rows:
+        """Take up to so many messages."""
+
+    @abstractmethod
+    def _finish(self, taken: Rows) -> None:
+        """Finish what was taken."""
+
+    def _run(self, statement: str) -> Rows:
+        """Run a statement; return the rows of its first result."""
+        return self._connection.run(statement.encode())
+
+    def _patiently(self, act: Callable[[_Value], _Answer], value: _Value) -> _Answer:
+        while True:
+            try:
+                return act(value)
+            except WireError as error:
+                if error.number not in {_DEADLOCK, _LOCK_TIMEOUT}:
+                    raise
+                self._deadlocks += 1
+                self._run("rollback")
+
+
+class Rowq(Client):
+    """rowq's procedures."""
+
+    def create(self) -> None:
+        """Create the queue."""
+        with rowq.connect(self.url) as queue:
+            queue.create_queue(QUEUE)
+
+    def enqueue(self, body: bytes) -> None:
+        """Add one message."""
+        nulls = ", ".join(["null"] * 8)
+        self._run(f"call rowq.enqueue('{QUEUE}', '{body.decode()}', {nulls})")
+
+    def maintain(self) -> None:
+        """Run rowq's housekeeping."""
+        self._run("call rowq.maintain(null, null)")
+
+    def _add(self, count: int) -> None:
+        self._run(f"call rowq.enqueue_batch('{QUEUE}', '{_json_batch(count)}')")
+
+    def _take(self, batch: int) -> Rows:
+        return self._run(f"call rowq.dequeue_fast('{QUEUE}', {batch}, 'bench', {LEASE_SECONDS})")
+
+    def _finish(self, taken: Rows) -> None:
+        self._run(f"call rowq.complete('{QUEUE}', {_text(taken[0][0])}, null)")
+
+
+class _OneTable(Client):
+    """One table of jobs with a status and an owner: the queue that is usually written first."""
+
+    def create(self) -> None:
+        """Create the table."""
+        self._run(
+            f"create table {BARE}.job ("
+            " job_id bigint unsigned not null auto_increment primary key,"
+            " status enum('waiting', 'taken') not null default 'waiting',"
+            " owner bigint unsigned not null default 0,"
+            " taken_at datetime null,"
+            " body longtext not null,"
+            " key job_owner_ix (owner, status, taken_at)"
+            ") engine = innodb default character set utf8mb4"
+        )
+
+    def enqueue(self, body: bytes) -> None:
+        """Add one message."""
+        self._run(f"insert into {BARE}.job (body) values ('{body.decode()}')")
+
+    def settle(self) -> None:
+        """Give the optimizer fresh statistics."""
+        self._run(f"analyze table {BARE}.job")
+
+    def _add(self, count: int) -> None:
+        self._run(f"insert into {BARE}.job (body) values {_values(count)}")
+
+    def _finish(self, taken: Rows) -> None:
+        self._run(f"delete from {BARE}.job where job_id in ({_ids(taken)})")
+
+
+class SelectUpdate(_OneTable):
+    """select ... for update, then update what was found, in one transaction."""
+
+    def _take(self, batch: int) -> Rows:
+        self._run("begin")
+        taken = self._run(
+            f"select job_id, body from {BARE}.job"
+            f" where owner = 0 and status = 'waiting' limit {batch} for update"
+        )
+        if taken:
+            self._run(
+                f"update {BARE}.job set status = 'taken', owner = connection_id(),"
+                f" taken_at = utc_timestamp() where job_id in ({_ids(taken)})"
+            )
+        self._run("commit")
+        return taken
+
+
+class UpdateLimit(_OneTable):
+    """update ... limit with an owner column, then select what is one's own."""
+
+    def _take(self, batch: int) -> Rows:
+        self._run(
+            f"update {BARE}.job set status = 'taken', owner = connection_id(),"
+            f" taken_at = utc_timestamp() where owner = 0 and status = 'waiting' limit {batch}"
+        )
+        if self._connection.affected == 0:
+            return []
+        return self._run(
+            f"select job_id, body from {BARE}.job"
+            " where owner = connection_id() and status = 'taken'"
+        )
+
+
+def _ids(taken: Rows) -> str:
+    return ", ".join(_text(row[0]) for row in taken)
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode()
+
+
+@cache
+def _json_batch(count: int) -> str:
+    texts = json.dumps([{"body": body(number).decode()} for number in range(count)])
+    return texts.replace("\\", "\\\\")
+
+
+@cache
+def _values(count: int) -> str:
+    return ", ".join(f"('{body(number).decode()}')" for number in range(count))

@@ -1,0 +1,159 @@
+"""The kinds of scenario on MariaDB: each runs one system once and returns figures."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pymysql
+
+from benchmarks.engines.mysql.lab import Counters, read_counters
+from benchmarks.harness.load import Crew, Report, Task
+from benchmarks.harness.measure import Figures, Mark, work_figures
+from benchmarks.harness.scenarios import Scenario
+from benchmarks.studies.queues_mariadb.client import Client
+from benchmarks.studies.queues_mariadb.dead import dead
+from benchmarks.studies.queues_mariadb.systems import System
+from rowq.mysql.url import connection_parameters
+
+_NO_END = 3600.0
+_NO_LIMIT = 10**12
+# Start and end of a drain are this part of its messages.
+_PART = 20
+# Points of a plot.
+_PARTS = 50
+
+
+def drain(url: str, system: System, scenario: Scenario) -> Figures:
+    """Empty a full queue, or as much of it as the seconds allow."""
+    with system.client(url) as control:
+        control.create()
+        control.fill(scenario.messages)
+        control.settle()
+        figures, _ = _work(control, url, system, scenario)
+    return figures
+
+
+def flat(url: str, system: System, scenario: Scenario, *, viewed: bool) -> dict[str, Any]:
+    """Empty a full queue; viewed: beside a read view that is older than all of its messages."""
+    with system.client(url) as control, _view(url) if viewed else contextlib.nullcontext():
+        control.create()
+        control.fill(scenario.messages)
+        control.settle()
+        figures, reports = _work(control, url, system, scenario)
+    passed = int(figures["messages"])
+    window = max(passed // _PART, scenario.batch)
+    start = _dequeue_ms(reports, 0, window)
+    end = _dequeue_ms(reports, passed - window, passed)
+    return figures | {
+        "dequeue_ms_start": _median(start),
+        "dequeue_ms_end": _median(end),
+        "dequeue_ms_start_mean": round(statistics.mean(start), 4),
+        "dequeue_ms_end_mean": round(statistics.mean(end), 4),
+        "samples": _samples(reports, passed),
+    }
+
+
+def enqueue(url: str, system: System, scenario: Scenario) -> Figures:
+    """Let all sessions add messages, batch by batch, for a fixed time."""
+    with system.client(url) as control:
+        control.create()
+        figures, _ = _work(control, url, system, scenario, feed=True)
+    return figures
+
+
+def idle(url: str, system: System, scenario: Scenario) -> Figures:
+    """Dequeue from a queue where there is nothing, one call after the other."""
+    with system.client(url) as control:
+        control.create()
+        control.settle()
+        lengths = []
+        before = read_counters(url)
+        for _ in range(scenario.samples):
+            started = time.perf_counter()
+            taken = control.dequeue(scenario.batch)
+            lengths.append((time.perf_counter() - started) * 1e3)
+            assert not taken
+        after = read_counters(url)
+    return {
+        "dequeue_ms": _median(lengths),
+        "dequeue_ms_p95": round(statistics.quantiles(lengths, n=20)[18], 4),
+        "server_cpu_us": round((after.cpu - before.cpu) / scenario.samples * 1e6, 1),
+        "redo_bytes": round((after.redo_bytes - before.redo_bytes) / scenario.samples, 1),
+    }
+
+
+KINDS: dict[str, Callable[[str, System, Scenario], dict[str, Any]]] = {
+    "drain": drain,
+    "flat": partial(flat, viewed=True),
+    "flat_free": partial(flat, viewed=False),
+    "enqueue": enqueue,
+    "idle": idle,
+    "dead": dead,
+}
+
+
+def _work(
+    control: Client, url: str, system: System, scenario: Scenario, *, feed: bool = False
+) -> tuple[Figures, list[Report]]:
+    """Let the sessions work, with housekeeping about once a second; return figures and reports."""
+    task = Task(
+        open=partial(system.client, url),
+        batch=scenario.batch,
+        feed=feed,
+        drain=not feed,
+        messages=_NO_LIMIT,
+        seconds=scenario.seconds or _NO_END,
+    )
+    marks: list[Counters] = []
+    crew = Crew([task] * scenario.sessions)
+    began = crew.start(lambda: marks.append(read_counters(url)))
+    reports = crew.join(control.maintain)
+    start, end = marks[0], read_counters(url)
+    figures = work_figures(began, _mark(start), _mark(end), reports)
+    figures["redo_bytes_per_message"] = figures.pop("wal_bytes_per_message")
+    del figures["wal_full_page_images"]
+    return figures | {
+        "deadlocks": end.deadlocks - start.deadlocks,
+        "deadlocks_reached": sum(report.deadlocks for report in reports),
+        "lock_waits": end.lock_waits - start.lock_waits,
+        "lock_wait_seconds": round((end.lock_wait_ms - start.lock_wait_ms) / 1e3, 2),
+    }, reports
+
+
+def _mark(counters: Counters) -> Mark:
+    return Mark(wal_bytes=counters.redo_bytes, wal_fpi=0, cpu=counters.cpu)
+
+
+@contextlib.contextmanager
+def _view(url: str) -> Iterator[None]:
+    """Hold a read view that sees the tables as they are now."""
+    with pymysql.connect(**connection_parameters(url)) as holder, holder.cursor() as cursor:
+        cursor.execute("set transaction isolation level repeatable read")
+        cursor.execute("start transaction with consistent snapshot")
+        yield
+
+
+def _dequeue_ms(reports: Sequence[Report], after: int, until: int) -> list[float]:
+    """Return the milliseconds of the dequeues while these messages passed."""
+    return [
+        seconds * 1e3
+        for report in reports
+        for at, seconds in report.dequeues
+        if after < at <= until
+    ]
+
+
+def _samples(reports: Sequence[Report], passed: int) -> list[tuple[int, float]]:
+    """Return the median milliseconds of a dequeue in each part of the messages, in their order."""
+    window = max(passed // _PARTS, 1)
+    parts = ((at, _dequeue_ms(reports, at, at + window)) for at in range(0, passed, window))
+    return [(at + window, _median(lengths)) for at, lengths in parts if lengths]
+
+
+def _median(lengths: Sequence[float]) -> float:
+    return round(statistics.median(lengths), 4)

@@ -1,0 +1,52 @@
+"""The systems that are compared on MariaDB, each with its client and its installer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import pymysql
+
+from benchmarks.engines.mysql.wire import BARE
+from benchmarks.studies.queues_mariadb.client import Client, Rowq, SelectUpdate, UpdateLimit
+from rowq.migrate import migrate
+from rowq.mysql.url import connection_parameters
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One system: its name, its version and where it came from, its client, its installer."""
+
+    name: str
+    version: str
+    origin: str
+    client: type[Client]
+    install: Callable[[str], object]
+
+
+def all_systems() -> list[System]:
+    """Return rowq and the two usual ways of making a queue of one table."""
+    table = "one table with a status and an owner, written for this comparison"
+    return [
+        System("rowq", version("rowq"), "this checkout", Rowq, migrate),
+        System(
+            "select_update",
+            "",
+            f"{table}: select ... for update, then update",
+            SelectUpdate,
+            _make_database,
+        ),
+        System(
+            "update_limit",
+            "",
+            f"{table}: update ... limit, then select one's own",
+            UpdateLimit,
+            _make_database,
+        ),
+    ]
+
+
+def _make_database(url: str) -> None:
+    with pymysql.connect(**connection_parameters(url)) as connection:
+        connection.cursor().execute(f"create database {BARE} character set utf8mb4")

@@ -1,0 +1,107 @@
+drop procedure if exists rowq.internal_locate_messages;
+
+delimiter //
+create procedure rowq.internal_locate_messages(
+    p_part_id int,
+    p_message_id bigint,
+    p_enqueued_at datetime(6),
+    inout p_due_at datetime(6),
+    out p_state varchar(20),
+    out p_lane smallint,
+    out p_attempt smallint,
+    out p_claim_id bigint,
+    out p_worker_name varchar(200),
+    out p_lease_until datetime(6),
+    out p_finished_at datetime(6)
+)
+sql security definer
+reads sql data
+begin
+-- routine   internal_locate_messages
+-- version   1
+-- purpose   Where a message that has a body is; p_due_at comes in as its last place among the delayed.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    declare v_due_at datetime(6) default p_due_at;
+    set p_due_at = null, p_state = null, p_lane = null, p_attempt = null, p_claim_id = null,
+        p_worker_name = null, p_lease_until = null, p_finished_at = null;
+
+    select 'delayed', d.lane, d.attempt, d.due_at
+    into p_state, p_lane, p_attempt, p_due_at
+    from rowq.delayed d force index (primary)
+    where d.part_id = p_part_id
+      and d.due_at = v_due_at
+      and d.message_id = p_message_id;
+
+    if p_state is null then
+        select 'dead', d.lane, d.attempt, d.died_at
+        into p_state, p_lane, p_attempt, p_finished_at
+        from rowq.dead d force index (primary)
+        where d.part_id = p_part_id
+          and d.message_id = p_message_id;
+    end if;
+
+    if p_state is null then
+        select 'leased', j.lane, j.attempt, c.claim_id, c.worker_name, c.lease_until
+        into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_lease_until
+        from rowq.claim c force index (primary)
+        straight_join json_table(
+            c.messages, '$[*]' columns (
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
+            )
+        ) j
+        where c.part_id = p_part_id
+          and c.claim_id > 0
+          and j.message_id = p_message_id
+        limit 1;
+    end if;
+
+    if p_state is null then
+        select f.state, j.lane, j.attempt, f.finished_at
+        into p_state, p_lane, p_attempt, p_finished_at
+        from rowq.finished f force index (primary)
+        straight_join json_table(
+            f.messages, '$[*]' columns (
+                message_id bigint path '$[0]',
+                lane smallint path '$[1]',
+                attempt smallint path '$[2]'
+            )
+        ) j
+        where f.part_id = p_part_id
+          and f.finish_id > 0
+          and j.message_id = p_message_id
+        limit 1;
+    end if;
+
+    -- A message that was never given back is in a tail lane at the moment it came.
+    if p_state is null then
+        select 'ready', r.lane, r.attempt
+        into p_state, p_lane, p_attempt
+        from rowq.ready r force index (primary)
+        where r.part_id = p_part_id
+          and r.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
+          and r.seq = timestampdiff(microsecond, '1970-01-01', p_enqueued_at)
+          and r.message_id = p_message_id
+        limit 1;
+    end if;
+
+    if p_state is null then
+        select 'ready', r.lane, r.attempt
+        into p_state, p_lane, p_attempt
+        from rowq.ready r force index (primary)
+        where r.part_id = p_part_id
+          and r.message_id = p_message_id
+        limit 1;
+    end if;
+
+    if p_state is null then
+        -- Between two places in a transaction of another session.
+        set p_state = 'leased';
+    end if;
+end//
+delimiter ;

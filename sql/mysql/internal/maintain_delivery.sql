@@ -1,0 +1,69 @@
+drop procedure if exists rowq.internal_maintain_delivery;
+
+delimiter //
+create procedure rowq.internal_maintain_delivery(
+    p_part_id int,
+    p_limit int,
+    out p_elected boolean,
+    out p_promoted int,
+    out p_reaped int,
+    out p_died int
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_maintain_delivery
+-- version   1
+-- purpose   The part of maintain that deliveries wait for: floors, promoting, reaping.
+-- promise   P09 P11 P13 P14
+-- locks     as promote and reap; the part, shared
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701
+-- differs   nothing
+    declare v_owns_transaction boolean;
+    declare v_tries_left int default 5;
+    declare v_max_attempts int;
+    declare v_lane smallint;
+    declare v_queue_name longtext;
+
+    attempt: loop
+        begin
+            declare v_errno int;
+            declare exit handler for sqlexception
+            begin
+                get diagnostics condition 1 v_errno = mysql_errno;
+                call rowq.internal_roll_back(v_owns_transaction, v_errno, v_tries_left);
+                if v_tries_left = 0 then
+                    resignal;
+                end if;
+            end;
+            call rowq.internal_begin_work(v_owns_transaction);
+
+            set v_max_attempts = null;
+            select q.max_attempts, convert(q.queue_name using utf8mb4)
+            into v_max_attempts, v_queue_name
+            from rowq.queue q
+            where q.part_id = p_part_id;
+            call rowq.internal_lock_part_shared(p_part_id, coalesce(v_queue_name, ''));
+            -- The election lasts to the end of the transaction, as the caller's may.
+            set v_lane = null;
+            select l.lane into v_lane
+            from rowq.lane l force index (primary)
+            where l.part_id = p_part_id
+              and l.lane = -1
+            for update skip locked;
+            set p_elected = v_lane is not null, p_promoted = 0, p_reaped = 0, p_died = 0;
+
+            if p_elected then
+                -- First the floors of what is read below, so that what was committed late is found.
+                call rowq.internal_rescan_floors(p_part_id);
+                call rowq.internal_promote(p_part_id, p_limit, v_owns_transaction, p_promoted);
+                call rowq.internal_reap(p_part_id, v_max_attempts, p_limit, p_reaped, p_died);
+            end if;
+
+            call rowq.internal_commit_work(v_owns_transaction);
+            leave attempt;
+        end;
+    end loop;
+end//
+delimiter ;

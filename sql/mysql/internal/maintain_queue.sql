@@ -1,0 +1,37 @@
+drop procedure if exists rowq.internal_maintain_queue;
+
+delimiter //
+create procedure rowq.internal_maintain_queue(
+    p_part_id int,
+    p_limit int,
+    out p_elected boolean,
+    out p_promoted int,
+    out p_reaped int,
+    out p_died int,
+    out p_archived int,
+    out p_purged int,
+    out p_partitions_dropped int
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_maintain_queue
+-- version   1
+-- purpose   Housekeeping of one queue by the one session that is elected for it.
+-- promise   P09 P11 P13 P14 P19
+-- locks     rows of lane, passed over when locked
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701
+-- differs   nothing
+    set p_archived = 0, p_purged = 0, p_partitions_dropped = 0;
+
+    call rowq.internal_maintain_delivery(
+        p_part_id, p_limit, p_elected, p_promoted, p_reaped, p_died
+    );
+    if p_elected then
+        call rowq.internal_maintain_archive(
+            p_part_id, p_limit, p_archived, p_purged, p_partitions_dropped
+        );
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,78 @@
+drop procedure if exists rowq.internal_pin_session;
+
+delimiter //
+create procedure rowq.internal_pin_session(p_moment double)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_pin_session
+-- version   1
+-- purpose   Set the variables of the session that the routines depend on; p_moment was its time just before.
+-- promise   P01 P03 P12
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   elsewhere no session can set the clock, or the numbers that rows get
+    -- The caller's values wait in variables of the session until internal_unpin_session. A killed
+    -- call has left them there: give them back before they are read again.
+    if @rowq_pinned then
+        call rowq.internal_unpin_session();
+        set p_moment = @@timestamp;
+    end if;
+    set @rowq_pinned = true,
+        @rowq_insert_id = @@insert_id,
+        @rowq_increment = @@auto_increment_increment,
+        @rowq_offset = @@auto_increment_offset,
+        @rowq_unique_checks = @@unique_checks,
+        @rowq_safe_updates = @@sql_safe_updates,
+        @rowq_big_selects = @@sql_big_selects,
+        @rowq_sort_buffer_size = @@sort_buffer_size,
+        @rowq_max_error_count = @@max_error_count,
+        /*M!100600 @rowq_group_concat_max_len = @@group_concat_max_len, */
+        /*M!100600 @rowq_tmp_disk_table_size = @@tmp_disk_table_size, */
+        /*M!100600 @rowq_regex_flags = @@default_regex_flags, */
+        /*M!100600 @rowq_skip_replication = @@skip_replication, */
+        /*M!110602 @rowq_snapshot_isolation = @@innodb_snapshot_isolation, */
+        @rowq_timestamp = null;
+
+    -- Without unique checks InnoDB locks an empty table for the first who inserts. A sort or a
+    -- temporary table that has too little room is an error that no handler sees, so that the
+    -- transaction would stay open.
+    set session unique_checks = 1,
+        sql_safe_updates = 0,
+        sql_big_selects = 1,
+        /*M!100600 group_concat_max_len = greatest(@@group_concat_max_len, 1048576), */
+        /*M!100600 tmp_disk_table_size = greatest(@@tmp_disk_table_size, 1073741824), */
+        /*M!100600 default_regex_flags = '', */
+        /*M!110602 innodb_snapshot_isolation = 0, */
+        sort_buffer_size = greatest(@@sort_buffer_size, 262144),
+        max_error_count = greatest(@@max_error_count, 64);
+
+    -- One by one and only where they differ, because some versions ask for a right to set them.
+    -- insert_id would be the number of our next row; a cluster sets the other two for all its
+    -- sessions.
+    if @@insert_id <> 0 then
+        set session insert_id = 0;
+    end if;
+    if @@auto_increment_increment <> @@global.auto_increment_increment then
+        set session auto_increment_increment = @@global.auto_increment_increment;
+    end if;
+    if @@auto_increment_offset <> @@global.auto_increment_offset then
+        set session auto_increment_offset = @@global.auto_increment_offset;
+    end if;
+    /*M!100600
+    if @@skip_replication then
+        set session skip_replication = 0;
+    end if;
+    */
+
+    -- A clock may show the same moment twice, but not for so long.
+    if @@timestamp = p_moment then
+        do sleep(0.02);
+        if @@timestamp = p_moment then
+            set @rowq_timestamp = p_moment;
+            set session timestamp = default;
+        end if;
+    end if;
+end//
+delimiter ;

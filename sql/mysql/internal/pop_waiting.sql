@@ -1,0 +1,151 @@
+drop procedure if exists rowq.internal_pop_waiting;
+
+delimiter //
+create procedure rowq.internal_pop_waiting(
+    p_part_id int,
+    p_message_ids longtext,
+    out p_messages longtext
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_pop_waiting
+-- version   1
+-- purpose   Take messages out of wherever they wait; those that a worker holds stay.
+-- promise   P03
+-- locks     delayed, ready and dead rows, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   PostgreSQL finds delayed messages by their ids
+    declare v_ids, v_seen, v_more, v_some, v_rest longtext;
+    set p_messages = null;
+
+    -- First without locks, then what was found by whole keys: a key that is not there locks the gap
+    -- around it under the caller's REPEATABLE READ, and producers wait.
+    select json_arrayagg(h.message_id) into v_ids
+    from (
+        select distinct a.message_id
+        from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
+        where a.message_id > 0
+        order by a.message_id
+    ) h;
+
+    select json_arrayagg(d.message_id) into v_seen
+    from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.dead d force index (primary)
+        on d.part_id = p_part_id
+       and d.message_id = j.message_id;
+    if v_seen is not null then
+        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt)) into p_messages
+        from (
+            select d.message_id, d.lane, d.attempt
+            from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) j
+            straight_join rowq.dead d force index (primary)
+                on d.part_id = p_part_id
+               and d.message_id = j.message_id
+            for update skip locked
+        ) h;
+        delete d
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.dead d force index (primary)
+            on d.part_id = p_part_id
+           and d.message_id = j.message_id;
+    end if;
+
+    -- message.due_at is the place in delayed.
+    select json_arrayagg(
+               json_array(d.message_id, timestampdiff(microsecond, '1970-01-01', d.due_at))
+           )
+    into v_seen
+    from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    straight_join rowq.delayed d force index (primary)
+        on d.part_id = p_part_id
+       and d.due_at = m.due_at
+       and d.message_id = j.message_id;
+    if v_seen is not null then
+        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt, h.due_at)) into v_some
+        from (
+            select d.message_id, d.lane, d.attempt, j.due_at
+            from json_table(
+                v_seen, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[1]')
+            ) j
+            straight_join rowq.delayed d force index (primary)
+                on d.part_id = p_part_id
+               and d.due_at = timestamp'1970-01-01 00:00:00' + interval j.due_at microsecond
+               and d.message_id = j.message_id
+            for update skip locked
+        ) h;
+        delete d
+        from json_table(
+            v_some, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
+        ) j
+        straight_join rowq.delayed d force index (primary)
+            on d.part_id = p_part_id
+           and d.due_at = timestamp'1970-01-01 00:00:00' + interval j.due_at microsecond
+           and d.message_id = j.message_id;
+        set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]'));
+    end if;
+
+    -- A message that was never given back is in the tail lane of its priority under the moment it
+    -- came; the others that have a body may wait anywhere among the ready ones.
+    select json_arrayagg(json_array(r.message_id, r.lane, r.attempt, r.seq)) into v_seen
+    from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    straight_join rowq.ready r force index (primary)
+        on r.part_id = p_part_id
+       and r.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
+       and r.seq = timestampdiff(microsecond, '1970-01-01', m.enqueued_at)
+       and r.message_id = j.message_id;
+    set v_seen = coalesce(v_seen, '[]');
+    select json_arrayagg(j.message_id) into v_rest
+    from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    where m.part_id = p_part_id
+      and j.message_id not in (
+          select a.message_id
+          from json_table(
+              json_merge_preserve(coalesce(p_messages, '[]'), v_seen),
+              '$[*]' columns (message_id bigint path '$[0]')
+          ) a
+      );
+    if v_rest is not null then
+        select json_arrayagg(json_array(r.message_id, r.lane, r.attempt, r.seq)) into v_more
+        from rowq.ready r force index (primary)
+        where r.part_id = p_part_id
+          and r.message_id > 0
+          and r.message_id in (
+              select a.message_id
+              from json_table(v_rest, '$[*]' columns (message_id bigint path '$')) a
+          );
+        set v_seen = json_merge_preserve(v_seen, coalesce(v_more, '[]'));
+    end if;
+    if v_seen <> '[]' then
+        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt, h.seq)) into v_some
+        from (
+            select r.message_id, r.lane, r.attempt, r.seq
+            from json_table(
+                v_seen,
+                '$[*]' columns (
+                    message_id bigint path '$[0]',
+                    lane smallint path '$[1]',
+                    seq bigint path '$[3]'
+                )
+            ) j
+            straight_join rowq.ready r force index (primary)
+                on r.part_id = p_part_id
+               and r.lane = j.lane
+               and r.seq = j.seq
+               and r.message_id = j.message_id
+            for update skip locked
+        ) h;
+        if v_some is not null then
+            call rowq.internal_delete_ready(p_part_id, v_some);
+            set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), v_some);
+        end if;
+    end if;
+    if p_messages = '[]' then
+        set p_messages = null;
+    end if;
+end//
+delimiter ;

@@ -1,0 +1,23 @@
+procedure internal_delete_queue(p_part_id in number)
+is
+-- routine   internal_delete_queue
+-- version   1
+-- purpose   Delete everything that belongs to a queue, and the queue.
+-- promise   P15
+-- locks     all rows of the queue
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing elsewhere: part of drop_queue
+begin
+    delete from rowq_ready r where r.part_id = p_part_id;
+    delete from rowq_delayed d where d.part_id = p_part_id;
+    delete from rowq_leased l where l.part_id = p_part_id;
+    delete from rowq_claim c where c.part_id = p_part_id;
+    delete from rowq_dead d where d.part_id = p_part_id;
+    delete from rowq_dedup d where d.part_id = p_part_id;
+    delete from rowq_finished f where f.part_id = p_part_id;
+    delete from rowq_message m where m.part_id = p_part_id;
+    delete from rowq_archive a where a.part_id = p_part_id;
+    delete from rowq_lane l where l.part_id = p_part_id;
+    delete from rowq_queue q where q.part_id = p_part_id;
+end internal_delete_queue;

@@ -1,0 +1,91 @@
+procedure internal_locate_messages(
+    p_part_id     in number,
+    p_message_id  in number,
+    p_due_at      in out timestamp,
+    p_state       out varchar2,
+    p_lane        out number,
+    p_attempt     out number,
+    p_claim_id    out number,
+    p_worker_name out varchar2,
+    p_lease_until out timestamp,
+    p_finished_at out timestamp
+)
+is
+-- routine   internal_locate_messages
+-- version   1
+-- purpose   Where a message that has a body is; p_due_at comes in as its last place among the delayed.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    v_due_at constant timestamp(6) := p_due_at;
+    cursor waiting is
+        select 'delayed' as state, d.lane, d.attempt, d.due_at,
+               cast(null as timestamp) as finished_at
+        from rowq_delayed d
+        where d.part_id = p_part_id
+          and d.due_at = v_due_at
+          and d.message_id = p_message_id
+        union all
+        select 'dead' as state, d.lane, d.attempt, cast(null as timestamp) as due_at,
+               d.died_at as finished_at
+        from rowq_dead d
+        where d.part_id = p_part_id
+          and d.message_id = p_message_id
+        union all
+        select f.state, f.lane, f.attempt, cast(null as timestamp) as due_at,
+               f.finished_at
+        from rowq_finished f
+        where f.part_id = p_part_id
+          and f.message_id = p_message_id;
+    cursor held is
+        select 'leased' as state, l.lane, l.attempt, c.claim_id, c.worker_name, c.lease_until
+        from rowq_claim c
+        join rowq_leased l
+          on l.part_id = c.part_id
+         and l.claim_id = c.claim_id
+        where c.part_id = p_part_id
+          and l.message_id = p_message_id;
+    -- By its first place, for a message that was never given back; then anywhere.
+    cursor first_place is
+        select 'ready' as state, r.lane, r.attempt
+        from rowq_message m
+        join rowq_ready r
+          on r.part_id = m.part_id
+         and r.lane = m.lane
+         and r.seq = m.seq
+         and r.message_id = m.message_id
+        where m.part_id = p_part_id
+          and m.message_id = p_message_id;
+    cursor any_place is
+        select 'ready' as state, r.lane, r.attempt
+        from rowq_ready r
+        where r.part_id = p_part_id
+          and r.message_id = p_message_id;
+begin
+    p_due_at := null;
+    p_state := null;
+    open waiting;
+    fetch waiting into p_state, p_lane, p_attempt, p_due_at, p_finished_at;
+    close waiting;
+    if p_state is null then
+        open held;
+        fetch held into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_lease_until;
+        close held;
+    end if;
+    if p_state is null then
+        open first_place;
+        fetch first_place into p_state, p_lane, p_attempt;
+        close first_place;
+    end if;
+    if p_state is null then
+        open any_place;
+        fetch any_place into p_state, p_lane, p_attempt;
+        close any_place;
+    end if;
+    if p_state is null then
+        -- It changed its place between two of these looks.
+        p_state := 'leased';
+    end if;
+end internal_locate_messages;

@@ -1,0 +1,77 @@
+function internal_pop_waiting(p_part_id in number, p_ids in rowq_ids)
+return t_messages
+is
+-- routine   internal_pop_waiting
+-- version   1
+-- purpose   Take messages out of wherever they wait; those that a worker holds stay.
+-- promise   P03
+-- locks     delayed, ready and dead rows, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    c_most constant pls_integer := 10000;
+    v_locked   t_locked_rows;
+    v_messages t_messages;
+    cursor dead_rows is
+        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        from rowq_dead d
+        where d.part_id = p_part_id
+          and d.message_id in (select a.column_value from table(p_ids) a)
+        for update skip locked;
+    -- message.due_at is the last place in delayed.
+    cursor delayed_rows is
+        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        from rowq_delayed d
+        where (d.part_id, d.due_at, d.message_id) in (
+            select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */
+                   m.part_id, m.due_at, m.message_id
+            from table(p_ids) a
+            join rowq_message m
+              on m.part_id = p_part_id
+             and m.message_id = a.column_value
+        )
+        for update skip locked;
+    -- A message that was never given back is at its first place; the others that have a body may
+    -- wait anywhere among the ready ones.
+    cursor first_places is
+        select r.rowid, r.message_id, r.lane, r.attempt, r.seq
+        from rowq_ready r
+        where (r.part_id, r.lane, r.seq, r.message_id) in (
+            select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */
+                   m.part_id, m.lane, m.seq, m.message_id
+            from table(p_ids) a
+            join rowq_message m
+              on m.part_id = p_part_id
+             and m.message_id = a.column_value
+        )
+        for update skip locked;
+    cursor other_places is
+        select r.rowid, r.message_id, r.lane, r.attempt, r.seq
+        from rowq_ready r
+        where r.part_id = p_part_id
+          and r.message_id in (select a.column_value from table(p_ids) a)
+        for update skip locked;
+begin
+    open dead_rows;
+    fetch dead_rows bulk collect into v_locked limit c_most;
+    close dead_rows;
+    internal_delete_dead(v_locked, v_messages);
+
+    open delayed_rows;
+    fetch delayed_rows bulk collect into v_locked limit c_most;
+    close delayed_rows;
+    internal_delete_delayed(v_locked, v_messages);
+
+    open first_places;
+    fetch first_places bulk collect into v_locked limit c_most;
+    close first_places;
+    internal_delete_ready(v_locked, v_messages);
+
+    if v_messages.count < p_ids.count then
+        open other_places;
+        fetch other_places bulk collect into v_locked limit c_most;
+        close other_places;
+        internal_delete_ready(v_locked, v_messages);
+    end if;
+    return v_messages;
+end internal_pop_waiting;

@@ -1,0 +1,23 @@
+procedure internal_push_ready(p_part_id in number, p_messages in t_messages)
+is
+-- routine   internal_push_ready
+-- version   1
+-- purpose   Append messages to lanes, in their order, under new places.
+-- promise   P02 P14
+-- locks     new ready rows
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    v_seq   constant number := internal_microseconds(sys_extract_utc(systimestamp));
+    v_places t_numbers;
+begin
+    for i in 1 .. p_messages.count loop
+        v_places(i) := v_seq + i;
+    end loop;
+    forall i in 1 .. p_messages.count
+        insert into rowq_ready (part_id, lane, seq, message_id, attempt)
+        values (
+            p_part_id, p_messages(i).lane, v_places(i), p_messages(i).message_id,
+            p_messages(i).attempt
+        );
+end internal_push_ready;

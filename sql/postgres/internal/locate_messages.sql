@@ -1,0 +1,89 @@
+create or replace function rowq.internal_locate_messages(
+    p_part_id    integer,
+    p_message_id bigint,
+    out state       text,
+    out lane        smallint,
+    out attempt     smallint,
+    out due_at      timestamp with time zone,
+    out claim_id    bigint,
+    out worker_name text,
+    out lease_until timestamp with time zone,
+    out finished_at timestamp with time zone,
+    out last_error  text
+)
+language plpgsql
+as $$
+-- routine   internal_locate_messages
+-- version   1
+-- purpose   Where a message that has a body is.
+-- promise   none
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+#variable_conflict use_column
+begin
+    select 'delayed', d.lane, d.attempt, d.due_at, d.last_error
+    into state, lane, attempt, due_at, last_error
+    from rowq.delayed d
+    where d.part_id = p_part_id
+      and d.message_id = p_message_id;
+    if found then
+        return;
+    end if;
+
+    select 'dead', d.lane, d.attempt, d.died_at, d.last_error
+    into state, lane, attempt, finished_at, last_error
+    from rowq.dead d
+    where d.part_id = p_part_id
+      and d.message_id = p_message_id;
+    if found then
+        return;
+    end if;
+
+    select 'leased', c.lanes[p.place], c.attempts[p.place], c.claim_id, c.worker_name,
+           c.lease_until, c.errors[p.place]
+    into state, lane, attempt, claim_id, worker_name, lease_until, last_error
+    from rowq.claim c
+    cross join lateral array_position(c.message_ids, p_message_id) p (place)
+    where c.part_id = p_part_id
+      and c.claim_id >= rowq.internal_read_safe_floor(p_part_id, -1::smallint)
+      and p_message_id = any (c.message_ids);
+    if found then
+        return;
+    end if;
+
+    select f.state, f.lanes[p.place], f.attempts[p.place], f.finished_at
+    into state, lane, attempt, finished_at
+    from rowq.finished f
+    cross join lateral array_position(f.message_ids, p_message_id) p (place)
+    where f.part_id = p_part_id
+      and f.finish_id >= rowq.internal_read_safe_floor(p_part_id, -3::smallint)
+      and p_message_id = any (f.message_ids);
+    if found then
+        return;
+    end if;
+
+    -- A message that was never given back is in the tail lane of its priority under its own number.
+    select 'ready', r.lane, r.attempt, r.last_error
+    into state, lane, attempt, last_error
+    from rowq.ready r
+    where r.part_id = p_part_id
+      and r.lane = any ('{1,3,5,7,9,11,13,15,17,19}'::smallint[])
+      and r.seq = p_message_id
+      and r.message_id = p_message_id;
+    if found then
+        return;
+    end if;
+
+    select 'ready', r.lane, r.attempt, r.last_error
+    into state, lane, attempt, last_error
+    from rowq.ready r
+    where r.part_id = p_part_id
+      and r.message_id = p_message_id;
+    if not found then
+        -- Between two places in a transaction of another session.
+        state := 'leased';
+    end if;
+end;
+$$;

@@ -1,0 +1,124 @@
+create or replace function rowq.internal_maintain_queue(
+    p_queue      rowq.queue,
+    p_batch_size integer,
+    p_frontiers  bigint[],
+    p_archives   boolean,
+    p_maintained integer[],
+    out o_elected            boolean,
+    out o_promoted           integer,
+    out o_reaped             integer,
+    out o_died               integer,
+    out o_archived           integer,
+    out o_purged             integer,
+    out o_partitions_dropped integer,
+    out o_is_archive_locked  boolean,
+    out o_maintained         integer[]
+)
+language plpgsql
+as $$
+-- routine   internal_maintain_queue
+-- version   1
+-- purpose   Housekeeping of one queue by the one session that is elected for it.
+-- promise   P09 P11 P13 P14 P16 P19
+-- locks     advisory lock of the queue, tried
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+declare
+    v_lane        smallint := -1;
+    v_may_reap    boolean;
+    v_may_sweep   boolean;
+    v_started     timestamp with time zone;
+    v_writers     xid8;
+begin
+    -- Anybody may take an advisory lock: one of a stranger's elects nobody. To see whose it is
+    -- costs more the more locks there are: what was seen for one queue goes for the next ones, too.
+    o_maintained := p_maintained;
+    o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id);
+    if not o_elected and p_queue.part_id <> all (o_maintained) then
+        o_maintained := rowq.internal_maintained_parts();
+        o_elected := p_queue.part_id <> all (o_maintained);
+    end if;
+    o_promoted := 0;
+    o_reaped := 0;
+    o_died := 0;
+    o_archived := 0;
+    o_purged := 0;
+    o_partitions_dropped := 0;
+    o_is_archive_locked := false;
+    if not o_elected then
+        return;
+    end if;
+
+    -- As with floors: a walk over many dead claims is repeated only after fifty times its length.
+    v_may_reap := rowq.internal_is_rescan_due(p_queue.part_id, -1::smallint, 'rescan');
+    v_may_sweep := rowq.internal_is_rescan_due(p_queue.part_id, -3::smallint, 'sweep');
+
+    -- First the floors of what is read below, so that what was committed late is found at once.
+    if p_frontiers is not null then
+        v_writers := pg_current_xact_id();
+    end if;
+    perform rowq.internal_move_floor(
+        p_queue.part_id, -1::smallint, false, true, p_frontiers[2], v_writers
+    );
+    perform rowq.internal_move_floor(
+        p_queue.part_id, -2::smallint, false, true, p_frontiers[3], v_writers
+    );
+    perform rowq.internal_move_floor(
+        p_queue.part_id, -3::smallint, false, true, p_frontiers[2], v_writers
+    );
+
+    o_promoted := rowq.internal_promote(p_queue.part_id, p_batch_size);
+
+    if v_may_reap then
+        v_started := clock_timestamp();
+        select r.o_reaped, r.o_died into o_reaped, o_died
+        from rowq.internal_reap(p_queue.part_id, p_queue.max_attempts, p_batch_size) r;
+        -- Dead claims behind one that is kept alive: the floor cannot pass it, so reap rests too.
+        if o_reaped + o_died < p_batch_size
+           and clock_timestamp() - v_started > interval '20 milliseconds' then
+            perform rowq.internal_move_floor(
+                p_queue.part_id, -1::smallint, true, true, p_started => v_started
+            );
+        end if;
+    end if;
+
+    -- Without an archive there is nothing to move, but for what is left from a time with one.
+    if p_archives and (p_queue.archive_days > 0 or v_may_sweep) then
+        begin
+            o_archived := rowq.internal_archive(p_queue.part_id, p_batch_size);
+            -- Whole days, once a minute: row by row it costs more than to drop a partition.
+            if v_may_sweep then
+                select a.o_purged, a.o_partitions_dropped into o_purged, o_partitions_dropped
+                from rowq.internal_purge_archive(
+                    p_queue.part_id, p_queue.archive_days, 10 * p_batch_size,
+                    p_queue.archive_days > 0
+                ) a;
+            end if;
+        exception
+            -- A full disk, a partition of another owner: the archive waits, the rest does not.
+            when others then
+                o_archived := 0;
+                o_is_archive_locked := sqlstate = '55P03';
+                raise warning 'rowq: archive of queue % failed: % %',
+                    p_queue.queue_name, sqlstate, sqlerrm;
+        end;
+    end if;
+
+    if o_promoted > 0 then
+        perform rowq.internal_move_floor(p_queue.part_id, -2::smallint, true);
+    end if;
+    loop
+        select f.lane into v_lane
+        from rowq.floor f
+        where f.part_id = p_queue.part_id
+          and f.lane > v_lane
+        order by f.part_id, f.lane, f.generation
+        limit 1;
+        exit when not found;
+        perform rowq.internal_move_floor(
+            p_queue.part_id, v_lane, false, true, p_frontiers[1], v_writers
+        );
+    end loop;
+end;
+$$;

@@ -1,0 +1,104 @@
+create or replace function rowq.internal_pop_waiting(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    out o_message_ids bigint[],
+    out o_lanes       smallint[],
+    out o_attempts    smallint[]
+)
+language plpgsql
+as $$
+-- routine   internal_pop_waiting
+-- version   1
+-- purpose   Take messages out of wherever they wait; those that a worker holds stay.
+-- promise   P03
+-- locks     delayed, ready and dead rows, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+declare
+    v_rest  bigint[];
+    v_found record;
+begin
+    with locked as (
+        select d.message_id
+        from rowq.delayed d
+        where d.part_id = p_part_id
+          and d.message_id = any (p_message_ids)
+        order by d.part_id, d.message_id
+        for update skip locked
+    ),
+    from_delayed as (
+        delete from rowq.delayed d
+        where d.part_id = p_part_id
+          and d.message_id = any (array(select l.message_id from locked l))
+        returning d.message_id, d.lane, d.attempt
+    ),
+    buried as (
+        select d.message_id
+        from rowq.dead d
+        where d.part_id = p_part_id
+          and d.message_id = any (p_message_ids)
+        order by d.part_id, d.message_id
+        for update skip locked
+    ),
+    from_dead as (
+        delete from rowq.dead d
+        where d.part_id = p_part_id
+          and d.message_id = any (array(select b.message_id from buried b))
+        returning d.message_id, d.lane, d.attempt
+    ),
+    gone as (
+        select f.message_id, f.lane, f.attempt from from_delayed f
+        union all
+        select f.message_id, f.lane, f.attempt from from_dead f
+    )
+    select coalesce(array_agg(g.message_id), '{}'), coalesce(array_agg(g.lane), '{}'),
+           coalesce(array_agg(g.attempt), '{}')
+    into o_message_ids, o_lanes, o_attempts
+    from gone g;
+
+    -- A message that was never given back is in the tail lane of its priority under its own number.
+    for v_found in
+        select r.lane, r.seq, r.message_id, r.attempt
+        from rowq.ready r
+        where r.part_id = p_part_id
+          and r.lane = any ('{1,3,5,7,9,11,13,15,17,19}'::smallint[])
+          and r.seq = any (p_message_ids)
+          and r.message_id = r.seq
+        for update skip locked
+    loop
+        delete from rowq.ready r
+        where r.part_id = p_part_id
+          and r.lane = v_found.lane
+          and r.seq = v_found.seq;
+        o_message_ids := o_message_ids || v_found.message_id;
+        o_lanes := o_lanes || v_found.lane;
+        o_attempts := o_attempts || v_found.attempt;
+    end loop;
+
+    select array_agg(m.message_id) into v_rest
+    from rowq.message m
+    where m.part_id = p_part_id
+      and m.message_id = any (p_message_ids)
+      and m.message_id <> all (o_message_ids);
+    if v_rest is null then
+        return;
+    end if;
+
+    for v_found in
+        select r.lane, r.seq, r.message_id, r.attempt
+        from rowq.ready r
+        where r.part_id = p_part_id
+          and r.message_id = any (v_rest)
+        for update skip locked
+    loop
+        delete from rowq.ready r
+        where r.part_id = p_part_id
+          and r.lane = v_found.lane
+          and r.seq = v_found.seq;
+        o_message_ids := o_message_ids || v_found.message_id;
+        o_lanes := o_lanes || v_found.lane;
+        o_attempts := o_attempts || v_found.attempt;
+    end loop;
+end;
+$$;

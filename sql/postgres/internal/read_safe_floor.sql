@@ -1,0 +1,25 @@
+create or replace function rowq.internal_read_safe_floor(p_part_id integer, p_lane smallint)
+returns bigint
+language plpgsql
+stable
+as $$
+-- routine   internal_read_safe_floor
+-- version   1
+-- purpose   Where a reader begins that must not overlook what was committed late.
+-- promise   P13 P14
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   only engines whose readers walk dead rows need it
+declare
+    v_safe bigint;
+begin
+    select f.safe into v_safe
+    from rowq.floor f
+    where f.part_id = p_part_id
+      and f.lane = p_lane
+    order by f.part_id, f.lane, f.generation
+    limit 1;
+    return coalesce(v_safe, 0);
+end;
+$$;

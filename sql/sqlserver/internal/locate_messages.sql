@@ -1,0 +1,83 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalLocateMessages
+    @part_id int,
+    @message_id bigint,
+    @enqueued_at datetime2(6),
+    @due_at datetime2(6) output,
+    @state nvarchar(20) output,
+    @lane smallint output,
+    @attempt smallint output,
+    @claim_id bigint output,
+    @worker_name nvarchar(400) output,
+    @lease_until datetime2(6) output,
+    @finished_at datetime2(6) output
+as
+begin
+-- routine   InternalLocateMessages
+-- version   1
+-- purpose   Where a message that has a body is; @due_at comes in as its last place among the delayed.
+-- promise   none
+-- locks     rows, shared while they are read, passing over locked ones
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    set nocount on;
+    declare @was_due_at datetime2(6) = @due_at;
+    set @due_at = null;
+    set @state = null;
+
+    select @state = N'delayed', @lane = d.lane, @attempt = d.attempt, @due_at = d.due_at
+    from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
+    where d.part_id = @part_id
+      and d.due_at = @was_due_at
+      and d.message_id = @message_id;
+
+    if @state is null
+        select @state = N'dead', @lane = d.lane, @attempt = d.attempt, @finished_at = d.died_at
+        from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
+        where d.part_id = @part_id
+          and d.message_id = @message_id;
+
+    if @state is null
+        select top (1) @state = N'leased', @lane = l.lane, @attempt = l.attempt,
+               @claim_id = c.claim_id, @worker_name = c.worker_name, @lease_until = c.lease_until
+        from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
+        inner join rowq.claim c with (rowlock, readpast, readcommittedlock, forceseek)
+            on c.part_id = @part_id
+           and c.claim_id = l.claim_id
+        where l.part_id = @part_id
+          and l.message_id = @message_id
+        option (loop join, force order, maxdop 1);
+
+    if @state is null
+        select top (1) @state = f.state, @lane = f.lane, @attempt = f.attempt,
+               @finished_at = f.finished_at
+        from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
+        where f.part_id = @part_id
+          and f.message_id = @message_id
+        option (maxdop 1);
+
+    -- A message that was never given back is in a tail lane at the moment it came.
+    if @state is null
+        select top (1) @state = N'ready', @lane = r.lane, @attempt = r.attempt
+        from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+        where r.part_id = @part_id
+          and r.lane in (1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
+          and r.seq = datediff_big(microsecond, '19700101', @enqueued_at)
+          and r.message_id = @message_id
+        option (maxdop 1);
+
+    if @state is null
+        select top (1) @state = N'ready', @lane = r.lane, @attempt = r.attempt
+        from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+        where r.part_id = @part_id
+          and r.message_id = @message_id
+        option (maxdop 1);
+
+    if @state is null
+        -- Between two places in a transaction of another session.
+        set @state = N'leased';
+end
+go

@@ -1,0 +1,88 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalPopReady
+    @part_id int,
+    @claim_id bigint,
+    @limit int,
+    @owns_transaction bit,
+    @taken int output
+as
+begin
+-- routine   InternalPopReady
+-- version   1
+-- purpose   Move up to @limit messages from the lanes to a claim, best lane first.
+-- promise   P05 P06 P13
+-- locks     ready rows, passing over locked ones; as a guest the lane of guests, shared
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   nothing
+    set nocount on;
+    declare @left int = @limit;
+    declare @lane smallint = -1;
+    declare @next smallint;
+    declare @callers_lane smallint;
+    declare @floor bigint;
+    declare @first bigint;
+    declare @recent bigint;
+
+    -- To the end of the caller's transaction: see InternalMoveFloor.
+    if @owns_transaction = 0
+        select @callers_lane = l.lane
+        from rowq.lane l with (rowlock, repeatableread, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -4;
+
+    while @left > 0
+    begin
+        set @next = null;
+        select top (1) @next = l.lane, @floor = l.floor
+        from rowq.lane l with (readuncommitted, forceseek)
+        where l.part_id = @part_id
+          and l.lane > @lane
+          and l.is_open = 1
+        order by l.lane
+        option (maxdop 1, keepfixed plan);
+        if @next is null
+            break;
+        set @lane = @next;
+
+        -- One seek to the floor, then along the key: U locks row by row, past those of others.
+        with head as (
+            select top (@left) r.part_id, r.lane, r.seq, r.message_id, r.attempt
+            from rowq.ready r with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+            where r.part_id = @part_id
+              and r.lane = @lane
+              and r.seq >= @floor
+            order by r.seq, r.message_id
+        )
+        delete from head
+        output deleted.part_id, @claim_id, deleted.lane, deleted.seq, deleted.message_id,
+               deleted.attempt + 1
+        into rowq.leased (part_id, claim_id, lane, seq, message_id, attempt)
+        option (maxdop 1, keepfixed plan);
+        set @next = @@rowcount;
+        if @next = 0
+            continue;
+        set @left -= @next;
+
+        if @owns_transaction = 1 and rand() < 0.08
+        begin
+            -- One dequeue in twelve moves the floor up behind what it took, half a second behind
+            -- now at least: what is not committed yet may lie anywhere after that.
+            set @recent = datediff_big(microsecond, '19700101', sysutcdatetime()) - 500000;
+            select top (1) @first = l.seq
+            from rowq.leased l with (forceseek)
+            where l.part_id = @part_id
+              and l.claim_id = @claim_id
+              and l.lane = @lane
+            order by l.seq;
+            if @first > @recent
+                set @first = @recent;
+            if @first > @floor
+                exec rowq.InternalMoveFloor @part_id, @lane, @floor, @first;
+        end;
+    end;
+    set @taken = @limit - @left;
+end
+go
