@@ -5,18 +5,21 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format generate verify release bench clean
+.PHONY: help install demo test test-all lint format generate verify release bench clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 install: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-mariadb ## Set up .venv with everything for the tests (the other targets do it by themselves)
 
 demo: .venv/.stamp ## Run 69,659 real orders through a private PostgreSQL and check the sums
 	@$(BIN)/rowq demo $(ARGS)
 
-test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-mariadb ## Run every test on every server at hand
+test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-mariadb ## Run the tests that take no longer than minutes, on the newest PostgreSQL and MariaDB
 	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
+
+test-all: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-mariadb ## Run them and the long ones (chaos, benchmarks ...), and what may differ on every older version at hand
+	@$(BIN)/python -m pytest --numprocesses auto --selection all $(ARGS)
 
 lint: .venv/.stamp-dev ## Check style and types
 	@$(BIN)/ruff check .

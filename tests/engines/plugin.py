@@ -24,7 +24,7 @@ from tests.engines.base import (
 from tests.engines.logs import LOGS
 from tests.engines.provide import PROVIDERS, REQUIRED_VARIABLE, SERVERS, Servers, required
 from tests.laboratory.babelfish.faults import fault_of
-from tests.run.selection import is_selected, newest
+from tests.run.selection import favoured_by, is_selected, newest
 
 ENGINE_ONLY = re.compile(r"/tests/(?:engine_only|security)/(postgres|mysql|sqlserver|oracle)/")
 # How DDL behaves and what a catalog looks like differs so much that each engine has its own tests
@@ -82,7 +82,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             servers = metafunc.config.stash[SERVERS]
             names = [name for name in names if servers.engine_of(name) == only]
         if ONE_OF_EACH.search(path):
-            names = list({name.rstrip("0123456789."): name for name in names}.values())
+            names = sorted(newest(names))
         values = [pytest.param(name, id=name) for name in names]
         if not values:
             reason = f"about {only or 'any server'}, of which none is chosen{TO_RUN}{_remedy(only)}"
@@ -93,17 +93,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that do not belong to the run's selection."""
-    latest = set() if _words(config) else newest(chosen(config))
-    left_out = [item for item in items if not _is_selected(item, latest)]
+    selection, given = config.getoption("--selection"), config.stash[SERVERS].given
+    favoured = favoured_by(selection, chosen(config), given, is_asked=bool(_words(config)))
+    left_out = [
+        item for item in items if not is_selected(selection, item.nodeid, server_of(item), favoured)
+    ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
-
-
-def _is_selected(item: pytest.Item, latest: set[str]) -> bool:
-    server = server_of(item)
-    is_older = bool(latest) and server is not None and server not in latest
-    return is_selected(item.config.getoption("--selection"), item.nodeid, older=is_older)
 
 
 def _only_engine(path: str) -> str | None:

@@ -40,6 +40,7 @@ class Servers:
         outlook: for the head of a report, what there is.
         at_hand: the names of those that are tested unless others are named.
         migrated: by name, the URL of the database with rowq that all tests share.
+        given: the names of those that have a URL in the environment.
         shared: the names of those that are one for all worker processes.
     """
 
@@ -49,6 +50,7 @@ class Servers:
         self.outlook: list[str] = []
         self.at_hand: list[str] = []
         self.migrated: dict[str, str] = {}
+        self.given: set[str] = set()
         self.shared: set[str] = set()
         self._sources: dict[str, tuple[EngineProvider, str]] = {}
         for provider in PROVIDERS:
@@ -104,6 +106,7 @@ class Servers:
             server = provider.from_url(url)
             self.running[server.name] = server
             self.at_hand.append(server.name)
+            self.given.add(server.name)
             self.shared.add(server.name)
             self.outlook.append(f"{server.name}: {server.how}")
             return

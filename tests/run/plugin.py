@@ -22,8 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--selection",
         choices=SELECTIONS,
-        help="which tests of those named to run, see tests/run/selection.py (default: short where"
-        " no tests are named, else all)",
+        help="which tests to run, see tests/run/selection.py (default: short where none are named)",
     )
 
 

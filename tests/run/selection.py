@@ -1,10 +1,11 @@
 """What a run executes: the one place that says which tests are long, and where versions matter.
 
-    short    what a newcomer needs: everything but LONG, on the newest version of each product
-    long     what the short one leaves out: LONG, and older versions in the rooms of VERSIONS
-    all      every test on every version
+    short    what a newcomer needs: all but LONG, on the newest PostgreSQL, the newest MariaDB, and
+             servers that are given
+    all      LONG too, on the newest version of each product, and VERSIONS on the older ones
+    named    whatever the command line names, on every server that is chosen
 
-Without a word about it, a run that names no tests is a short one, and one that does is all of them.
+A run that names no tests is a short one, unless it is told to be another.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from collections.abc import Iterable
 
 import pytest
 
-SELECTIONS = ("short", "long", "all")
+SELECTIONS = ("short", "all", "named")
+
+AT_FIRST = ("postgres", "mariadb")
+"""The products of a short run: they need no container."""
 
 LONG = (
     "tests/benchmarks/",
@@ -43,7 +47,7 @@ def selection_of(config: pytest.Config) -> str:
     given: str | None = config.getoption("--selection")
     option = config.option
     is_named = config.args_source is config.ArgsSource.ARGS or option.keyword or option.markexpr
-    return given or ("all" if is_named else "short")
+    return given or ("named" if is_named else "short")
 
 
 def newest(names: Iterable[str]) -> set[str]:
@@ -56,16 +60,32 @@ def newest(names: Iterable[str]) -> set[str]:
     return {name for _, name in found.values()}
 
 
-def is_long(nodeid: str) -> bool:
-    """Return whether a test is one of LONG."""
-    return nodeid.startswith(LONG)
+def is_selected(selection: str, nodeid: str, server: str | None, favoured: set[str]) -> bool:
+    """Return whether a test belongs to a selection; `server` is None for one that needs none.
 
-
-def is_selected(selection: str, nodeid: str, *, older: bool) -> bool:
-    """Return whether a test belongs to a selection; `older` is one on an older version."""
+    favoured: the servers on which all rooms are run, see favoured_by.
+    """
+    is_favoured = server is None or server in favoured
     match selection:
         case "short":
-            return not older and not is_long(nodeid)
-        case "long":
-            return is_long(nodeid) or (older and nodeid.startswith(VERSIONS))
+            return is_favoured and not nodeid.startswith(LONG)
+        case "all":
+            return is_favoured or nodeid.startswith(VERSIONS)
     return True
+
+
+def favoured_by(selection: str, chosen: list[str], given: set[str], *, is_asked: bool) -> set[str]:
+    """Return the servers on which a selection runs all rooms.
+
+    Args:
+        selection: one of SELECTIONS.
+        chosen: the servers of the run.
+        given: those that have a URL in the environment.
+        is_asked: whether the command line names the servers.
+    """
+    if selection == "short" and is_asked:
+        return set(chosen)
+    latest = newest(chosen)
+    if selection == "short":
+        return {name for name in latest if name.startswith(AT_FIRST) or name in given}
+    return latest

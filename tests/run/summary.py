@@ -34,9 +34,9 @@ class Summary:
             )
             yield f"{name}{f' ({how})' if how else ''}: {tests}"
         yield from _skips(stats.get("skipped", []))
-        if self.left_out and selection != "all":
-            others = "make test-all runs them" if selection == "short" else "make test runs them"
-            yield f"left out: {self.left_out} tests, see tests/run/selection.py; {others}"
+        if self.left_out:
+            more = "make test-all runs more of them, " if selection == "short" else ""
+            yield f"left out: {self.left_out} tests; {more}see tests/run/selection.py"
 
 
 def _by_server(stats: Mapping[str, list[Any]]) -> dict[str, Counter[str]]:

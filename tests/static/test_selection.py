@@ -1,0 +1,65 @@
+"""What belongs to a short run, to a whole one, and to one that names its tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.run.selection import LONG, VERSIONS, favoured_by, is_selected, newest
+from tests.static.sources import ROOT
+
+AT_HAND = ["postgres15", "postgres18", "mariadb10.11", "mariadb11.8", "sqlserver2022"]
+CONTRACT = "tests/contract/test_enqueue.py::test_x[postgres18]"
+CHAOS = "tests/chaos/test_disk_full.py::test_x[postgres18]"
+CLIENT = "tests/client/test_queue.py::test_x[postgres18]"
+STATIC = "tests/static/test_names.py::test_x"
+
+
+def test_versions_are_compared_by_their_numbers() -> None:
+    assert newest(["mariadb11.8", "mariadb10.11", "mariadb11.10", "postgres9"]) == {
+        "mariadb11.10",
+        "postgres9",
+    }
+
+
+def test_a_short_run_is_on_the_newest_servers_that_need_no_container_and_on_given_ones() -> None:
+    assert favoured_by("short", AT_HAND, set(), is_asked=False) == {"postgres18", "mariadb11.8"}
+    given = favoured_by("short", AT_HAND, {"sqlserver2022"}, is_asked=False)
+    assert given == {"postgres18", "mariadb11.8", "sqlserver2022"}
+
+
+def test_a_short_run_is_on_the_servers_that_it_is_asked_for() -> None:
+    assert favoured_by("short", ["postgres15"], set(), is_asked=True) == {"postgres15"}
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_whole_run_has_everything_on_the_newest_of_each_product(is_asked: bool) -> None:
+    favoured = favoured_by("all", AT_HAND, set(), is_asked=is_asked)
+    assert favoured == {"postgres18", "mariadb11.8", "sqlserver2022"}
+
+
+@pytest.mark.parametrize(
+    ("selection", "nodeid", "place", "expected"),
+    [
+        ("short", STATIC, None, True),
+        ("short", CONTRACT, "postgres18", True),
+        ("short", CONTRACT, "postgres15", False),
+        ("short", CHAOS, "postgres18", False),
+        ("all", CHAOS, "postgres18", True),
+        ("all", CONTRACT, "postgres15", True),
+        ("all", CLIENT, "postgres15", False),
+        ("named", CLIENT, "postgres15", True),
+        ("named", CHAOS, "postgres15", True),
+    ],
+)
+def test_a_test_belongs_to_a_selection(
+    selection: str, nodeid: str, place: str | None, expected: bool
+) -> None:
+    assert is_selected(selection, nodeid, place, {"postgres18"}) is expected
+
+
+@pytest.mark.parametrize("begins", [*LONG, *VERSIONS])
+def test_what_is_listed_exists(begins: str) -> None:
+    path, _, name = begins.partition("::")
+    assert (ROOT / path).exists()
+    if name:
+        assert f"\ndef {name}" in (ROOT / path).read_text(encoding="utf-8")
