@@ -138,7 +138,7 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
 ) -> None:
     call(owner, "create_queue", queue_name="hot", archive_days=archive_days)
     early = Watched(open_owner())
-    for _ in range(7):  # Plans are made anew less often.
+    for _ in range(7):  # The first five calls may each be planned anew.
         early.run(cycle)
     fill(owner)
     assert faults(early.run(cycle)) == set(), "before analyze"

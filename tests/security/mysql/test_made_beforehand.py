@@ -1,4 +1,4 @@
-"""Nothing that somebody else made in the database rowq runs as who migrates or looks."""
+"""Nothing that somebody else made in the database rowq runs as the one who migrates or looks."""
 
 from __future__ import annotations
 
