@@ -34,7 +34,7 @@ class Summary:
             )
             yield f"{name}{f' ({how})' if how else ''}: {tests}"
         yield from _skips(stats.get("skipped", []))
-        if self.left_out:
+        if self.left_out and selection != "named":
             more = "make test-all runs more of them, " if selection == "short" else ""
             yield f"left out: {self.left_out} tests; {more}see tests/run/selection.py"
 

@@ -8,6 +8,7 @@ again: beside it, and as accepted.txt in the repository. Whatever has changed si
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterable
@@ -100,8 +101,15 @@ def check(scripts: Iterable[Script]) -> list[Problem]:
     problems = sorted(Problem(**found) for found in json.loads(run.stdout))
     faulty = {problem.name for problem in problems}
     fine = {digest for digest, unit in unknown.items() if unit["name"] not in faulty}
-    _ACCEPTED.write_text(json.dumps(sorted(accepted | fine)), encoding="utf-8")
+    _remember_here(_accepted() | fine)
     return problems
+
+
+def _remember_here(digests: set[str]) -> None:
+    """Replace what is remembered beside the grammar; another process may be reading it."""
+    new = _ACCEPTED.with_suffix(f".{os.getpid()}")
+    new.write_text(json.dumps(sorted(digests)), encoding="utf-8")
+    new.replace(_ACCEPTED)
 
 
 def _accepted() -> set[str]:
