@@ -13,12 +13,12 @@ from tests.contract.test_create_queue import (
     settings_of,
 )
 from tests.engines.base import Connection
-from tests.helpers.calls import call, one, refused, send, take_one
+from tests.helpers.calls import call, call_one, dequeue_one, enqueue, refused
 
 
 @pytest.mark.promise("P15")
 def test_all_settings_change(connection: Connection, queue: str) -> None:
-    row = one(connection, "alter_queue", queue_name=queue, **SETTINGS)
+    row = call_one(connection, "alter_queue", queue_name=queue, **SETTINGS)
     assert (row.queue_name, row.outcome) == (queue, "altered")
     assert settings_of(connection, queue) == SETTINGS
 
@@ -66,7 +66,7 @@ def test_a_missing_name_is_refused(connection: Connection) -> None:
 def test_fewer_attempts_count_for_messages_that_are_there_already(
     connection: Connection, queue: str
 ) -> None:
-    send(connection, queue, "one")
+    enqueue(connection, queue, "one")
     call(connection, "alter_queue", queue_name=queue, max_attempts=1)
-    claim = take_one(connection, queue).claim_id
-    assert one(connection, "retry_later", queue_name=queue, claim_id=claim).outcome == "dead"
+    claim = dequeue_one(connection, queue).claim_id
+    assert call_one(connection, "retry_later", queue_name=queue, claim_id=claim).outcome == "dead"

@@ -10,13 +10,13 @@ import pytest
 from tests.engines.base import Connection
 from tests.helpers.calls import (
     call,
-    one,
+    call_one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     outcomes,
     rolled_back,
-    send,
     state_of,
-    take,
-    take_one,
     transaction,
 )
 from tests.helpers.dialects import dialect_of
@@ -34,8 +34,8 @@ def keeping(connection: Connection, queue: str) -> str:
 
 def finish(connection: Connection, queue: str, *bodies: str, **arguments: Any) -> list[int]:
     """Enqueue and complete messages in one claim."""
-    ids = send(connection, queue, *bodies, **arguments)
-    claim = take(connection, queue, len(bodies))[0].claim_id
+    ids = enqueue(connection, queue, *bodies, **arguments)
+    claim = dequeue(connection, queue, len(bodies))[0].claim_id
     done = call(connection, "complete", queue_name=queue, claim_id=claim)
     assert outcomes(done) == dict.fromkeys(ids, "completed")
     return ids
@@ -59,9 +59,9 @@ def test_a_finished_message_is_kept_with_everything_about_it(
         priority=2,
     )
     given = {"queue_name": keeping, "message_id": message_id}
-    before = one(connection, "get_message", **given)
-    assert one(connection, "archive", queue_name=keeping).archived == 1
-    after = one(connection, "get_message", **given)
+    before = call_one(connection, "get_message", **given)
+    assert call_one(connection, "archive", queue_name=keeping).archived == 1
+    after = call_one(connection, "get_message", **given)
     assert after.state == "completed"
     kept = [
         "message_id", "state", "priority", "attempt", "message_type", "headers", "body",
@@ -76,17 +76,17 @@ def test_a_finished_message_is_kept_with_everything_about_it(
 
 @pytest.mark.promise("P20")
 def test_a_binary_body_is_kept(connection: Connection, keeping: str) -> None:
-    one(connection, "enqueue", queue_name=keeping, body_binary=bytes(range(256)))
-    leased = take_one(connection, keeping)
+    call_one(connection, "enqueue", queue_name=keeping, body_binary=bytes(range(256)))
+    leased = dequeue_one(connection, keeping)
     call(connection, "complete", queue_name=keeping, claim_id=leased.claim_id)
     call(connection, "archive", queue_name=keeping)
-    row = one(connection, "get_message", queue_name=keeping, message_id=leased.message_id)
+    row = call_one(connection, "get_message", queue_name=keeping, message_id=leased.message_id)
     assert bytes(row.body_binary) == bytes(range(256))
 
 
 @pytest.mark.promise("P19")
 def test_a_cancelled_message_is_kept_as_cancelled(connection: Connection, keeping: str) -> None:
-    [message_id] = send(connection, keeping, "a")
+    [message_id] = enqueue(connection, keeping, "a")
     call(connection, "cancel", queue_name=keeping, message_ids=[message_id])
     assert state_of(connection, keeping, message_id) == "cancelled"
     call(connection, "archive", queue_name=keeping)
@@ -97,20 +97,20 @@ def test_a_cancelled_message_is_kept_as_cancelled(connection: Connection, keepin
 def test_unfinished_and_dead_messages_are_not_archived(
     connection: Connection, keeping: str
 ) -> None:
-    send(connection, keeping, "leased", "dead")
-    take_one(connection, keeping)
-    claim = take_one(connection, keeping).claim_id
+    enqueue(connection, keeping, "leased", "dead")
+    dequeue_one(connection, keeping)
+    claim = dequeue_one(connection, keeping).claim_id
     call(connection, "fail_now", queue_name=keeping, claim_id=claim)
-    send(connection, keeping, "ready")
-    send(connection, keeping, "delayed", delay_seconds=60)
-    assert one(connection, "archive", queue_name=keeping).archived == 0
+    enqueue(connection, keeping, "ready")
+    enqueue(connection, keeping, "delayed", delay_seconds=60)
+    assert call_one(connection, "archive", queue_name=keeping).archived == 0
     assert stored(connection, keeping, "message") == 4
 
 
 @pytest.mark.promise("P04")
 def test_a_queue_without_an_archive_keeps_nothing(connection: Connection, queue: str) -> None:
     finish(connection, queue, "a", "b")
-    assert one(connection, "archive", queue_name=queue).archived == 0
+    assert call_one(connection, "archive", queue_name=queue).archived == 0
     assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
 
 
@@ -118,7 +118,7 @@ def test_a_queue_without_an_archive_keeps_nothing(connection: Connection, queue:
 def test_a_small_batch_size_moves_batch_by_batch(connection: Connection, keeping: str) -> None:
     for _ in range(3):
         finish(connection, keeping, "a", "b")
-    moved = [one(connection, "archive", queue_name=keeping, batch_size=1) for _ in range(7)]
+    moved = [call_one(connection, "archive", queue_name=keeping, batch_size=1) for _ in range(7)]
     # Messages finished in one call are moved in one piece where the engine keeps them as one row.
     assert {row.archived for row in moved} in ({2, 0}, {1, 0})
     assert sum(row.archived for row in moved) == 6
@@ -131,9 +131,9 @@ def test_messages_of_many_days_are_all_found_again(connection: Connection, keepi
     for _ in range(4):
         ids += finish(connection, keeping, "a")
         pass_seconds(connection, keeping, 3 * DAY)
-    assert one(connection, "archive", queue_name=keeping).archived == 4
+    assert call_one(connection, "archive", queue_name=keeping).archived == 4
     rows = [
-        one(connection, "get_message", queue_name=keeping, message_id=message_id)
+        call_one(connection, "get_message", queue_name=keeping, message_id=message_id)
         for message_id in ids
     ]
     assert {row.state for row in rows} == {"completed"}
@@ -153,8 +153,8 @@ def test_what_another_session_archives_is_passed_over(
     finish(connection, keeping, "b")
     other = connect()
     with transaction(other):
-        assert one(other, "archive", queue_name=keeping, batch_size=1).archived == 1
-        assert one(connection, "archive", queue_name=keeping).archived == 1
+        assert call_one(other, "archive", queue_name=keeping, batch_size=1).archived == 1
+        assert call_one(connection, "archive", queue_name=keeping).archived == 1
     assert stored(connection, keeping, "archive") == 3
 
 
@@ -162,6 +162,6 @@ def test_what_another_session_archives_is_passed_over(
 def test_what_is_rolled_back_is_archived_by_the_next(connection: Connection, keeping: str) -> None:
     [message_id] = finish(connection, keeping, "a")
     with rolled_back(connection):
-        assert one(connection, "archive", queue_name=keeping).archived == 1
+        assert call_one(connection, "archive", queue_name=keeping).archived == 1
     assert state_of(connection, keeping, message_id) == "completed"
-    assert one(connection, "archive", queue_name=keeping).archived == 1
+    assert call_one(connection, "archive", queue_name=keeping).archived == 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, counts, one, refused, send, take
+from tests.helpers.calls import call, call_one, counts, dequeue, enqueue, refused
 from tests.helpers.json_text import JsonText
 
 DEFAULT = 1_048_576
@@ -84,11 +84,11 @@ def test_a_body_of_json_counts_as_the_text_that_it_becomes(
 def test_characters_of_a_text_count_and_bytes_of_a_binary_body(
     connection: Connection, short: str
 ) -> None:
-    send(connection, short, "日" * 10)
-    one(connection, "enqueue", queue_name=short, body_binary=b"\xff" * 10)
+    enqueue(connection, short, "日" * 10)
+    call_one(connection, "enqueue", queue_name=short, body_binary=b"\xff" * 10)
     batch = [{"body": "日" * 10}, {"body_base64": "/////////////w=="}]
     call(connection, "enqueue_batch", queue_name=short, messages=batch)
-    rows = take(connection, short, 10)
+    rows = dequeue(connection, short, 10)
     assert [row.body for row in rows] == ["日" * 10, None, "日" * 10, None]
     assert [row.body_binary for row in rows] == [None, b"\xff" * 10, None, b"\xff" * 10]
 
@@ -96,10 +96,10 @@ def test_characters_of_a_text_count_and_bytes_of_a_binary_body(
 def test_a_limit_that_is_lowered_is_for_what_comes_afterwards(
     connection: Connection, usual: str
 ) -> None:
-    send(connection, usual, "a" * 20)
+    enqueue(connection, usual, "a" * 20)
     call(connection, "alter_queue", queue_name=usual, max_body_length=10)
     refused(connection, "RQ711", "enqueue", queue_name=usual, body="a" * 20)
-    assert [row.body for row in take(connection, usual)] == ["a" * 20]
+    assert [row.body for row in dequeue(connection, usual)] == ["a" * 20]
 
 
 @pytest.mark.promise("P20")
@@ -108,15 +108,15 @@ def test_the_longest_text_of_a_usual_queue_comes_out_of_every_routine(
     connection: Connection, connect: Callable[..., Connection], usual: str, character: str
 ) -> None:
     body = character * DEFAULT
-    [message_id] = send(connection, usual, body, headers={"k": "h" * 60_000})
+    [message_id] = enqueue(connection, usual, body, headers={"k": "h" * 60_000})
     refused(connection, "RQ711", "enqueue", queue_name=usual, body=body + "a")
     assert [row.body for row in call(connection, "peek", queue_name=usual)] == [body]
-    found = one(connection, "get_message", queue_name=usual, message_id=message_id)
+    found = call_one(connection, "get_message", queue_name=usual, message_id=message_id)
     assert found.body == body
-    waited = one(connect(), "dequeue_wait", queue_name=usual, wait_seconds=0).messages
+    waited = call_one(connect(), "dequeue_wait", queue_name=usual, wait_seconds=0).messages
     assert [row["body"] for row in waited] == [body]
     call(connection, "release", queue_name=usual, claim_id=waited[0]["claim_id"])
-    assert [row.body for row in take(connection, usual)] == [body]
+    assert [row.body for row in dequeue(connection, usual)] == [body]
 
 
 @pytest.mark.promise("P20")
@@ -124,15 +124,15 @@ def test_the_longest_binary_body_of_a_usual_queue_comes_out_of_every_routine(
     connection: Connection, connect: Callable[..., Connection], usual: str
 ) -> None:
     body = b"\xff" * DEFAULT
-    sent = one(connection, "enqueue", queue_name=usual, body_binary=body)
+    sent = call_one(connection, "enqueue", queue_name=usual, body_binary=body)
     refused(connection, "RQ711", "enqueue", queue_name=usual, body_binary=body + b"a")
     assert [row.body_binary for row in call(connection, "peek", queue_name=usual)] == [body]
-    found = one(connection, "get_message", queue_name=usual, message_id=sent.message_id)
+    found = call_one(connection, "get_message", queue_name=usual, message_id=sent.message_id)
     assert found.body_binary == body
-    waited = one(connect(), "dequeue_wait", queue_name=usual, wait_seconds=0).messages
+    waited = call_one(connect(), "dequeue_wait", queue_name=usual, wait_seconds=0).messages
     assert len(waited[0]["body_binary"]) == (DEFAULT + 2) // 3 * 4
     call(connection, "release", queue_name=usual, claim_id=waited[0]["claim_id"])
-    assert [row.body_binary for row in take(connection, usual)] == [body]
+    assert [row.body_binary for row in dequeue(connection, usual)] == [body]
 
 
 @pytest.mark.promise("P02", "P05")
@@ -147,7 +147,7 @@ def test_dequeue_wait_takes_as_many_long_messages_as_go_together_and_leaves_the_
     seen: list[str] = []
     session = connect()
     while len(seen) < count:
-        waited = one(
+        waited = call_one(
             session, "dequeue_wait", queue_name=usual, batch_size=count, wait_seconds=0
         ).messages
         assert 0 < len(waited) < count

@@ -11,16 +11,16 @@ from tests.engines.base import Connection
 from tests.helpers.calls import (
     bodies,
     call,
+    call_one,
     counts,
-    die,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
+    make_dead,
     outcomes,
     refused,
     rolled_back,
-    send,
     state_of,
-    take,
-    take_one,
     transaction,
 )
 from tests.helpers.dialects import dialect_of
@@ -34,55 +34,55 @@ def cancel(connection: Connection, queue: str, *ids: int) -> list[str]:
 
 
 def ready(connection: Connection, queue: str) -> int:
-    return send(connection, queue, "ready")[0]
+    return enqueue(connection, queue, "ready")[0]
 
 
 def delayed(connection: Connection, queue: str) -> int:
-    return send(connection, queue, "delayed", delay_seconds=60)[0]
+    return enqueue(connection, queue, "delayed", delay_seconds=60)[0]
 
 
 def retried(connection: Connection, queue: str) -> int:
-    [message_id] = send(connection, queue, "retried")
-    claim = take_one(connection, queue).claim_id
+    [message_id] = enqueue(connection, queue, "retried")
+    claim = dequeue_one(connection, queue).claim_id
     call(connection, "retry_later", queue_name=queue, claim_id=claim, delay_seconds=0)
     return message_id
 
 
 def waiting_for_its_retry(connection: Connection, queue: str) -> int:
-    [message_id] = send(connection, queue, "retried later")
-    claim = take_one(connection, queue).claim_id
+    [message_id] = enqueue(connection, queue, "retried later")
+    claim = dequeue_one(connection, queue).claim_id
     call(connection, "retry_later", queue_name=queue, claim_id=claim, delay_seconds=60)
     return message_id
 
 
 def promoted(connection: Connection, queue: str) -> int:
-    [message_id] = send(connection, queue, "promoted", delay_seconds=60, priority=3)
+    [message_id] = enqueue(connection, queue, "promoted", delay_seconds=60, priority=3)
     pass_seconds(connection, queue, 61)
-    assert one(connection, "promote", queue_name=queue).promoted == 1
+    assert call_one(connection, "promote", queue_name=queue).promoted == 1
     return message_id
 
 
 def released(connection: Connection, queue: str) -> int:
-    [message_id] = send(connection, queue, "released")
-    claim = take_one(connection, queue).claim_id
+    [message_id] = enqueue(connection, queue, "released")
+    claim = dequeue_one(connection, queue).claim_id
     call(connection, "release", queue_name=queue, claim_id=claim)
     return message_id
 
 
 def reaped(connection: Connection, queue: str) -> int:
-    [message_id] = send(connection, queue, "reaped")
-    take_one(connection, queue)
+    [message_id] = enqueue(connection, queue, "reaped")
+    dequeue_one(connection, queue)
     pass_seconds(connection, queue, 100)
-    assert one(connection, "reap", queue_name=queue).reaped == 1
+    assert call_one(connection, "reap", queue_name=queue).reaped == 1
     return message_id
 
 
 def dead(connection: Connection, queue: str) -> int:
-    return die(connection, queue, "dead")[0]
+    return make_dead(connection, queue, "dead")[0]
 
 
 def reset(connection: Connection, queue: str) -> int:
-    [message_id] = die(connection, queue, "reset")
+    [message_id] = make_dead(connection, queue, "reset")
     call(connection, "reset", queue_name=queue)
     return message_id
 
@@ -102,11 +102,11 @@ def test_a_message_that_no_worker_holds_is_withdrawn(
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
     message_id = arrange(connection, queue)
-    [other_id] = send(connection, queue, "other")
+    [other_id] = enqueue(connection, queue, "other")
     assert cancel(connection, queue, message_id) == ["cancelled"]
     pass_seconds(connection, queue, 10000)
     call(connection, "maintain", queue_name=queue)
-    assert [row.message_id for row in take(connection, queue, 10)] == [other_id]
+    assert [row.message_id for row in dequeue(connection, queue, 10)] == [other_id]
     assert state_of(connection, queue, message_id) == ("cancelled" if archive_days else None)
     assert cancel(connection, queue, message_id) == ["not_found"]
     assert counts(connection, queue) == (0, 0, 1, 0)
@@ -114,8 +114,8 @@ def test_a_message_that_no_worker_holds_is_withdrawn(
 
 @pytest.mark.promise("P03", "P15")
 def test_a_leased_message_stays_with_its_worker(connection: Connection, queue: str) -> None:
-    [message_id] = send(connection, queue, "leased")
-    claim = take_one(connection, queue).claim_id
+    [message_id] = enqueue(connection, queue, "leased")
+    claim = dequeue_one(connection, queue).claim_id
     assert cancel(connection, queue, message_id) == ["leased"]
     done = call(connection, "complete", queue_name=queue, claim_id=claim)
     assert outcomes(done) == {message_id: "completed"}
@@ -126,10 +126,10 @@ def test_a_leased_message_stays_with_its_worker(connection: Connection, queue: s
 def test_a_message_that_another_session_is_taking_is_leased_and_nobody_waits(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
-    [message_id] = send(connection, queue, "being taken")
+    [message_id] = enqueue(connection, queue, "being taken")
     worker = connect()
     with transaction(worker):
-        take_one(worker, queue)
+        dequeue_one(worker, queue)
         assert cancel(connection, queue, message_id) == ["leased"]
     assert counts(connection, queue) == (0, 0, 1, 0)
 
@@ -140,8 +140,8 @@ def test_a_completed_message_is_not_found(
     connection: Connection, queue: str, archive_days: int
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
-    [message_id] = send(connection, queue, "a")
-    call(connection, "complete", queue_name=queue, claim_id=take_one(connection, queue).claim_id)
+    [message_id] = enqueue(connection, queue, "a")
+    call(connection, "complete", queue_name=queue, claim_id=dequeue_one(connection, queue).claim_id)
     assert cancel(connection, queue, message_id) == ["not_found"]
     call(connection, "archive", queue_name=queue)
     assert cancel(connection, queue, message_id) == ["not_found"]
@@ -149,8 +149,8 @@ def test_a_completed_message_is_not_found(
 
 @pytest.mark.promise("P15")
 def test_each_message_has_its_own_outcome(connection: Connection, queue: str) -> None:
-    first, second, third = send(connection, queue, "a", "b", "c")
-    take_one(connection, queue)
+    first, second, third = enqueue(connection, queue, "a", "b", "c")
+    dequeue_one(connection, queue)
     assert cancel(connection, queue, third, -1, first, second) == [
         "cancelled",
         "not_found",
@@ -164,28 +164,28 @@ def test_each_message_has_its_own_outcome(connection: Connection, queue: str) ->
 def test_the_key_of_a_withdrawn_message_is_free(
     connection: Connection, queue: str, delay_seconds: float
 ) -> None:
-    [message_id] = send(connection, queue, "a", dedup_key="key", delay_seconds=delay_seconds)
+    [message_id] = enqueue(connection, queue, "a", dedup_key="key", delay_seconds=delay_seconds)
     cancel(connection, queue, message_id)
-    assert one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "enqueued"
+    assert call_one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "enqueued"
 
 
 @pytest.mark.promise("P12")
 def test_withdrawing_a_dead_message_leaves_its_key_to_a_newer_one(
     connection: Connection, queue: str
 ) -> None:
-    [dead_id] = die(connection, queue, "dead", dedup_key="key")
-    send(connection, queue, "newer", dedup_key="key")
+    [dead_id] = make_dead(connection, queue, "dead", dedup_key="key")
+    enqueue(connection, queue, "newer", dedup_key="key")
     assert cancel(connection, queue, dead_id) == ["cancelled"]
-    assert one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "duplicate"
+    assert call_one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "duplicate"
 
 
 @pytest.mark.promise("P15")
 def test_a_message_of_another_queue_is_not_found(connection: Connection, queue: str) -> None:
     other = f"{queue[:80]} other"
     call(connection, "create_queue", queue_name=other)
-    [message_id] = send(connection, queue, "a")
+    [message_id] = enqueue(connection, queue, "a")
     assert cancel(connection, other, message_id) == ["not_found"]
-    assert take_one(connection, queue).body == "a"
+    assert dequeue_one(connection, queue).body == "a"
 
 
 @pytest.mark.promise("P15")
@@ -199,10 +199,10 @@ def test_ten_thousand_messages_are_withdrawn_at_once(connection: Connection, que
 
 @pytest.mark.promise("P17")
 def test_a_rolled_back_withdrawal_changes_nothing(connection: Connection, queue: str) -> None:
-    ids = send(connection, queue, "a", "b")
+    ids = enqueue(connection, queue, "a", "b")
     with rolled_back(connection):
         assert cancel(connection, queue, *ids) == ["cancelled", "cancelled"]
-    assert bodies(take(connection, queue, 2)) == ["a", "b"]
+    assert bodies(dequeue(connection, queue, 2)) == ["a", "b"]
 
 
 @pytest.mark.promise("P15")
@@ -212,7 +212,7 @@ def test_no_messages_are_nothing_to_do(connection: Connection, queue: str) -> No
 
 @pytest.mark.promise("P15")
 def test_a_message_named_twice_is_withdrawn_once(connection: Connection, queue: str) -> None:
-    [message_id] = send(connection, queue, "a")
+    [message_id] = enqueue(connection, queue, "a")
     assert "cancelled" in cancel(connection, queue, message_id, message_id)
     assert cancel(connection, queue, message_id) == ["not_found"]
 
@@ -224,7 +224,7 @@ def test_a_message_named_twice_is_withdrawn_once(connection: Connection, queue: 
 def test_a_bad_list_is_refused_and_nothing_is_withdrawn(
     connection: Connection, queue: str, message_ids: list[Any] | None
 ) -> None:
-    send(connection, queue, "a")
+    enqueue(connection, queue, "a")
     text = refused(connection, "RQ711", "cancel", queue_name=queue, message_ids=message_ids)
     assert "message_ids" in text
     assert counts(connection, queue) == (1, 0, 0, 0)

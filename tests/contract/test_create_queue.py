@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, one, refused, rolled_back, send, take_one
+from tests.helpers.calls import call, call_one, dequeue_one, enqueue, refused, rolled_back
 
 SETTINGS: dict[str, Any] = {
     "lease_seconds": 7,
@@ -51,13 +51,13 @@ NOT_FINITE = [
 
 
 def settings_of(connection: Connection, queue: str) -> dict[str, Any]:
-    row = one(connection, "queue_stats", queue_name=queue)
+    row = call_one(connection, "queue_stats", queue_name=queue)
     return {name: getattr(row, name) for name in SETTINGS}
 
 
 @pytest.mark.promise("P15")
 def test_a_new_queue_has_the_default_settings(connection: Connection, queue_name: str) -> None:
-    row = one(connection, "create_queue", queue_name=queue_name)
+    row = call_one(connection, "create_queue", queue_name=queue_name)
     assert (row.queue_name, row.outcome) == (queue_name, "created")
     assert settings_of(connection, queue_name) == DEFAULTS
 
@@ -81,11 +81,11 @@ def test_an_existing_queue_keeps_its_settings_and_messages(
     connection: Connection, queue_name: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name, **SETTINGS)
-    send(connection, queue_name, "kept")
-    row = one(connection, "create_queue", queue_name=queue_name, lease_seconds=99)
+    enqueue(connection, queue_name, "kept")
+    row = call_one(connection, "create_queue", queue_name=queue_name, lease_seconds=99)
     assert (row.queue_name, row.outcome) == (queue_name, "exists")
     assert settings_of(connection, queue_name) == SETTINGS
-    assert take_one(connection, queue_name).body == "kept"
+    assert dequeue_one(connection, queue_name).body == "kept"
 
 
 @pytest.mark.promise("P15")
@@ -135,15 +135,15 @@ def test_a_hostile_name_works_like_any_other(
     connection: Connection, queue_name: str, prefix: str
 ) -> None:
     name = prefix + queue_name[-20:] + " "
-    assert one(connection, "create_queue", queue_name=name).queue_name == name
-    send(connection, name, "hello")
-    row = take_one(connection, name)
+    assert call_one(connection, "create_queue", queue_name=name).queue_name == name
+    enqueue(connection, name, "hello")
+    row = dequeue_one(connection, name)
     assert row.body == "hello"
     call(connection, "complete", queue_name=name, claim_id=row.claim_id)
-    assert one(connection, "maintain", queue_name=name).queue_name == name
-    assert one(connection, "queue_stats", queue_name=name).queue_name == name
+    assert call_one(connection, "maintain", queue_name=name).queue_name == name
+    assert call_one(connection, "queue_stats", queue_name=name).queue_name == name
     assert name in {row.queue_name for row in call(connection, "queue_stats")}
-    assert one(connection, "drop_queue", queue_name=name).outcome == "dropped"
+    assert call_one(connection, "drop_queue", queue_name=name).outcome == "dropped"
 
 
 @pytest.mark.promise("P20")
@@ -152,8 +152,8 @@ def test_a_name_of_100_characters_is_taken(
     connection: Connection, queue_name: str, character: str
 ) -> None:
     name = queue_name[-8:] + character * 92
-    assert one(connection, "create_queue", queue_name=name).queue_name == name
-    assert one(connection, "queue_stats", queue_name=name).queue_name == name
+    assert call_one(connection, "create_queue", queue_name=name).queue_name == name
+    assert call_one(connection, "queue_stats", queue_name=name).queue_name == name
     refused(connection, "RQ711", "create_queue", queue_name=name + character)
 
 
@@ -166,18 +166,18 @@ def test_names_that_look_alike_are_different_queues(
     connection: Connection, queue_name: str, first: str, second: str
 ) -> None:
     names = [queue_name[-20:] + word for word in (first, second)]
-    assert [one(connection, "create_queue", queue_name=name).outcome for name in names] == [
+    assert [call_one(connection, "create_queue", queue_name=name).outcome for name in names] == [
         "created",
         "created",
     ]
-    send(connection, names[0], "first")
+    enqueue(connection, names[0], "first")
     assert call(connection, "dequeue_fast", queue_name=names[1]) == []
-    assert take_one(connection, names[0]).body == "first"
+    assert dequeue_one(connection, names[0]).body == "first"
 
 
 @pytest.mark.promise("P01", "P17")
 def test_a_rolled_back_queue_was_never_there(connection: Connection, queue_name: str) -> None:
     with rolled_back(connection):
         call(connection, "create_queue", queue_name=queue_name)
-        send(connection, queue_name, "gone")
+        enqueue(connection, queue_name, "gone")
     refused(connection, "RQ701", "enqueue", queue_name=queue_name, body="x")

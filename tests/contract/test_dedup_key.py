@@ -12,12 +12,12 @@ from tests.helpers.calls import (
     Row,
     bodies,
     call,
+    call_one,
     counts,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     rolled_back,
-    send,
-    take,
-    take_one,
     transaction,
 )
 from tests.helpers.dialects import dialect_of
@@ -27,13 +27,13 @@ from tests.helpers.dialects import dialect_of
 def test_a_key_of_an_unfinished_message_returns_that_message(
     connection: Connection, queue: str
 ) -> None:
-    [first] = send(connection, queue, "first", dedup_key="key")
+    [first] = enqueue(connection, queue, "first", dedup_key="key")
 
     def again() -> Row:
-        return one(connection, "enqueue", queue_name=queue, body="again", dedup_key="key")
+        return call_one(connection, "enqueue", queue_name=queue, body="again", dedup_key="key")
 
     assert (again().message_id, again().outcome) == (first, "duplicate")  # It is ready.
-    claim = take_one(connection, queue).claim_id
+    claim = dequeue_one(connection, queue).claim_id
     assert (again().message_id, again().outcome) == (first, "duplicate")  # It is leased.
     call(connection, "retry_later", queue_name=queue, claim_id=claim, delay_seconds=60)
     assert (again().message_id, again().outcome) == (first, "duplicate")  # It is delayed.
@@ -47,14 +47,14 @@ def test_a_key_is_free_again_when_its_message_is_finished(
     connection: Connection, queue: str, finish: str, archive_days: int
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
-    [first] = send(connection, queue, "first", dedup_key="key")
+    [first] = enqueue(connection, queue, "first", dedup_key="key")
     if finish == "cancel":
         call(connection, "cancel", queue_name=queue, message_ids=[first])
     elif finish == "purge_queue":
         call(connection, "purge_queue", queue_name=queue)
     else:
-        call(connection, finish, queue_name=queue, claim_id=take_one(connection, queue).claim_id)
-    row = one(connection, "enqueue", queue_name=queue, dedup_key="key")
+        call(connection, finish, queue_name=queue, claim_id=dequeue_one(connection, queue).claim_id)
+    row = call_one(connection, "enqueue", queue_name=queue, dedup_key="key")
     assert row.outcome == "enqueued"
     assert row.message_id != first
 
@@ -66,17 +66,21 @@ def test_keys_are_exact_and_belong_to_their_queue(connection: Connection, queue:
     keys = ["key", "Key", "key ", " key", "k\u00e9y", "ke\u0301y", "ß", "ss", "🐘" * 200]
     for name in (queue, other):
         for key in keys:
-            row = one(connection, "enqueue", queue_name=name, dedup_key=key)
+            row = call_one(connection, "enqueue", queue_name=name, dedup_key=key)
             assert row.outcome == "enqueued", key
     for key in keys:
-        assert one(connection, "enqueue", queue_name=queue, dedup_key=key).outcome == "duplicate"
+        assert (
+            call_one(connection, "enqueue", queue_name=queue, dedup_key=key).outcome == "duplicate"
+        )
 
 
 def _enqueue_in_thread(
     connection: Connection, queue: str, key: str, answers: list[Row]
 ) -> threading.Thread:
     def run() -> None:
-        answers.append(one(connection, "enqueue", queue_name=queue, body="second", dedup_key=key))
+        answers.append(
+            call_one(connection, "enqueue", queue_name=queue, body="second", dedup_key=key)
+        )
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -90,12 +94,12 @@ def test_of_two_producers_at_once_the_second_gets_the_message_that_the_first_com
 ) -> None:
     second, answers = connect(), list[Row]()
     with transaction(connection):
-        [first_id] = send(connection, queue, "first", dedup_key="key")
+        [first_id] = enqueue(connection, queue, "first", dedup_key="key")
         thread = _enqueue_in_thread(second, queue, "key", answers)
         wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
     thread.join()
     assert [(row.message_id, row.outcome) for row in answers] == [(first_id, "duplicate")]
-    assert bodies(take(connection, queue, 10)) == ["first"]
+    assert bodies(dequeue(connection, queue, 10)) == ["first"]
 
 
 @pytest.mark.promise("P01", "P12")
@@ -105,14 +109,14 @@ def test_of_two_producers_at_once_the_second_enqueues_when_the_first_rolls_back(
 ) -> None:
     second, answers = connect(), list[Row]()
     with rolled_back(connection):
-        [first_id] = send(connection, queue, "first", dedup_key="key")
+        [first_id] = enqueue(connection, queue, "first", dedup_key="key")
         thread = _enqueue_in_thread(second, queue, "key", answers)
         wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
     thread.join()
     [row] = answers
     assert row.outcome == "enqueued"
     assert row.message_id != first_id
-    assert bodies(take(connection, queue, 10)) == ["second"]
+    assert bodies(dequeue(connection, queue, 10)) == ["second"]
 
 
 @pytest.mark.promise("P12")
@@ -121,14 +125,14 @@ def test_a_producer_that_waited_for_a_completion_enqueues_anew(
     server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
     second, answers = connect(), list[Row]()
-    [first_id] = send(connection, queue, "first", dedup_key="key")
-    claim = take_one(connection, queue).claim_id
+    [first_id] = enqueue(connection, queue, "first", dedup_key="key")
+    claim = dequeue_one(connection, queue).claim_id
     call(connection, "complete", queue_name=queue, claim_id=claim)
     with transaction(connection):
-        [third_id] = send(connection, queue, "third", dedup_key="key")
+        [third_id] = enqueue(connection, queue, "third", dedup_key="key")
         thread = _enqueue_in_thread(second, queue, "key", answers)
         wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
-        claim = take_one(connection, queue).claim_id
+        claim = dequeue_one(connection, queue).claim_id
         call(connection, "complete", queue_name=queue, claim_id=claim)
     thread.join()
     [row] = answers
@@ -142,7 +146,7 @@ def test_different_keys_do_not_wait_for_each_other(
 ) -> None:
     other = connect()
     with transaction(connection):
-        send(connection, queue, "a", dedup_key="a")
-        send(other, queue, "b", dedup_key="b")
-        send(other, queue, "none")
+        enqueue(connection, queue, "a", dedup_key="a")
+        enqueue(other, queue, "b", dedup_key="b")
+        enqueue(other, queue, "none")
     assert counts(connection, queue)[0] == 3

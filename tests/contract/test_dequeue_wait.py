@@ -16,12 +16,12 @@ from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import (
     Row,
     call,
+    call_one,
     counts,
-    one,
+    dequeue_one,
+    enqueue,
     refused,
     rolled_back,
-    send,
-    take_one,
     transaction,
 )
 from tests.helpers.dialects import dialect_of
@@ -29,7 +29,7 @@ from tests.helpers.dialects import dialect_of
 
 def wait(connection: Connection, queue: str, **arguments: Any) -> list[dict[str, Any]] | None:
     messages: list[dict[str, Any]] | None
-    messages = one(connection, "dequeue_wait", queue_name=queue, **arguments).messages
+    messages = call_one(connection, "dequeue_wait", queue_name=queue, **arguments).messages
     return messages
 
 
@@ -53,9 +53,11 @@ def start_waiting(
 def test_messages_come_as_rows_of_dequeue_fast_in_one_json_array(
     connection: Connection, queue: str
 ) -> None:
-    one(connection, "enqueue", queue_name=queue, body="🐘", headers={"a": [1]}, message_type="type")
-    one(connection, "enqueue", queue_name=queue, body_binary=bytes(range(256)))
-    one(connection, "enqueue", queue_name=queue)
+    call_one(
+        connection, "enqueue", queue_name=queue, body="🐘", headers={"a": [1]}, message_type="type"
+    )
+    call_one(connection, "enqueue", queue_name=queue, body_binary=bytes(range(256)))
+    call_one(connection, "enqueue", queue_name=queue)
     messages = wait(connection, queue, batch_size=10, worker_name="w", lease_seconds=60)
     assert messages is not None
     columns = [column.name for column in load_contract().routines["dequeue_fast"].columns]
@@ -65,7 +67,7 @@ def test_messages_come_as_rows_of_dequeue_fast_in_one_json_array(
     assert (text["headers"], text["message_type"], text["attempt"]) == ({"a": [1]}, "type", 1)
     assert base64.b64decode(binary["body_binary"], validate=True) == bytes(range(256))
     assert (none["body"], none["body_binary"], none["headers"]) == (None, None, None)
-    row = one(connection, "get_message", queue_name=queue, message_id=text["message_id"])
+    row = call_one(connection, "get_message", queue_name=queue, message_id=text["message_id"])
     assert (row.claim_id, row.worker_name) == (text["claim_id"], "w")
     assert datetime.fromisoformat(text["lease_until"]) == row.lease_until
     assert datetime.fromisoformat(text["enqueued_at"]) == row.enqueued_at
@@ -73,7 +75,7 @@ def test_messages_come_as_rows_of_dequeue_fast_in_one_json_array(
 
 @pytest.mark.promise("P20")
 def test_an_empty_binary_body_is_not_a_missing_one(connection: Connection, queue: str) -> None:
-    one(connection, "enqueue", queue_name=queue, body_binary=b"")
+    call_one(connection, "enqueue", queue_name=queue, body_binary=b"")
     messages = wait(connection, queue)
     assert messages is not None
     assert messages[0]["body_binary"] == ""
@@ -83,7 +85,7 @@ def test_an_empty_binary_body_is_not_a_missing_one(connection: Connection, queue
 def test_a_large_binary_body_comes_out_as_it_went_in(connection: Connection, queue: str) -> None:
     body = bytes(range(256)) * 5000
     call(connection, "alter_queue", queue_name=queue, max_body_length=len(body))
-    one(connection, "enqueue", queue_name=queue, body_binary=body)
+    call_one(connection, "enqueue", queue_name=queue, body_binary=body)
     messages = wait(connection, queue)
     assert messages is not None
     assert base64.b64decode(messages[0]["body_binary"], validate=True) == body
@@ -92,7 +94,7 @@ def test_a_large_binary_body_comes_out_as_it_went_in(connection: Connection, que
 @pytest.mark.promise("P05")
 def test_messages_come_in_order(connection: Connection, queue: str) -> None:
     for priority in (9, 0, 5, 0):
-        send(connection, queue, f"{priority}", priority=priority)
+        enqueue(connection, queue, f"{priority}", priority=priority)
     messages = wait(connection, queue, batch_size=10)
     assert [message["body"] for message in messages or ()] == ["0", "0", "5", "9"]
 
@@ -101,7 +103,7 @@ def test_messages_come_in_order(connection: Connection, queue: str) -> None:
 def test_what_was_delivered_is_leased_for_good(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
-    send(connection, queue, "a")
+    enqueue(connection, queue, "a")
     messages = wait(connection, queue)
     assert messages is not None
     other = connect()
@@ -128,7 +130,7 @@ def test_a_message_that_comes_later_ends_the_wait(
     answers: list[Any] = []
     start = time.monotonic()
     thread = start_waiting(connect(), queue, answers, wait_seconds=60)
-    [message_id] = send(connection, queue, "awaited")
+    [message_id] = enqueue(connection, queue, "awaited")
     thread.join()
     assert [message["message_id"] for message in answers[0]] == [message_id]
     assert time.monotonic() - start < 30
@@ -140,7 +142,7 @@ def test_one_message_ends_one_wait(
 ) -> None:
     answers: list[Any] = []
     threads = [start_waiting(connect(), queue, answers, wait_seconds=2) for _ in range(4)]
-    send(connection, queue, "only one")
+    enqueue(connection, queue, "only one")
     for thread in threads:
         thread.join()
     assert sorted(answer is None for answer in answers) == [False, True, True, True]
@@ -148,7 +150,7 @@ def test_one_message_ends_one_wait(
 
 @pytest.mark.promise("P11")
 def test_a_message_that_becomes_due_ends_the_wait(connection: Connection, queue: str) -> None:
-    send(connection, queue, "due", delay_seconds=0.2)
+    enqueue(connection, queue, "due", delay_seconds=0.2)
     messages = wait(connection, queue, wait_seconds=30)
     assert [message["body"] for message in messages or ()] == ["due"]
 
@@ -157,7 +159,7 @@ def test_a_message_that_becomes_due_ends_the_wait(connection: Connection, queue:
 def test_a_queue_that_is_resumed_ends_the_wait(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
-    send(connection, queue, "a")
+    enqueue(connection, queue, "a")
     call(connection, "pause_queue", queue_name=queue)
     assert wait(connection, queue, wait_seconds=0.1) is None
     answers: list[Any] = []
@@ -203,7 +205,7 @@ def _refused_in_transaction(connection: Connection, queue: str) -> None:
 def test_it_refuses_to_wait_inside_a_transaction_that_has_only_read(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
-    send(connection, queue, "kept")
+    enqueue(connection, queue, "kept")
     with rolled_back(connection):
         _refused_in_transaction(connection, queue)
     assert counts(connect(), queue) == (1, 0, 0, 0)
@@ -214,7 +216,7 @@ def test_it_refuses_to_wait_inside_a_transaction_that_has_written_and_commits_no
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
     with rolled_back(connection):
-        send(connection, queue, "uncommitted")
+        enqueue(connection, queue, "uncommitted")
         _refused_in_transaction(connection, queue)
     assert counts(connect(), queue) == (0, 0, 0, 0)
 
@@ -224,7 +226,7 @@ def test_a_transaction_that_has_written_is_told_by_number(
     connection: Connection, queue: str
 ) -> None:
     with rolled_back(connection):
-        send(connection, queue, "uncommitted")
+        enqueue(connection, queue, "uncommitted")
         refused(connection, "RQ713", "dequeue_wait", queue_name=queue)
 
 
@@ -237,8 +239,8 @@ def test_other_sessions_work_on_while_one_waits(
     other = f"{queue[:80]} other"
     call(connection, "create_queue", queue_name=other)
     with transaction(connection):
-        send(connection, other, "a")
-        row: Row = take_one(connection, other)
+        enqueue(connection, other, "a")
+        row: Row = dequeue_one(connection, other)
         call(connection, "complete", queue_name=other, claim_id=row.claim_id)
     thread.join()
     assert answers == [None]
@@ -267,14 +269,14 @@ def test_other_sessions_work_on_while_one_waits(
 def test_an_argument_out_of_range_is_refused_and_nothing_is_leased(
     connection: Connection, queue: str, given: dict[str, Any], named: str
 ) -> None:
-    send(connection, queue, "a")
+    enqueue(connection, queue, "a")
     assert named in refused(connection, "RQ711", "dequeue_wait", queue_name=queue, **given)
     assert counts(connection, queue) == (1, 0, 0, 0)
 
 
 @pytest.mark.promise("P15")
 def test_the_longest_wait_is_taken(connection: Connection, queue: str) -> None:
-    send(connection, queue, "a")
+    enqueue(connection, queue, "a")
     assert wait(connection, queue, wait_seconds=3600) is not None
 
 

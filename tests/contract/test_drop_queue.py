@@ -12,45 +12,45 @@ from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.helpers.calls import (
     Row,
     call,
-    die,
-    one,
+    call_one,
+    dequeue,
+    dequeue_one,
+    enqueue,
+    make_dead,
     refused,
     rolled_back,
-    send,
     state_of,
-    take,
-    take_one,
     transaction,
 )
 from tests.helpers.dialects import dialect_of
 
 
 def leave_ready(connection: Connection, queue: str) -> None:
-    send(connection, queue, "ready")
+    enqueue(connection, queue, "ready")
 
 
 def leave_delayed(connection: Connection, queue: str) -> None:
-    send(connection, queue, "delayed", delay_seconds=1000)
+    enqueue(connection, queue, "delayed", delay_seconds=1000)
 
 
 def leave_leased(connection: Connection, queue: str) -> None:
-    send(connection, queue, "leased")
-    take_one(connection, queue)
+    enqueue(connection, queue, "leased")
+    dequeue_one(connection, queue)
 
 
 def leave_dead(connection: Connection, queue: str) -> None:
-    die(connection, queue, "dead", dedup_key="key")
+    make_dead(connection, queue, "dead", dedup_key="key")
 
 
 def leave_finished(connection: Connection, queue: str) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
     leave_ready(connection, queue)
-    call(connection, "complete", queue_name=queue, claim_id=take_one(connection, queue).claim_id)
+    call(connection, "complete", queue_name=queue, claim_id=dequeue_one(connection, queue).claim_id)
 
 
 def leave_archived(connection: Connection, queue: str) -> None:
     leave_finished(connection, queue)
-    assert one(connection, "archive", queue_name=queue).archived >= 1
+    assert call_one(connection, "archive", queue_name=queue).archived >= 1
 
 
 LEFT_BEHIND = [
@@ -66,7 +66,7 @@ of_each_kind = pytest.mark.parametrize("leave", LEFT_BEHIND, ids=lambda leave: l
 
 @pytest.mark.promise("P15")
 def test_an_empty_queue_is_dropped(connection: Connection, queue: str) -> None:
-    row = one(connection, "drop_queue", queue_name=queue)
+    row = call_one(connection, "drop_queue", queue_name=queue)
     assert (row.queue_name, row.outcome) == (queue, "dropped")
     refused(connection, "RQ701", "enqueue", queue_name=queue, body="x")
 
@@ -75,9 +75,9 @@ def test_an_empty_queue_is_dropped(connection: Connection, queue: str) -> None:
 def test_a_queue_whose_messages_are_all_completed_is_empty(
     connection: Connection, queue: str
 ) -> None:
-    send(connection, queue, "done", dedup_key="key")
-    call(connection, "complete", queue_name=queue, claim_id=take_one(connection, queue).claim_id)
-    assert one(connection, "drop_queue", queue_name=queue).outcome == "dropped"
+    enqueue(connection, queue, "done", dedup_key="key")
+    call(connection, "complete", queue_name=queue, claim_id=dequeue_one(connection, queue).claim_id)
+    assert call_one(connection, "drop_queue", queue_name=queue).outcome == "dropped"
 
 
 @pytest.mark.promise("P02", "P15")
@@ -99,7 +99,7 @@ def test_force_drops_a_queue_with_everything_in_it(
     connection: Connection, queue: str, leave: Callable[[Connection, str], None]
 ) -> None:
     leave(connection, queue)
-    assert one(connection, "drop_queue", queue_name=queue, force=True).outcome == "dropped"
+    assert call_one(connection, "drop_queue", queue_name=queue, force=True).outcome == "dropped"
     refused(connection, "RQ701", "queue_stats", queue_name=queue)
 
 
@@ -117,14 +117,14 @@ def test_force_leaves_other_queues_alone(connection: Connection, queue: str) -> 
 
 @pytest.mark.promise("P15", "P20")
 def test_a_queue_of_the_same_name_starts_empty(connection: Connection, queue: str) -> None:
-    [message_id] = send(connection, queue, "old", dedup_key="key")
-    claim = take_one(connection, queue).claim_id
+    [message_id] = enqueue(connection, queue, "old", dedup_key="key")
+    claim = dequeue_one(connection, queue).claim_id
     call(connection, "drop_queue", queue_name=queue, force=True)
     call(connection, "create_queue", queue_name=queue)
-    assert take(connection, queue) == []
+    assert dequeue(connection, queue) == []
     assert state_of(connection, queue, message_id) is None
     refused(connection, "RQ721", "complete", queue_name=queue, claim_id=claim)
-    assert one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "enqueued"
+    assert call_one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "enqueued"
 
 
 @pytest.mark.promise("P15")
@@ -145,11 +145,11 @@ def test_an_enqueue_that_has_not_committed_makes_the_queue_busy(
 ) -> None:
     producer = connect()
     with transaction(producer):
-        send(producer, queue, "in flight")
+        enqueue(producer, queue, "in flight")
         refused(connection, "RQ705", "drop_queue", queue_name=queue)
         refused(connection, "RQ705", "drop_queue", queue_name=queue, force=True)
     refused(connection, "RQ704", "drop_queue", queue_name=queue)
-    assert take_one(connection, queue).body == "in flight"
+    assert dequeue_one(connection, queue).body == "in flight"
 
 
 @pytest.mark.promise("P01")
@@ -162,7 +162,7 @@ def test_an_enqueue_that_waited_for_the_drop_is_refused_and_not_lost(
 
     def produce() -> None:
         try:
-            answers.append(one(producer, "enqueue", queue_name=queue, body="late"))
+            answers.append(call_one(producer, "enqueue", queue_name=queue, body="late"))
         except dialect_of(producer).database_error as error:
             answers.append(error)
 
@@ -206,7 +206,7 @@ def test_a_batch_that_waited_for_the_drop_is_refused_and_not_lost(
 
 @pytest.mark.promise("P17")
 def test_a_rolled_back_drop_changes_nothing(connection: Connection, queue: str) -> None:
-    send(connection, queue, "kept")
+    enqueue(connection, queue, "kept")
     with rolled_back(connection):
         call(connection, "drop_queue", queue_name=queue, force=True)
-    assert take_one(connection, queue).body == "kept"
+    assert dequeue_one(connection, queue).body == "kept"

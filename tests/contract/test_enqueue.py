@@ -11,14 +11,14 @@ import pytest
 from tests.engines.base import Connection
 from tests.helpers.calls import (
     bodies,
+    call_one,
     counts,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     refused,
     rolled_back,
-    send,
     state_of,
-    take,
-    take_one,
     transaction,
 )
 from tests.helpers.dialects import dialect_of
@@ -32,7 +32,7 @@ def test_a_message_is_delivered_with_everything_it_was_given(
     connection: Connection, queue: str
 ) -> None:
     before = datetime.now(UTC) - timedelta(seconds=60)
-    sent = one(
+    sent = call_one(
         connection,
         "enqueue",
         queue_name=queue,
@@ -41,7 +41,7 @@ def test_a_message_is_delivered_with_everything_it_was_given(
         headers={"trace": [1, {"a": None}]},
     )
     assert sent.outcome == "enqueued"
-    row = take_one(connection, queue)
+    row = dequeue_one(connection, queue)
     assert row.message_id == sent.message_id
     assert (row.body, row.body_binary, row.message_type) == ("hello", None, "greeting")
     assert row.headers == {"trace": [1, {"a": None}]}
@@ -51,21 +51,23 @@ def test_a_message_is_delivered_with_everything_it_was_given(
 
 @pytest.mark.promise("P01")
 def test_a_message_needs_no_body(connection: Connection, queue: str) -> None:
-    one(connection, "enqueue", queue_name=queue)
-    row = take_one(connection, queue)
+    call_one(connection, "enqueue", queue_name=queue)
+    row = dequeue_one(connection, queue)
     assert (row.body, row.body_binary, row.message_type, row.headers) == (None, None, None, None)
 
 
 @pytest.mark.promise("P01", "P17")
 def test_an_enqueue_that_was_rolled_back_never_happened(connection: Connection, queue: str) -> None:
     with rolled_back(connection):
-        [ready] = send(connection, queue, "ready", dedup_key="a")
-        [delayed] = send(connection, queue, "delayed", delay_seconds=1, dedup_key="b")
-        assert take_one(connection, queue).body == "ready"
+        [ready] = enqueue(connection, queue, "ready", dedup_key="a")
+        [delayed] = enqueue(connection, queue, "delayed", delay_seconds=1, dedup_key="b")
+        assert dequeue_one(connection, queue).body == "ready"
     assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
     assert state_of(connection, queue, ready) is state_of(connection, queue, delayed) is None
     for key in ("a", "b"):
-        assert one(connection, "enqueue", queue_name=queue, dedup_key=key).outcome == "enqueued"
+        assert (
+            call_one(connection, "enqueue", queue_name=queue, dedup_key=key).outcome == "enqueued"
+        )
 
 
 @pytest.mark.promise("P01")
@@ -74,9 +76,9 @@ def test_a_message_is_invisible_until_its_transaction_commits(
 ) -> None:
     producer = connect()
     with transaction(producer):
-        send(producer, queue, "hello")
-        assert take(connection, queue) == []
-    assert take_one(connection, queue).body == "hello"
+        enqueue(producer, queue, "hello")
+        assert dequeue(connection, queue) == []
+    assert dequeue_one(connection, queue).body == "hello"
 
 
 @pytest.mark.promise("P05")
@@ -84,8 +86,8 @@ def test_better_priorities_go_first_and_each_in_the_order_it_came(
     connection: Connection, queue: str
 ) -> None:
     for priority in (5, 0, 9, 1, 5, 0, 9, 4, 6):
-        send(connection, queue, f"{priority}", priority=priority)
-    rows = take(connection, queue, 100)
+        enqueue(connection, queue, f"{priority}", priority=priority)
+    rows = dequeue(connection, queue, 100)
     assert bodies(rows) == ["0", "0", "1", "4", "5", "5", "6", "9", "9"]
     by_priority: dict[str, list[int]] = {}
     for row in rows:
@@ -96,52 +98,52 @@ def test_better_priorities_go_first_and_each_in_the_order_it_came(
 @pytest.mark.promise("P05")
 @pytest.mark.parametrize("priority", range(10))
 def test_each_priority_is_taken(connection: Connection, queue: str, priority: int) -> None:
-    [message_id] = send(connection, queue, "x", priority=priority)
-    row = one(connection, "get_message", queue_name=queue, message_id=message_id)
+    [message_id] = enqueue(connection, queue, "x", priority=priority)
+    row = call_one(connection, "get_message", queue_name=queue, message_id=message_id)
     assert row.priority == priority
-    assert take_one(connection, queue).message_id == message_id
+    assert dequeue_one(connection, queue).message_id == message_id
 
 
 @pytest.mark.promise("P05")
 def test_the_priority_is_5_unless_given(connection: Connection, queue: str) -> None:
     for priority in (4, 6):
-        send(connection, queue, f"{priority}", priority=priority)
-    send(connection, queue, "default")
-    assert bodies(take(connection, queue, 3)) == ["4", "default", "6"]
+        enqueue(connection, queue, f"{priority}", priority=priority)
+    enqueue(connection, queue, "default")
+    assert bodies(dequeue(connection, queue, 3)) == ["4", "default", "6"]
 
 
 @pytest.mark.promise("P11")
 def test_a_delayed_message_waits_and_then_comes_after_those_that_were_ready(
     connection: Connection, queue: str
 ) -> None:
-    [message_id] = send(connection, queue, "delayed", delay_seconds=60)
-    send(connection, queue, "ready")
+    [message_id] = enqueue(connection, queue, "delayed", delay_seconds=60)
+    enqueue(connection, queue, "ready")
     assert counts(connection, queue) == (1, 1, 0, 0)
-    assert bodies(take(connection, queue, 10)) == ["ready"]
+    assert bodies(dequeue(connection, queue, 10)) == ["ready"]
     assert state_of(connection, queue, message_id) == "delayed"
     pass_seconds(connection, queue, 59)
-    assert take(connection, queue, 10) == []
+    assert dequeue(connection, queue, 10) == []
     pass_seconds(connection, queue, 2)
-    assert bodies(take(connection, queue, 10)) == ["delayed"]
+    assert bodies(dequeue(connection, queue, 10)) == ["delayed"]
 
 
 @pytest.mark.promise("P11")
 def test_a_message_is_delivered_no_sooner_than_run_at(connection: Connection, queue: str) -> None:
     run_at = datetime.now(UTC) + timedelta(hours=1)
-    [message_id] = send(connection, queue, "later", run_at=run_at)
-    row = one(connection, "get_message", queue_name=queue, message_id=message_id)
+    [message_id] = enqueue(connection, queue, "later", run_at=run_at)
+    row = call_one(connection, "get_message", queue_name=queue, message_id=message_id)
     assert (row.state, row.due_at) == ("delayed", run_at)
     pass_seconds(connection, queue, 3500)
-    assert take(connection, queue) == []
+    assert dequeue(connection, queue) == []
     pass_seconds(connection, queue, 200)
-    assert take_one(connection, queue).message_id == message_id
+    assert dequeue_one(connection, queue).message_id == message_id
 
 
 @pytest.mark.promise("P11")
 def test_a_short_delay_is_kept_and_then_ends_by_itself(connection: Connection, queue: str) -> None:
-    row = one(connection, "enqueue", queue_name=queue, delay_seconds=0.2)
-    due_at = one(connection, "get_message", queue_name=queue, message_id=row.message_id).due_at
-    waited = one(connection, "dequeue_wait", queue_name=queue, wait_seconds=10)
+    row = call_one(connection, "enqueue", queue_name=queue, delay_seconds=0.2)
+    due_at = call_one(connection, "get_message", queue_name=queue, message_id=row.message_id).due_at
+    waited = call_one(connection, "dequeue_wait", queue_name=queue, wait_seconds=10)
     [message] = waited.messages
     assert message["message_id"] == row.message_id
     leased_at = datetime.fromisoformat(message["lease_until"]) - timedelta(seconds=30)
@@ -162,14 +164,14 @@ def test_a_short_delay_is_kept_and_then_ends_by_itself(connection: Connection, q
 def test_no_delay_or_a_moment_in_the_past_means_now(
     connection: Connection, queue: str, given: dict[str, Any]
 ) -> None:
-    send(connection, queue, "now", **given)
-    assert take_one(connection, queue).body == "now"
+    enqueue(connection, queue, "now", **given)
+    assert dequeue_one(connection, queue).body == "now"
 
 
 @pytest.mark.promise("P11", "P15")
 def test_ten_years_of_delay_are_taken(connection: Connection, queue: str) -> None:
-    [message_id] = send(connection, queue, "one day", delay_seconds=TEN_YEARS)
-    row = one(connection, "get_message", queue_name=queue, message_id=message_id)
+    [message_id] = enqueue(connection, queue, "one day", delay_seconds=TEN_YEARS)
+    row = call_one(connection, "get_message", queue_name=queue, message_id=message_id)
     assert row.due_at - row.enqueued_at == timedelta(seconds=TEN_YEARS)
 
 
@@ -178,13 +180,13 @@ def test_ten_years_of_delay_are_taken(connection: Connection, queue: str) -> Non
 def test_a_message_may_have_its_own_number_of_attempts(
     connection: Connection, queue: str, max_attempts: int
 ) -> None:
-    [message_id] = send(connection, queue, "x", max_attempts=max_attempts)
-    row = one(connection, "get_message", queue_name=queue, message_id=message_id)
+    [message_id] = enqueue(connection, queue, "x", max_attempts=max_attempts)
+    row = call_one(connection, "get_message", queue_name=queue, message_id=message_id)
     assert row.max_attempts == max_attempts
     for attempt in range(1, min(max_attempts, 3) + 1):
-        leased = take_one(connection, queue)
+        leased = dequeue_one(connection, queue)
         assert leased.attempt == attempt
-        outcome = one(
+        outcome = call_one(
             connection,
             "retry_later",
             queue_name=queue,
@@ -244,8 +246,8 @@ def test_labels_of_200_characters_are_taken(
     connection: Connection, queue: str, character: str
 ) -> None:
     label = character * 200
-    one(connection, "enqueue", queue_name=queue, message_type=label, dedup_key=label)
-    assert take_one(connection, queue).message_type == label
+    call_one(connection, "enqueue", queue_name=queue, message_type=label, dedup_key=label)
+    assert dequeue_one(connection, queue).message_type == label
 
 
 @pytest.mark.promise("P15")

@@ -16,13 +16,13 @@ from tests.helpers.calls import (
     Row,
     bodies,
     call,
+    call_one,
     counts,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     refused,
     rolled_back,
-    send,
-    take,
-    take_one,
     transaction,
 )
 from tests.helpers.dialects import dialect_of
@@ -44,7 +44,7 @@ def test_each_message_gets_its_position_and_its_id_in_order(
     rows = batch(connection, queue, *({"body": str(number)} for number in range(20)))
     assert [row.position for row in rows] == list(range(1, 21))
     assert {row.outcome for row in rows} == {"enqueued"}
-    leased = take(connection, queue, 100)
+    leased = dequeue(connection, queue, 100)
     assert [row.message_id for row in leased] == [row.message_id for row in rows]
     assert bodies(leased) == [str(number) for number in range(20)]
 
@@ -65,8 +65,8 @@ def test_a_message_is_delivered_with_everything_it_was_given(
             "max_attempts": 7,
         },
     )
-    leased = take_one(connection, queue)
-    row = one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
+    leased = dequeue_one(connection, queue)
+    row = call_one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
     assert (row.body, row.message_type, row.headers) == ("hello", "greeting", {"a": [1, None]})
     assert (row.priority, row.dedup_key, row.max_attempts) == (3, "key", 7)
 
@@ -78,8 +78,8 @@ def test_null_and_absent_keys_mean_the_default(connection: Connection, queue: st
         "dedup_key", "max_attempts",
     ]  # fmt: skip
     batch(connection, queue, {}, dict.fromkeys(keys))
-    for leased in take(connection, queue, 2):
-        row = one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
+    for leased in dequeue(connection, queue, 2):
+        row = call_one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
         assert (row.body, row.body_binary, row.headers, row.dedup_key) == (None, None, None, None)
         assert (row.priority, row.max_attempts) == (5, 10)
 
@@ -87,7 +87,7 @@ def test_null_and_absent_keys_mean_the_default(connection: Connection, queue: st
 @pytest.mark.promise("P05")
 def test_priorities_of_a_batch_are_kept(connection: Connection, queue: str) -> None:
     batch(connection, queue, *({"body": str(one_of), "priority": one_of} for one_of in (9, 0, 5)))
-    assert bodies(take(connection, queue, 3)) == ["0", "5", "9"]
+    assert bodies(dequeue(connection, queue, 3)) == ["0", "5", "9"]
 
 
 @pytest.mark.promise("P11")
@@ -101,9 +101,9 @@ def test_delayed_messages_of_a_batch_wait(connection: Connection, queue: str) ->
         {"body": "now"},
     )
     assert counts(connection, queue) == (2, 2, 0, 0)
-    assert bodies(take(connection, queue, 10)) == ["past", "now"]
+    assert bodies(dequeue(connection, queue, 10)) == ["past", "now"]
     pass_seconds(connection, queue, 61)
-    assert bodies(take(connection, queue, 10)) == ["delayed"]
+    assert bodies(dequeue(connection, queue, 10)) == ["delayed"]
 
 
 @pytest.mark.promise("P05", "P11")
@@ -115,7 +115,7 @@ def test_messages_of_a_batch_with_one_delay_go_out_in_their_order_whatever_their
     batch(connection, queue, *({**message, "delay_seconds": 1} for message in messages))
     pass_seconds(connection, queue, 2)
     call(connection, "promote", queue_name=queue)
-    assert bodies(take(connection, queue, 10)) == ["0", "1", "2", "3"]
+    assert bodies(dequeue(connection, queue, 10)) == ["0", "1", "2", "3"]
 
 
 @pytest.mark.promise("P11")
@@ -124,7 +124,7 @@ def test_a_moment_without_a_time_zone_is_utc(connection: Connection, queue: str)
         connection, queue, {"run_at": "2030-01-01T00:00:00"}, {"run_at": "2030-01-01T00:00:00Z"}
     )
     found = [
-        one(connection, "get_message", queue_name=queue, message_id=row.message_id).due_at
+        call_one(connection, "get_message", queue_name=queue, message_id=row.message_id).due_at
         for row in rows
     ]
     assert found[0] == found[1]
@@ -132,7 +132,7 @@ def test_a_moment_without_a_time_zone_is_utc(connection: Connection, queue: str)
 
 @pytest.mark.promise("P12")
 def test_keys_that_are_taken_are_told_for_each_message(connection: Connection, queue: str) -> None:
-    [held] = send(connection, queue, "held", dedup_key="b")
+    [held] = enqueue(connection, queue, "held", dedup_key="b")
     rows = batch(connection, queue, *keyed("a", "b", "c", "a"), {"body": "no key"})
     assert [row.outcome for row in rows] == [
         "enqueued",
@@ -143,7 +143,7 @@ def test_keys_that_are_taken_are_told_for_each_message(connection: Connection, q
     ]
     assert rows[1].message_id == held
     assert rows[3].message_id == rows[0].message_id
-    assert bodies(take(connection, queue, 10)) == ["held", "a", "c", "no key"]
+    assert bodies(dequeue(connection, queue, 10)) == ["held", "a", "c", "no key"]
     assert dialect_of(connection).stored(connection, queue)["message"] == 4
 
 
@@ -210,7 +210,7 @@ def test_a_batch_that_waited_enqueues_what_the_other_rolled_back(
         wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
     waiting.join()
     assert [row.outcome for row in answers] == ["enqueued", "enqueued"]
-    assert bodies(take(connection, queue, 10)) == ["b", "a"]
+    assert bodies(dequeue(connection, queue, 10)) == ["b", "a"]
 
 
 @pytest.mark.promise("P01", "P17")
@@ -240,7 +240,7 @@ def test_a_body_that_is_not_a_string_is_stored_as_json_text(
     connection: Connection, queue: str, body: Any, stored: str | None
 ) -> None:
     batch(connection, queue, {"body": body})
-    assert take_one(connection, queue).body == stored
+    assert dequeue_one(connection, queue).body == stored
 
 
 @pytest.mark.promise("P20")
@@ -250,7 +250,7 @@ def test_texts_come_out_as_they_went_in(connection: Connection, queue: str) -> N
         queue,
         *({"body": text, "message_type": text, "headers": {text: text}} for text in TEXTS),
     )
-    rows = take(connection, queue, 100)
+    rows = dequeue(connection, queue, 100)
     assert bodies(rows) == TEXTS
     assert [row.message_type for row in rows] == TEXTS
     assert [row.headers for row in rows] == [{text: text} for text in TEXTS]
@@ -262,7 +262,7 @@ def test_binary_bodies_come_out_as_they_went_in(
     connection: Connection, queue: str, binary: bytes
 ) -> None:
     batch(connection, queue, {"body_base64": base64.b64encode(binary).decode()})
-    row = take_one(connection, queue)
+    row = dequeue_one(connection, queue)
     assert (row.body, bytes(row.body_binary)) == (None, binary)
 
 

@@ -8,15 +8,24 @@ from typing import Any
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, counts, one, refused, rolled_back, send, take, take_one
+from tests.helpers.calls import (
+    call,
+    call_one,
+    counts,
+    dequeue,
+    dequeue_one,
+    enqueue,
+    refused,
+    rolled_back,
+)
 from tests.stored_times import pass_seconds
 
 
 @pytest.mark.promise("P08")
 def test_all_messages_of_a_claim_are_held_from_now_on(connection: Connection, queue: str) -> None:
-    send(connection, queue, "a", "b")
-    rows = take(connection, queue, 2, lease_seconds=60)
-    row = one(
+    enqueue(connection, queue, "a", "b")
+    rows = dequeue(connection, queue, 2, lease_seconds=60)
+    row = call_one(
         connection,
         "extend_lease",
         queue_name=queue,
@@ -26,10 +35,10 @@ def test_all_messages_of_a_claim_are_held_from_now_on(connection: Connection, qu
     assert row.claim_id == rows[0].claim_id
     assert abs(row.lease_until - datetime.now(UTC) - timedelta(seconds=1000)).seconds < 20
     for leased in rows:
-        found = one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
+        found = call_one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
         assert found.lease_until == row.lease_until
     pass_seconds(connection, queue, 900)
-    assert one(connection, "reap", queue_name=queue).reaped == 0
+    assert call_one(connection, "reap", queue_name=queue).reaped == 0
 
 
 @pytest.mark.promise("P08")
@@ -37,18 +46,18 @@ def test_all_messages_of_a_claim_are_held_from_now_on(connection: Connection, qu
 def test_the_lease_is_the_queues_unless_given(
     connection: Connection, queue: str, given: dict[str, Any]
 ) -> None:
-    send(connection, queue, "a")
-    claim = take_one(connection, queue, lease_seconds=1).claim_id
+    enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue, lease_seconds=1).claim_id
     call(connection, "alter_queue", queue_name=queue, lease_seconds=5000)
-    row = one(connection, "extend_lease", queue_name=queue, claim_id=claim, **given)
+    row = call_one(connection, "extend_lease", queue_name=queue, claim_id=claim, **given)
     assert abs((row.lease_until - datetime.now(UTC)).total_seconds() - 5000) < 20
 
 
 @pytest.mark.promise("P08")
 def test_a_lease_is_never_shortened(connection: Connection, queue: str) -> None:
-    send(connection, queue, "a")
-    leased = take_one(connection, queue, lease_seconds=1000)
-    row = one(
+    enqueue(connection, queue, "a")
+    leased = dequeue_one(connection, queue, lease_seconds=1000)
+    row = call_one(
         connection, "extend_lease", queue_name=queue, claim_id=leased.claim_id, lease_seconds=1
     )
     assert row.lease_until == leased.lease_until
@@ -58,18 +67,18 @@ def test_a_lease_is_never_shortened(connection: Connection, queue: str) -> None:
 def test_a_lease_that_ran_out_is_held_again_if_nobody_was_faster(
     connection: Connection, queue: str
 ) -> None:
-    send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     pass_seconds(connection, queue, 100)
     call(connection, "extend_lease", queue_name=queue, claim_id=claim, lease_seconds=30)
-    assert one(connection, "reap", queue_name=queue).reaped == 0
+    assert call_one(connection, "reap", queue_name=queue).reaped == 0
     assert counts(connection, queue) == (0, 0, 1, 0)
 
 
 @pytest.mark.promise("P08")
 def test_a_claim_that_is_gone_is_stale(connection: Connection, queue: str) -> None:
-    send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     pass_seconds(connection, queue, 100)
     call(connection, "reap", queue_name=queue)
     refused(connection, "RQ721", "extend_lease", queue_name=queue, claim_id=claim)
@@ -81,15 +90,15 @@ def test_a_claim_that_is_gone_is_stale(connection: Connection, queue: str) -> No
 def test_a_claim_of_another_queue_is_stale(connection: Connection, queue: str) -> None:
     other = f"{queue[:80]} other"
     call(connection, "create_queue", queue_name=other)
-    send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     refused(connection, "RQ721", "extend_lease", queue_name=other, claim_id=claim)
 
 
 @pytest.mark.promise("P17")
 def test_a_rolled_back_extension_was_none(connection: Connection, queue: str) -> None:
-    send(connection, queue, "a")
-    leased = take_one(connection, queue)
+    enqueue(connection, queue, "a")
+    leased = dequeue_one(connection, queue)
     with rolled_back(connection):
         call(
             connection,
@@ -98,7 +107,7 @@ def test_a_rolled_back_extension_was_none(connection: Connection, queue: str) ->
             claim_id=leased.claim_id,
             lease_seconds=1000,
         )
-    row = one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
+    row = call_one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
     assert row.lease_until == leased.lease_until
 
 
@@ -107,8 +116,8 @@ def test_a_rolled_back_extension_was_none(connection: Connection, queue: str) ->
 def test_a_lease_out_of_range_is_refused(
     connection: Connection, queue: str, lease_seconds: int
 ) -> None:
-    send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     given = {"queue_name": queue, "claim_id": claim, "lease_seconds": lease_seconds}
     assert "lease_seconds" in refused(connection, "RQ711", "extend_lease", **given)
 
@@ -118,9 +127,9 @@ def test_a_lease_out_of_range_is_refused(
 def test_a_lease_at_its_bounds_is_taken(
     connection: Connection, queue: str, lease_seconds: int
 ) -> None:
-    send(connection, queue, "a")
-    claim = take_one(connection, queue, lease_seconds=1).claim_id
-    row = one(
+    enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue, lease_seconds=1).claim_id
+    row = call_one(
         connection,
         "extend_lease",
         queue_name=queue,

@@ -11,13 +11,13 @@ from tests.helpers.calls import (
     bodies,
     call,
     counts,
+    dequeue,
+    dequeue_one,
+    enqueue,
     outcomes,
     refused,
     rolled_back,
-    send,
     state_of,
-    take,
-    take_one,
 )
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
@@ -39,8 +39,8 @@ def test_null_finishes_every_message_of_the_claim(
     connection: Connection, queue: str, routine: str
 ) -> None:
     outcome, state = DONE[routine]
-    send(connection, queue, "a", "b", "c")
-    rows = take(connection, queue, 2)
+    enqueue(connection, queue, "a", "b", "c")
+    rows = dequeue(connection, queue, 2)
     done = call(connection, routine, queue_name=queue, claim_id=rows[0].claim_id, message_ids=None)
     assert outcomes(done) == {row.message_id: outcome for row in rows}
     assert [state_of(connection, queue, row.message_id) for row in rows] == [state, state]
@@ -51,8 +51,8 @@ def test_null_finishes_every_message_of_the_claim(
 @each_routine
 def test_messages_are_finished_one_by_one(connection: Connection, queue: str, routine: str) -> None:
     outcome, state = DONE[routine]
-    send(connection, queue, "a", "b", "c")
-    rows = take(connection, queue, 3)
+    enqueue(connection, queue, "a", "b", "c")
+    rows = dequeue(connection, queue, 3)
     common = {"queue_name": queue, "claim_id": rows[0].claim_id}
     for left, row in zip((2, 1, 0), (rows[1], rows[0], rows[2]), strict=True):
         done = call(connection, routine, **common, message_ids=[row.message_id])
@@ -67,8 +67,8 @@ def test_messages_are_finished_one_by_one(connection: Connection, queue: str, ro
 def test_null_means_what_the_claim_still_holds(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    send(connection, queue, "a", "b", "c")
-    rows = take(connection, queue, 3)
+    enqueue(connection, queue, "a", "b", "c")
+    rows = dequeue(connection, queue, 3)
     common = {"queue_name": queue, "claim_id": rows[0].claim_id}
     call(connection, "complete", **common, message_ids=[rows[0].message_id])
     done = call(connection, routine, **common)
@@ -80,8 +80,8 @@ def test_null_means_what_the_claim_still_holds(
 def test_the_messages_of_a_claim_are_finished_one_by_one_in_any_order(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    send(connection, queue, *(f"{number}" for number in range(25)))
-    rows = take(connection, queue, 25)
+    enqueue(connection, queue, *(f"{number}" for number in range(25)))
+    rows = dequeue(connection, queue, 25)
     ids = [row.message_id for row in rows]
     common = {"queue_name": queue, "claim_id": rows[0].claim_id}
     for place, one_id in enumerate(ids[7:] + ids[:7], start=1):
@@ -97,9 +97,9 @@ def test_the_messages_of_a_claim_are_finished_one_by_one_in_any_order(
 def test_messages_that_the_claim_does_not_hold_are_stale_and_the_others_are_finished(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    ids = send(connection, queue, "mine", "of another claim", "ready")
-    mine = take_one(connection, queue)
-    take_one(connection, queue)
+    ids = enqueue(connection, queue, "mine", "of another claim", "ready")
+    mine = dequeue_one(connection, queue)
+    dequeue_one(connection, queue)
     done = call(
         connection,
         routine,
@@ -120,11 +120,11 @@ def test_messages_that_the_claim_does_not_hold_are_stale_and_the_others_are_fini
 def test_a_claim_that_is_gone_is_stale_and_changes_nothing(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    ids = send(connection, queue, "a", "b")
-    claim = take(connection, queue, 2)[0].claim_id
+    ids = enqueue(connection, queue, "a", "b")
+    claim = dequeue(connection, queue, 2)[0].claim_id
     pass_seconds(connection, queue, 100)
     call(connection, "reap", queue_name=queue)
-    now = take(connection, queue, 2)
+    now = dequeue(connection, queue, 2)
     before = dialect_of(connection).stored(connection, queue)
     assert "claim" in refused(connection, "RQ721", routine, queue_name=queue, claim_id=claim)
     done = call(connection, routine, queue_name=queue, claim_id=claim, message_ids=ids)
@@ -139,8 +139,8 @@ def test_a_claim_that_is_gone_is_stale_and_changes_nothing(
 def test_the_second_call_for_the_same_messages_is_stale(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    ids = send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    ids = enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     given = {"queue_name": queue, "claim_id": claim, "message_ids": ids}
     assert [row.outcome for row in call(connection, routine, **given)] == [DONE[routine][0]]
     state = state_of(connection, queue, ids[0])
@@ -155,8 +155,8 @@ def test_a_claim_of_another_queue_is_stale(
 ) -> None:
     other = f"{queue[:80]} other"
     call(connection, "create_queue", queue_name=other)
-    ids = send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    ids = enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     refused(connection, "RQ721", routine, queue_name=other, claim_id=claim)
     done = call(connection, routine, queue_name=other, claim_id=claim, message_ids=ids)
     assert outcomes(done) == {ids[0]: "stale"}
@@ -168,8 +168,8 @@ def test_a_claim_of_another_queue_is_stale(
 def test_a_claim_whose_lease_ran_out_still_holds_until_it_is_reaped(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    ids = send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    ids = enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     pass_seconds(connection, queue, 100)
     done = call(connection, routine, queue_name=queue, claim_id=claim)
     assert outcomes(done) == {ids[0]: DONE[routine][0]}
@@ -178,8 +178,8 @@ def test_a_claim_whose_lease_ran_out_still_holds_until_it_is_reaped(
 @pytest.mark.promise("P08")
 @each_routine
 def test_no_messages_are_nothing_to_do(connection: Connection, queue: str, routine: str) -> None:
-    send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     assert call(connection, routine, queue_name=queue, claim_id=claim, message_ids=[]) == []
     assert counts(connection, queue) == (0, 0, 1, 0)
 
@@ -189,8 +189,8 @@ def test_no_messages_are_nothing_to_do(connection: Connection, queue: str, routi
 def test_a_message_named_twice_is_finished_once(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    ids = send(connection, queue, "a", "b")
-    claim = take(connection, queue, 2)[0].claim_id
+    ids = enqueue(connection, queue, "a", "b")
+    claim = dequeue(connection, queue, 2)[0].claim_id
     call(connection, routine, queue_name=queue, claim_id=claim, message_ids=[ids[0], ids[0]])
     assert state_of(connection, queue, ids[0]) == DONE[routine][1]
     assert counts(connection, queue)[2] == 1
@@ -203,8 +203,8 @@ def test_what_is_rolled_back_is_leased_as_before(
     connection: Connection, queue: str, routine: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
-    send(connection, queue, "a", "b", dedup_key=None)
-    rows = take(connection, queue, 2)
+    enqueue(connection, queue, "a", "b", dedup_key=None)
+    rows = dequeue(connection, queue, 2)
     before = dialect_of(connection).stored(connection, queue)
     with rolled_back(connection):
         call(connection, routine, queue_name=queue, claim_id=rows[0].claim_id)
@@ -221,8 +221,8 @@ def test_what_is_rolled_back_is_leased_as_before(
 def test_a_bad_list_is_refused_and_nothing_is_finished(
     connection: Connection, queue: str, routine: str, message_ids: list[Any]
 ) -> None:
-    send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     text = refused(
         connection,
         "RQ711",
@@ -240,8 +240,8 @@ def test_a_bad_list_is_refused_and_nothing_is_finished(
 def test_ten_thousand_messages_may_be_named(
     connection: Connection, queue: str, routine: str
 ) -> None:
-    [message_id] = send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    [message_id] = enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     ids = [message_id, *range(-9999, 0)]
     done = call(connection, routine, queue_name=queue, claim_id=claim, message_ids=ids)
     assert [row.outcome for row in done] == [DONE[routine][0]] + ["stale"] * 9999
@@ -254,7 +254,7 @@ def test_a_thousand_messages_are_finished_at_once(
 ) -> None:
     messages = [{"body": str(number)} for number in range(1000)]
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
-    rows = take(connection, queue, 1000)
+    rows = dequeue(connection, queue, 1000)
     assert len(bodies(rows)) == 1000
     done = call(connection, routine, queue_name=queue, claim_id=rows[0].claim_id)
     assert outcomes(done) == {row.message_id: DONE[routine][0] for row in rows}

@@ -11,19 +11,19 @@ from tests.engines.base import Connection
 from tests.helpers.calls import (
     Row,
     call,
-    die,
-    one,
+    call_one,
+    dequeue,
+    dequeue_one,
+    enqueue,
+    make_dead,
     refused,
-    send,
-    take,
-    take_one,
     transaction,
 )
 from tests.stored_times import pass_seconds
 
 
 def get(connection: Connection, queue: str, message_id: int) -> Row:
-    return one(connection, "get_message", queue_name=queue, message_id=message_id)
+    return call_one(connection, "get_message", queue_name=queue, message_id=message_id)
 
 
 def empty(row: Row, *names: str) -> bool:
@@ -34,7 +34,7 @@ def empty(row: Row, *names: str) -> bool:
 def test_a_ready_message_is_shown_with_everything_it_was_given(
     connection: Connection, queue: str
 ) -> None:
-    [message_id] = send(
+    [message_id] = enqueue(
         connection,
         queue,
         "🐘",
@@ -56,7 +56,7 @@ def test_a_ready_message_is_shown_with_everything_it_was_given(
 def test_the_attempts_are_the_queues_unless_the_message_has_its_own(
     connection: Connection, queue: str
 ) -> None:
-    [message_id] = send(connection, queue, "a")
+    [message_id] = enqueue(connection, queue, "a")
     assert get(connection, queue, message_id).max_attempts == 10
     call(connection, "alter_queue", queue_name=queue, max_attempts=4)
     assert get(connection, queue, message_id).max_attempts == 4
@@ -64,7 +64,7 @@ def test_the_attempts_are_the_queues_unless_the_message_has_its_own(
 
 @pytest.mark.promise("P11")
 def test_a_delayed_message_is_shown_with_its_time(connection: Connection, queue: str) -> None:
-    [message_id] = send(connection, queue, "a", delay_seconds=100)
+    [message_id] = enqueue(connection, queue, "a", delay_seconds=100)
     row = get(connection, queue, message_id)
     assert (row.state, row.attempt) == ("delayed", 0)
     assert row.due_at - row.enqueued_at == timedelta(seconds=100)
@@ -73,8 +73,8 @@ def test_a_delayed_message_is_shown_with_its_time(connection: Connection, queue:
 
 @pytest.mark.promise("P03")
 def test_a_leased_message_is_shown_with_its_worker(connection: Connection, queue: str) -> None:
-    ids = send(connection, queue, "a", "b")
-    leased = take(connection, queue, 2, worker_name="w")
+    ids = enqueue(connection, queue, "a", "b")
+    leased = dequeue(connection, queue, 2, worker_name="w")
     for message_id in ids:
         row = get(connection, queue, message_id)
         assert (row.state, row.attempt, row.worker_name) == ("leased", 1, "w")
@@ -87,10 +87,10 @@ def test_a_leased_message_is_shown_with_its_worker(connection: Connection, queue
 def test_a_message_that_another_session_is_taking_is_shown_as_before(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
-    [message_id] = send(connection, queue, "a")
+    [message_id] = enqueue(connection, queue, "a")
     worker = connect()
     with transaction(worker):
-        take_one(worker, queue)
+        dequeue_one(worker, queue)
         assert get(worker, queue, message_id).state == "leased"
         assert get(connection, queue, message_id).state == "ready"
     assert get(connection, queue, message_id).state == "leased"
@@ -100,7 +100,7 @@ def test_a_message_that_another_session_is_taking_is_shown_as_before(
 def test_a_dead_message_is_shown_with_its_error_and_body(
     connection: Connection, queue: str
 ) -> None:
-    [message_id] = die(connection, queue, "a", priority=1)
+    [message_id] = make_dead(connection, queue, "a", priority=1)
     row = get(connection, queue, message_id)
     assert (row.state, row.attempt, row.last_error, row.body) == ("dead", 1, "broken", "a")
     assert row.priority == 1
@@ -109,9 +109,9 @@ def test_a_dead_message_is_shown_with_its_error_and_body(
 
 @pytest.mark.promise("P10")
 def test_a_retried_message_is_shown_where_it_waits(connection: Connection, queue: str) -> None:
-    [message_id] = send(connection, queue, "a", priority=2)
+    [message_id] = enqueue(connection, queue, "a", priority=2)
     for delay_seconds, state in ((100, "delayed"), (0, "ready")):
-        claim = take_one(connection, queue).claim_id
+        claim = dequeue_one(connection, queue).claim_id
         call(
             connection,
             "retry_later",
@@ -129,8 +129,8 @@ def test_a_retried_message_is_shown_where_it_waits(connection: Connection, queue
 
 @pytest.mark.promise("P09")
 def test_a_reaped_message_is_ready(connection: Connection, queue: str) -> None:
-    [message_id] = send(connection, queue, "a")
-    take_one(connection, queue)
+    [message_id] = enqueue(connection, queue, "a")
+    dequeue_one(connection, queue)
     pass_seconds(connection, queue, 100)
     assert get(connection, queue, message_id).state == "leased"
     call(connection, "reap", queue_name=queue)
@@ -145,14 +145,14 @@ def test_a_finished_message_is_shown_before_and_after_it_is_archived(
     connection: Connection, queue: str, state: str, archived: bool
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
-    [message_id] = send(connection, queue, "a", dedup_key="key")
+    [message_id] = enqueue(connection, queue, "a", dedup_key="key")
     if state == "cancelled":
         call(connection, "cancel", queue_name=queue, message_ids=[message_id])
     else:
-        claim = take_one(connection, queue).claim_id
+        claim = dequeue_one(connection, queue).claim_id
         call(connection, "complete", queue_name=queue, claim_id=claim)
     if archived:
-        assert one(connection, "archive", queue_name=queue).archived == 1
+        assert call_one(connection, "archive", queue_name=queue).archived == 1
     row = get(connection, queue, message_id)
     assert (row.state, row.body, row.dedup_key) == (state, "a", "key")
     assert row.attempt == (0 if state == "cancelled" else 1)
@@ -172,7 +172,7 @@ def test_a_message_that_rowq_does_not_know_has_no_row(
 def test_a_message_of_another_queue_has_no_row(connection: Connection, queue: str) -> None:
     other = f"{queue[:80]} other"
     call(connection, "create_queue", queue_name=other)
-    [message_id] = send(connection, other, "a")
+    [message_id] = enqueue(connection, other, "a")
     assert call(connection, "get_message", queue_name=queue, message_id=message_id) == []
 
 

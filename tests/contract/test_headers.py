@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, counts, one, refused, take_one
+from tests.helpers.calls import call, call_one, counts, dequeue_one, refused
 from tests.helpers.json_text import JsonText
 
 
@@ -74,16 +74,16 @@ def test_headers_at_the_limit_come_out_of_every_routine(
     connection: Connection, connect: Callable[..., Connection], queue: str, headers: str
 ) -> None:
     wanted = json.loads(headers)
-    one(connection, "enqueue", queue_name=queue, headers=JsonText(headers))
+    call_one(connection, "enqueue", queue_name=queue, headers=JsonText(headers))
     batch = JsonText(f'[{{"headers": {headers}}}]')
     call(connection, "enqueue_batch", queue_name=queue, messages=batch)
     for shown in call(connection, "peek", queue_name=queue, batch_size=2):
         assert shown.headers == wanted
-    row = take_one(connection, queue)
+    row = dequeue_one(connection, queue)
     assert row.headers == wanted
-    found = one(connection, "get_message", queue_name=queue, message_id=row.message_id)
+    found = call_one(connection, "get_message", queue_name=queue, message_id=row.message_id)
     assert found.headers == wanted
-    [waited] = one(connect(), "dequeue_wait", queue_name=queue, wait_seconds=0).messages
+    [waited] = call_one(connect(), "dequeue_wait", queue_name=queue, wait_seconds=0).messages
     assert waited["headers"] == wanted
 
 
@@ -96,11 +96,11 @@ def test_numbers_at_the_limit_come_out_of_every_routine(
     connection: Connection, connect: Callable[..., Connection], queue: str, number: str
 ) -> None:
     headers = JsonText(f'{{"n": [{number}]}}')
-    one(connection, "enqueue", queue_name=queue, headers=headers)
+    call_one(connection, "enqueue", queue_name=queue, headers=headers)
     batch = JsonText(f'[{{"headers": {headers}}}]')
     call(connection, "enqueue_batch", queue_name=queue, messages=batch)
-    row = take_one(connection, queue)
-    [waited] = one(connect(), "dequeue_wait", queue_name=queue, wait_seconds=0).messages
+    row = dequeue_one(connection, queue)
+    [waited] = call_one(connect(), "dequeue_wait", queue_name=queue, wait_seconds=0).messages
     if number.lstrip("-").isdigit():
         assert row.headers["n"][0] == waited["headers"]["n"][0] == int(number)
     assert float(row.headers["n"][0]) == float(waited["headers"]["n"][0]) == float(number)

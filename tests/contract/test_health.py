@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import Row, call, die, send, take_one
+from tests.helpers.calls import Row, call, dequeue_one, enqueue, make_dead
 from tests.stored_times import pass_seconds
 
 OF_EACH_QUEUE = ("oldest_ready", "dead_messages", "overdue_delayed", "expired_leases")
@@ -31,7 +31,7 @@ def test_a_new_queue_is_in_good_health(connection: Connection, queue: str) -> No
 def test_every_check_has_a_status_a_figure_and_a_sentence(
     connection: Connection, queue: str
 ) -> None:
-    send(connection, queue, "a")
+    enqueue(connection, queue, "a")
     for row in call(connection, "health"):
         assert row.status in ("ok", "warning", "critical")
         assert row.value >= 0
@@ -43,7 +43,7 @@ def test_every_check_has_a_status_a_figure_and_a_sentence(
 def test_a_message_that_waits_too_long_is_named(
     connection: Connection, queue: str, seconds: int, status: str
 ) -> None:
-    send(connection, queue, "a")
+    enqueue(connection, queue, "a")
     pass_seconds(connection, queue, seconds)
     row = check(connection, "oldest_ready", queue)
     assert row.status == status
@@ -57,8 +57,8 @@ def test_a_message_that_waits_too_long_is_named(
 def test_a_due_message_that_nobody_promotes_is_named(
     connection: Connection, queue: str, seconds: int, status: str
 ) -> None:
-    send(connection, queue, "due", delay_seconds=10)
-    send(connection, queue, "not due", delay_seconds=100000)
+    enqueue(connection, queue, "due", delay_seconds=10)
+    enqueue(connection, queue, "not due", delay_seconds=100000)
     pass_seconds(connection, queue, 10 + seconds)
     row = check(connection, "overdue_delayed", queue)
     assert row.status == status
@@ -70,9 +70,9 @@ def test_a_due_message_that_nobody_promotes_is_named(
 def test_an_expired_lease_that_nobody_reaps_is_named(
     connection: Connection, queue: str, seconds: int, status: str
 ) -> None:
-    send(connection, queue, "a", "b")
-    take_one(connection, queue, lease_seconds=30)
-    take_one(connection, queue, lease_seconds=10000)
+    enqueue(connection, queue, "a", "b")
+    dequeue_one(connection, queue, lease_seconds=30)
+    dequeue_one(connection, queue, lease_seconds=10000)
     pass_seconds(connection, queue, 30 + seconds)
     row = check(connection, "expired_leases", queue)
     assert row.status == status
@@ -81,7 +81,7 @@ def test_an_expired_lease_that_nobody_reaps_is_named(
 
 @pytest.mark.promise("P10", "P19")
 def test_dead_messages_are_counted(connection: Connection, queue: str) -> None:
-    die(connection, queue, "a", "b")
+    make_dead(connection, queue, "a", "b")
     row = check(connection, "dead_messages", queue)
     assert (row.status, row.value) == ("warning", 2)
     call(connection, "reset", queue_name=queue)

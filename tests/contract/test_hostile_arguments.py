@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rowq.contract import Parameter, Routine, load_contract
 from tests.dice import IS_GIVEN, SEED, limit, times
 from tests.engines.base import Connection
-from tests.helpers.calls import call, die, send, take
+from tests.helpers.calls import call, dequeue, enqueue, make_dead
 from tests.helpers.dialects import dialect_of
 
 ROUTINES = load_contract().routines
@@ -129,10 +129,10 @@ class FilledQueue:
         call(self.connection, "create_queue", queue_name=self.queue)
         call(self.connection, "alter_queue", queue_name=self.queue, max_body_length=1_048_576)
         call(self.connection, "resume_queue", queue_name=self.queue)
-        die(self.connection, self.queue, "dead")
-        send(self.connection, self.queue, "delayed", delay_seconds=1000)
-        [message_id, *_] = send(self.connection, self.queue, "1", "2", "3", priority=0)
-        claim_id = take(self.connection, self.queue, 2)[0].claim_id
+        make_dead(self.connection, self.queue, "dead")
+        enqueue(self.connection, self.queue, "delayed", delay_seconds=1000)
+        [message_id, *_] = enqueue(self.connection, self.queue, "1", "2", "3", priority=0)
+        claim_id = dequeue(self.connection, self.queue, 2)[0].claim_id
         return {THE_QUEUE: self.queue, THE_CLAIM: claim_id, A_MESSAGE: message_id}
 
     def everything(self) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, one, refused, rolled_back, transaction
+from tests.helpers.calls import call, call_one, refused, rolled_back, transaction
 from tests.helpers.dialects import dialect_of
 
 ROUTINES = ["maintain", "reap", "promote", "archive", "purge_archive"]
@@ -18,7 +18,7 @@ each_routine = pytest.mark.parametrize("routine", ROUTINES)
 @each_routine
 def test_an_empty_queue_has_nothing_to_do(connection: Connection, queue: str, routine: str) -> None:
     before = dialect_of(connection).stored(connection, queue)
-    row = one(connection, routine, queue_name=queue)
+    row = call_one(connection, routine, queue_name=queue)
     figures = {name: value for name, value in vars(row).items() if name != "queue_name"}
     assert figures.pop("elected", True) is True
     figures.pop("partitions_dropped", None)  # Partitions are shared by queues.
@@ -35,11 +35,11 @@ def test_two_sessions_may_do_it_at_once_and_nobody_waits(
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
     other = connect()
     with transaction(other):
-        one(other, routine, queue_name=queue)
-        one(connection, routine, queue_name=queue)
+        call_one(other, routine, queue_name=queue)
+        call_one(connection, routine, queue_name=queue)
     with rolled_back(other):
-        one(other, routine, queue_name=queue)
-        one(connection, routine, queue_name=queue)
+        call_one(other, routine, queue_name=queue)
+        call_one(connection, routine, queue_name=queue)
 
 
 @pytest.mark.promise("P15")
@@ -58,7 +58,7 @@ def test_a_batch_size_out_of_range_is_refused(
 def test_a_batch_size_at_its_bounds_is_taken(
     connection: Connection, queue: str, routine: str, batch_size: int
 ) -> None:
-    one(connection, routine, queue_name=queue, batch_size=batch_size)
+    call_one(connection, routine, queue_name=queue, batch_size=batch_size)
 
 
 @pytest.mark.promise("P15")

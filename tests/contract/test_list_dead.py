@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, die, one, refused, send, take_one
+from tests.helpers.calls import call, call_one, dequeue_one, enqueue, make_dead, refused
 
 
 def listed(connection: Connection, queue: str, **arguments: int | None) -> list[int]:
@@ -19,8 +19,8 @@ def listed(connection: Connection, queue: str, **arguments: int | None) -> list[
 def test_a_dead_message_is_listed_with_what_is_known_of_its_end(
     connection: Connection, queue: str
 ) -> None:
-    [message_id] = die(connection, queue, "a", priority=2, message_type="type")
-    row = one(connection, "list_dead", queue_name=queue)
+    [message_id] = make_dead(connection, queue, "a", priority=2, message_type="type")
+    row = call_one(connection, "list_dead", queue_name=queue)
     assert (row.message_id, row.priority, row.attempt) == (message_id, 2, 1)
     assert (row.message_type, row.last_error) == ("type", "broken")
     assert row.enqueued_at <= row.died_at
@@ -31,21 +31,23 @@ def test_a_dead_message_is_listed_with_what_is_known_of_its_end(
 def test_only_dead_messages_of_the_queue_are_listed(connection: Connection, queue: str) -> None:
     other = f"{queue[:80]} other"
     call(connection, "create_queue", queue_name=other)
-    die(connection, other, "other")
-    send(connection, queue, "leased")
-    take_one(connection, queue)
-    [dead] = die(connection, queue, "dead")
-    send(connection, queue, "ready")
+    make_dead(connection, other, "other")
+    enqueue(connection, queue, "leased")
+    dequeue_one(connection, queue)
+    [dead] = make_dead(connection, queue, "dead")
+    enqueue(connection, queue, "ready")
     assert listed(connection, queue) == [dead]
 
 
 @pytest.mark.promise("P10")
 def test_pages_follow_the_order_of_the_ids(connection: Connection, queue: str) -> None:
-    first, second = send(connection, queue, "dies last", "dies first")
-    claims = {row.message_id: row.claim_id for row in (take_one(connection, queue) for _ in "ab")}
+    first, second = enqueue(connection, queue, "dies last", "dies first")
+    claims = {
+        row.message_id: row.claim_id for row in (dequeue_one(connection, queue) for _ in "ab")
+    }
     for message_id in (second, first):
         call(connection, "fail_now", queue_name=queue, claim_id=claims[message_id])
-    ids = [first, second, *die(connection, queue, "c", "d", "e")]
+    ids = [first, second, *make_dead(connection, queue, "c", "d", "e")]
     assert listed(connection, queue) == ids
     assert listed(connection, queue, after_message_id=None) == ids
     assert listed(connection, queue, max_messages=2) == ids[:2]
@@ -60,7 +62,7 @@ def test_a_hundred_are_listed_unless_more_are_asked_for(connection: Connection, 
     call(connection, "alter_queue", queue_name=queue, max_attempts=1)
     call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * 101)
     for _ in range(101):
-        claim = take_one(connection, queue).claim_id
+        claim = dequeue_one(connection, queue).claim_id
         call(connection, "retry_later", queue_name=queue, claim_id=claim)
     assert len(listed(connection, queue)) == 100
     assert len(listed(connection, queue, max_messages=10000)) == 101

@@ -11,14 +11,14 @@ from tests.helpers.calls import (
     Row,
     bodies,
     call,
+    call_one,
     counts,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     refused,
     rolled_back,
-    send,
     state_of,
-    take,
-    take_one,
     transaction,
 )
 from tests.stored_times import pass_seconds
@@ -27,24 +27,24 @@ DAY = 86400
 
 
 def maintain(connection: Connection, queue: str, **arguments: int) -> Row:
-    return one(connection, "maintain", queue_name=queue, **arguments)
+    return call_one(connection, "maintain", queue_name=queue, **arguments)
 
 
 @pytest.mark.promise("P09", "P10", "P11", "P19")
 def test_all_housekeeping_is_done_in_one_call(connection: Connection, queue: str) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
-    send(connection, queue, "done")
-    claim = take_one(connection, queue).claim_id
+    enqueue(connection, queue, "done")
+    claim = dequeue_one(connection, queue).claim_id
     call(connection, "complete", queue_name=queue, claim_id=claim)
     pass_seconds(connection, queue, DAY * 3)
     assert maintain(connection, queue).archived == 1
     call(connection, "alter_queue", queue_name=queue, archive_days=2)
-    send(connection, queue, "reaped")
-    send(connection, queue, "dies", max_attempts=1)
-    take(connection, queue, 2)
-    send(connection, queue, "delayed", delay_seconds=10)
-    send(connection, queue, "completed")
-    claim = take_one(connection, queue).claim_id
+    enqueue(connection, queue, "reaped")
+    enqueue(connection, queue, "dies", max_attempts=1)
+    dequeue(connection, queue, 2)
+    enqueue(connection, queue, "delayed", delay_seconds=10)
+    enqueue(connection, queue, "completed")
+    claim = dequeue_one(connection, queue).claim_id
     call(connection, "complete", queue_name=queue, claim_id=claim)
     pass_seconds(connection, queue, 100)
     row = maintain(connection, queue)
@@ -53,7 +53,7 @@ def test_all_housekeeping_is_done_in_one_call(connection: Connection, queue: str
     assert (row.promoted, row.reaped, row.died, row.archived) == (1, 1, 1, 1)
     assert row.purged + row.partitions_dropped <= 1
     assert counts(connection, queue) == (2, 0, 0, 1)
-    assert bodies(take(connection, queue, 10)) == ["reaped", "delayed"]
+    assert bodies(dequeue(connection, queue, 10)) == ["reaped", "delayed"]
 
 
 @pytest.mark.promise("P19")
@@ -61,7 +61,7 @@ def test_without_a_name_every_queue_is_maintained(connection: Connection, queue:
     other = f"{queue[:80]} other"
     call(connection, "create_queue", queue_name=other)
     for name in (queue, other):
-        send(connection, name, "delayed", delay_seconds=10)
+        enqueue(connection, name, "delayed", delay_seconds=10)
         pass_seconds(connection, name, 100)
     rows = {row.queue_name: row for row in call(connection, "maintain")}
     assert rows[queue].promoted == rows[other].promoted == 1
@@ -75,7 +75,7 @@ def test_without_a_name_every_queue_is_maintained(connection: Connection, queue:
 def test_while_one_session_is_at_it_others_are_not_elected_and_do_not_wait(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
-    send(connection, queue, "delayed", delay_seconds=10)
+    enqueue(connection, queue, "delayed", delay_seconds=10)
     pass_seconds(connection, queue, 100)
     other = connect()
     with transaction(other):
@@ -109,21 +109,21 @@ def test_a_session_that_is_elected_may_call_again(connection: Connection, queue:
 
 @pytest.mark.promise("P17", "P19")
 def test_rolled_back_housekeeping_is_done_again(connection: Connection, queue: str) -> None:
-    send(connection, queue, "leased")
-    take_one(connection, queue)
-    send(connection, queue, "delayed", delay_seconds=10)
+    enqueue(connection, queue, "leased")
+    dequeue_one(connection, queue)
+    enqueue(connection, queue, "delayed", delay_seconds=10)
     pass_seconds(connection, queue, 100)
     with rolled_back(connection):
         row = maintain(connection, queue)
         assert (row.reaped, row.promoted) == (1, 1)
     row = maintain(connection, queue)
     assert (row.reaped, row.promoted) == (1, 1)
-    assert bodies(take(connection, queue, 10)) == ["leased", "delayed"]
+    assert bodies(dequeue(connection, queue, 10)) == ["leased", "delayed"]
 
 
 @pytest.mark.promise("P19")
 def test_a_small_batch_size_does_the_work_in_parts(connection: Connection, queue: str) -> None:
-    send(connection, queue, *["delayed"] * 5, delay_seconds=10)
+    enqueue(connection, queue, *["delayed"] * 5, delay_seconds=10)
     pass_seconds(connection, queue, 100)
     promoted = [maintain(connection, queue, batch_size=2).promoted for _ in range(4)]
     assert promoted == [2, 2, 1, 0]
@@ -135,7 +135,7 @@ def test_many_rounds_of_everything_lose_nothing(connection: Connection, queue: s
     for turn in range(30):
         messages = [{"body": f"{turn}.{place}", "priority": place % 3} for place in range(40)]
         call(connection, "enqueue_batch", queue_name=queue, messages=messages)
-        rows = take(connection, queue, 40)
+        rows = dequeue(connection, queue, 40)
         common = {"queue_name": queue, "claim_id": rows[0].claim_id}
         ids = [row.message_id for row in rows]
         if turn % 3 == 0:
@@ -148,7 +148,7 @@ def test_many_rounds_of_everything_lose_nothing(connection: Connection, queue: s
         maintain(connection, queue)
         pass_seconds(connection, queue, 20)
     pass_seconds(connection, queue, 100)
-    while rows := take(connection, queue, 1000):
+    while rows := dequeue(connection, queue, 1000):
         seen += bodies(rows)
         call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
     expected = {f"{turn}.{place}" for turn in range(30) for place in range(40)}
@@ -161,9 +161,9 @@ def test_messages_finished_before_the_archive_was_switched_off_do_not_stay_for_e
     connection: Connection, queue: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=1)
-    ids = send(connection, queue, "archived", "finished")
+    ids = enqueue(connection, queue, "archived", "finished")
     for step in range(2):
-        claim = take_one(connection, queue).claim_id
+        claim = dequeue_one(connection, queue).claim_id
         call(connection, "complete", queue_name=queue, claim_id=claim)
         if step == 0:
             assert maintain(connection, queue).archived == 1

@@ -8,14 +8,14 @@ from tests.engines.base import Connection
 from tests.helpers.calls import (
     bodies,
     call,
+    call_one,
     counts,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     outcomes,
     refused,
     rolled_back,
-    send,
-    take,
-    take_one,
 )
 from tests.stored_times import pass_seconds
 
@@ -24,30 +24,30 @@ from tests.stored_times import pass_seconds
 def test_a_paused_queue_accepts_messages_and_delivers_none(
     connection: Connection, queue: str
 ) -> None:
-    send(connection, queue, "before")
-    row = one(connection, "pause_queue", queue_name=queue)
+    enqueue(connection, queue, "before")
+    row = call_one(connection, "pause_queue", queue_name=queue)
     assert (row.queue_name, row.outcome) == (queue, "paused")
-    send(connection, queue, "after")
+    enqueue(connection, queue, "after")
     call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "batch"}])
-    assert take(connection, queue, 10) == []
-    assert one(connection, "dequeue_wait", queue_name=queue, wait_seconds=0).messages is None
-    assert one(connection, "queue_stats", queue_name=queue).is_paused is True
+    assert dequeue(connection, queue, 10) == []
+    assert call_one(connection, "dequeue_wait", queue_name=queue, wait_seconds=0).messages is None
+    assert call_one(connection, "queue_stats", queue_name=queue).is_paused is True
     assert counts(connection, queue) == (3, 0, 0, 0)
 
 
 @pytest.mark.promise("P18")
 def test_a_paused_queue_can_be_looked_at(connection: Connection, queue: str) -> None:
-    send(connection, queue, "seen")
+    enqueue(connection, queue, "seen")
     call(connection, "pause_queue", queue_name=queue)
-    assert one(connection, "peek", queue_name=queue).body == "seen"
+    assert call_one(connection, "peek", queue_name=queue).body == "seen"
 
 
 @pytest.mark.promise("P18")
 def test_leased_messages_are_finished_while_the_queue_is_paused(
     connection: Connection, queue: str
 ) -> None:
-    send(connection, queue, "a", "b", "c", "d")
-    rows = take(connection, queue, 4)
+    enqueue(connection, queue, "a", "b", "c", "d")
+    rows = dequeue(connection, queue, 4)
     call(connection, "pause_queue", queue_name=queue)
     common = {"queue_name": queue, "claim_id": rows[0].claim_id}
     ids = [row.message_id for row in rows]
@@ -63,39 +63,39 @@ def test_leased_messages_are_finished_while_the_queue_is_paused(
 
 @pytest.mark.promise("P18")
 def test_housekeeping_goes_on_while_the_queue_is_paused(connection: Connection, queue: str) -> None:
-    send(connection, queue, "leased")
-    take_one(connection, queue)
-    send(connection, queue, "delayed", delay_seconds=60)
+    enqueue(connection, queue, "leased")
+    dequeue_one(connection, queue)
+    enqueue(connection, queue, "delayed", delay_seconds=60)
     call(connection, "pause_queue", queue_name=queue)
     pass_seconds(connection, queue, 100)
-    row = one(connection, "maintain", queue_name=queue)
+    row = call_one(connection, "maintain", queue_name=queue)
     assert (row.reaped, row.promoted) == (1, 1)
-    assert take(connection, queue, 10) == []
+    assert dequeue(connection, queue, 10) == []
     call(connection, "resume_queue", queue_name=queue)
-    assert bodies(take(connection, queue, 10)) == ["leased", "delayed"]
+    assert bodies(dequeue(connection, queue, 10)) == ["leased", "delayed"]
 
 
 @pytest.mark.promise("P18")
 def test_a_paused_queue_may_be_paused_again(connection: Connection, queue: str) -> None:
     for _ in range(2):
-        assert one(connection, "pause_queue", queue_name=queue).outcome == "paused"
+        assert call_one(connection, "pause_queue", queue_name=queue).outcome == "paused"
 
 
 @pytest.mark.promise("P18")
 def test_other_queues_go_on(connection: Connection, queue: str) -> None:
     other = f"{queue[:80]} other"
     call(connection, "create_queue", queue_name=other)
-    send(connection, other, "delivered")
+    enqueue(connection, other, "delivered")
     call(connection, "pause_queue", queue_name=queue)
-    assert take_one(connection, other).body == "delivered"
+    assert dequeue_one(connection, other).body == "delivered"
 
 
 @pytest.mark.promise("P17", "P18")
 def test_a_rolled_back_pause_stops_nothing(connection: Connection, queue: str) -> None:
-    send(connection, queue, "delivered")
+    enqueue(connection, queue, "delivered")
     with rolled_back(connection):
         call(connection, "pause_queue", queue_name=queue)
-    assert take_one(connection, queue).body == "delivered"
+    assert dequeue_one(connection, queue).body == "delivered"
 
 
 @pytest.mark.promise("P15")

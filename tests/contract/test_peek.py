@@ -11,12 +11,12 @@ from tests.helpers.calls import (
     Row,
     bodies,
     call,
+    call_one,
     counts,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     refused,
-    send,
-    take,
-    take_one,
     transaction,
 )
 
@@ -30,8 +30,8 @@ def test_the_next_messages_are_shown_in_the_order_of_their_delivery(
     connection: Connection, queue: str
 ) -> None:
     for priority in (5, 0, 9, 5, 0):
-        send(connection, queue, f"{priority}", priority=priority)
-    send(connection, queue, "delayed", delay_seconds=60)
+        enqueue(connection, queue, f"{priority}", priority=priority)
+    enqueue(connection, queue, "delayed", delay_seconds=60)
     shown = peek(connection, queue)
     assert [(row.body, row.priority) for row in shown] == [
         ("0", 0),
@@ -40,32 +40,32 @@ def test_the_next_messages_are_shown_in_the_order_of_their_delivery(
         ("5", 5),
         ("9", 9),
     ]
-    assert [row.message_id for row in take(connection, queue, 10)] == [
+    assert [row.message_id for row in dequeue(connection, queue, 10)] == [
         row.message_id for row in shown
     ]
 
 
 @pytest.mark.promise("P05")
 def test_peeking_changes_nothing(connection: Connection, queue: str) -> None:
-    send(connection, queue, "a", "b")
+    enqueue(connection, queue, "a", "b")
     for _ in range(3):
         assert bodies(peek(connection, queue)) == ["a", "b"]
     assert counts(connection, queue) == (2, 0, 0, 0)
-    assert {row.attempt for row in take(connection, queue, 2)} == {1}
+    assert {row.attempt for row in dequeue(connection, queue, 2)} == {1}
 
 
 @pytest.mark.promise("P05")
 def test_one_message_is_shown_unless_more_are_asked_for(connection: Connection, queue: str) -> None:
-    send(connection, queue, "a", "b", "c")
+    enqueue(connection, queue, "a", "b", "c")
     assert bodies(call(connection, "peek", queue_name=queue)) == ["a"]
     assert bodies(peek(connection, queue, 2)) == ["a", "b"]
 
 
 @pytest.mark.promise("P20")
 def test_everything_about_a_message_is_shown(connection: Connection, queue: str) -> None:
-    [message_id] = send(connection, queue, "🐘", headers={"a": 1}, message_type="type")
-    one(connection, "enqueue", queue_name=queue, body_binary=b"\x00\xff", priority=6)
-    claim = take_one(connection, queue).claim_id
+    [message_id] = enqueue(connection, queue, "🐘", headers={"a": 1}, message_type="type")
+    call_one(connection, "enqueue", queue_name=queue, body_binary=b"\x00\xff", priority=6)
+    claim = dequeue_one(connection, queue).claim_id
     call(
         connection,
         "retry_later",
@@ -86,10 +86,10 @@ def test_everything_about_a_message_is_shown(connection: Connection, queue: str)
 def test_peek_waits_for_nobody(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
-    send(connection, queue, "held", "free")
+    enqueue(connection, queue, "held", "free")
     other = connect()
     with transaction(other):
-        take_one(other, queue)
+        dequeue_one(other, queue)
         assert "free" in bodies(peek(connection, queue))
     assert bodies(peek(connection, queue)) == ["free"]
 

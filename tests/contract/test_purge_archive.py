@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.test_archive import DAY, finish, stored
 from tests.engines.base import Connection
-from tests.helpers.calls import call, one, state_of, transaction
+from tests.helpers.calls import call, call_one, state_of, transaction
 from tests.stored_times import pass_seconds
 
 
@@ -14,12 +14,12 @@ def archive_at_age(connection: Connection, queue: str, days: int, *bodies: str) 
     """Finish messages so many days ago, and archive them; the queue must keep them that long."""
     ids = finish(connection, queue, *bodies)
     pass_seconds(connection, queue, days * DAY)
-    assert one(connection, "archive", queue_name=queue).archived == len(bodies)
+    assert call_one(connection, "archive", queue_name=queue).archived == len(bodies)
     return ids
 
 
 def gone(connection: Connection, queue: str, batch_size: int = 1000) -> tuple[int, int]:
-    row = one(connection, "purge_archive", queue_name=queue, batch_size=batch_size)
+    row = call_one(connection, "purge_archive", queue_name=queue, batch_size=batch_size)
     return row.purged, row.partitions_dropped
 
 
@@ -82,9 +82,9 @@ def test_maintain_purges_and_drops(owner: Connection) -> None:
     call(owner, "create_queue", queue_name="q", archive_days=2)
     finish(owner, "q", "a")
     pass_seconds(owner, "q", 10 * DAY)
-    row = one(owner, "maintain", queue_name="q")
+    row = call_one(owner, "maintain", queue_name="q")
     assert row.archived == 1
-    row = one(owner, "maintain", queue_name="q") if row.partitions_dropped == 0 else row
+    row = call_one(owner, "maintain", queue_name="q") if row.partitions_dropped == 0 else row
     assert (row.purged, row.partitions_dropped) == (0, 1)
     assert stored(owner, "q", "archive") == 0
 
@@ -106,6 +106,6 @@ def test_in_the_callers_transactions_too_nothing_is_kept_for_longer(
     call(owner, "create_queue", queue_name="q", archive_days=1)
     archive_at_age(owner, "q", 3, "a")
     with transaction(owner):
-        row = one(owner, "maintain", queue_name="q")
+        row = call_one(owner, "maintain", queue_name="q")
     assert row.purged + row.partitions_dropped == 1
     assert stored(owner, "q", "archive") == 0

@@ -10,13 +10,13 @@ from tests.engines.base import Connection
 from tests.helpers.calls import (
     bodies,
     call,
+    call_one,
     counts,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     outcomes,
     rolled_back,
-    send,
-    take,
-    take_one,
     transaction,
 )
 from tests.stored_times import expire_claim, pass_seconds
@@ -26,14 +26,14 @@ from tests.stored_times import expire_claim, pass_seconds
 def test_messages_return_to_the_front_of_their_priority_with_the_attempt_counted(
     connection: Connection, queue: str
 ) -> None:
-    send(connection, queue, "a", "b", "c")
-    take(connection, queue, 2, worker_name="w1")
-    send(connection, queue, "d")
-    send(connection, queue, "urgent", priority=0)
+    enqueue(connection, queue, "a", "b", "c")
+    dequeue(connection, queue, 2, worker_name="w1")
+    enqueue(connection, queue, "d")
+    enqueue(connection, queue, "urgent", priority=0)
     pass_seconds(connection, queue, 31)
-    row = one(connection, "reap", queue_name=queue)
+    row = call_one(connection, "reap", queue_name=queue)
     assert (row.reaped, row.died) == (2, 0)
-    rows = take(connection, queue, 10)
+    rows = dequeue(connection, queue, 10)
     assert bodies(rows) == ["urgent", "a", "b", "c", "d"]
     assert [row.attempt for row in rows] == [1, 2, 2, 1, 1]
     assert rows[1].last_error is not None
@@ -43,61 +43,61 @@ def test_messages_return_to_the_front_of_their_priority_with_the_attempt_counted
 
 @pytest.mark.promise("P09")
 def test_a_lease_that_has_not_run_out_is_left_alone(connection: Connection, queue: str) -> None:
-    send(connection, queue, "a")
-    take_one(connection, queue, lease_seconds=60)
+    enqueue(connection, queue, "a")
+    dequeue_one(connection, queue, lease_seconds=60)
     pass_seconds(connection, queue, 30)
-    row = one(connection, "reap", queue_name=queue)
+    row = call_one(connection, "reap", queue_name=queue)
     assert (row.reaped, row.died) == (0, 0)
     assert counts(connection, queue) == (0, 0, 1, 0)
 
 
 @pytest.mark.promise("P09")
 def test_only_the_claim_whose_lease_ran_out_is_reaped(connection: Connection, queue: str) -> None:
-    send(connection, queue, "a", "b", "c")
-    claims = [take_one(connection, queue).claim_id for _ in range(3)]
+    enqueue(connection, queue, "a", "b", "c")
+    claims = [dequeue_one(connection, queue).claim_id for _ in range(3)]
     expire_claim(connection, claims[1])
-    assert one(connection, "reap", queue_name=queue).reaped == 1
-    assert bodies(take(connection, queue, 10)) == ["b"]
+    assert call_one(connection, "reap", queue_name=queue).reaped == 1
+    assert bodies(dequeue(connection, queue, 10)) == ["b"]
 
 
 @pytest.mark.promise("P09")
 def test_what_the_worker_finished_before_is_not_reaped(connection: Connection, queue: str) -> None:
-    ids = send(connection, queue, "a", "b", "c")
-    claim = take(connection, queue, 3)[0].claim_id
+    ids = enqueue(connection, queue, "a", "b", "c")
+    claim = dequeue(connection, queue, 3)[0].claim_id
     call(connection, "complete", queue_name=queue, claim_id=claim, message_ids=[ids[1]])
     pass_seconds(connection, queue, 100)
-    assert one(connection, "reap", queue_name=queue).reaped == 2
-    assert bodies(take(connection, queue, 10)) == ["a", "c"]
+    assert call_one(connection, "reap", queue_name=queue).reaped == 2
+    assert bodies(dequeue(connection, queue, 10)) == ["a", "c"]
 
 
 @pytest.mark.promise("P09", "P10")
 def test_messages_without_an_attempt_left_are_dead(connection: Connection, queue: str) -> None:
     call(connection, "alter_queue", queue_name=queue, max_attempts=1)
     first, second = (
-        *send(connection, queue, "dies", dedup_key="key", priority=2),
-        *send(connection, queue, "lives", max_attempts=2),
+        *enqueue(connection, queue, "dies", dedup_key="key", priority=2),
+        *enqueue(connection, queue, "lives", max_attempts=2),
     )
-    take(connection, queue, 2, worker_name="w1")
+    dequeue(connection, queue, 2, worker_name="w1")
     pass_seconds(connection, queue, 100)
-    row = one(connection, "reap", queue_name=queue)
+    row = call_one(connection, "reap", queue_name=queue)
     assert (row.reaped, row.died) == (1, 1)
-    dead = one(connection, "get_message", queue_name=queue, message_id=first)
+    dead = call_one(connection, "get_message", queue_name=queue, message_id=first)
     assert (dead.state, dead.attempt, dead.priority) == ("dead", 1, 2)
     assert "lease expired" in dead.last_error
-    assert take_one(connection, queue).message_id == second
-    assert one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "enqueued"
+    assert dequeue_one(connection, queue).message_id == second
+    assert call_one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "enqueued"
 
 
 @pytest.mark.promise("P09", "P10")
 def test_a_message_that_always_kills_its_worker_dies_in_the_end(
     connection: Connection, queue: str
 ) -> None:
-    send(connection, queue, "poison", max_attempts=3)
+    enqueue(connection, queue, "poison", max_attempts=3)
     found = []
     for _ in range(3):
-        take_one(connection, queue)
+        dequeue_one(connection, queue)
         pass_seconds(connection, queue, 100)
-        row = one(connection, "reap", queue_name=queue)
+        row = call_one(connection, "reap", queue_name=queue)
         found.append((row.reaped, row.died))
     assert found == [(1, 0), (1, 0), (0, 1)]
     assert counts(connection, queue) == (0, 0, 0, 1)
@@ -109,22 +109,22 @@ def test_reaped_messages_of_each_priority_keep_their_order(
 ) -> None:
     for place in range(3):
         for priority in (0, 5, 9):
-            send(connection, queue, f"{priority}{place}", priority=priority)
-    order = bodies(take(connection, queue, 9))
+            enqueue(connection, queue, f"{priority}{place}", priority=priority)
+    order = bodies(dequeue(connection, queue, 9))
     pass_seconds(connection, queue, 100)
     call(connection, "reap", queue_name=queue)
-    assert bodies(take(connection, queue, 9)) == order
+    assert bodies(dequeue(connection, queue, 9)) == order
 
 
 @pytest.mark.promise("P09", "P19")
 def test_a_small_batch_size_reaps_claim_by_claim(connection: Connection, queue: str) -> None:
-    send(connection, queue, *"abcdef")
+    enqueue(connection, queue, *"abcdef")
     for _ in range(3):
-        take(connection, queue, 2)
+        dequeue(connection, queue, 2)
     pass_seconds(connection, queue, 100)
-    reaped = [one(connection, "reap", queue_name=queue, batch_size=1).reaped for _ in range(4)]
+    reaped = [call_one(connection, "reap", queue_name=queue, batch_size=1).reaped for _ in range(4)]
     assert reaped == [2, 2, 2, 0]
-    assert bodies(take(connection, queue, 10)) == [*"abcdef"]
+    assert bodies(dequeue(connection, queue, 10)) == [*"abcdef"]
 
 
 @pytest.mark.promise("P03", "P06", "P08")
@@ -132,23 +132,23 @@ def test_a_small_batch_size_reaps_claim_by_claim(connection: Connection, queue: 
 def test_a_claim_that_is_being_finished_is_passed_over(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
-    send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     pass_seconds(connection, queue, 100)
     worker = connect()
     with transaction(worker):
         done = call(worker, "complete", queue_name=queue, claim_id=claim)
         assert list(outcomes(done).values()) == ["completed"]
-        assert one(connection, "reap", queue_name=queue).reaped == 0
-    assert one(connection, "reap", queue_name=queue).reaped == 0
+        assert call_one(connection, "reap", queue_name=queue).reaped == 0
+    assert call_one(connection, "reap", queue_name=queue).reaped == 0
     assert counts(connection, queue) == (0, 0, 0, 0)
 
 
 @pytest.mark.promise("P17")
 def test_what_is_rolled_back_is_reaped_by_the_next(connection: Connection, queue: str) -> None:
-    send(connection, queue, "a")
-    take_one(connection, queue)
+    enqueue(connection, queue, "a")
+    dequeue_one(connection, queue)
     pass_seconds(connection, queue, 100)
     with rolled_back(connection):
-        assert one(connection, "reap", queue_name=queue).reaped == 1
-    assert one(connection, "reap", queue_name=queue).reaped == 1
+        assert call_one(connection, "reap", queue_name=queue).reaped == 1
+    assert call_one(connection, "reap", queue_name=queue).reaped == 1

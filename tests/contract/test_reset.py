@@ -11,15 +11,15 @@ from tests.engines.base import Connection
 from tests.helpers.calls import (
     bodies,
     call,
+    call_one,
     counts,
-    die,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
+    make_dead,
     outcomes,
     refused,
     rolled_back,
-    send,
-    take,
-    take_one,
     transaction,
 )
 
@@ -28,9 +28,9 @@ from tests.helpers.calls import (
 def test_a_dead_message_is_ready_again_with_fresh_attempts(
     connection: Connection, queue: str
 ) -> None:
-    [message_id] = send(connection, queue, "a", max_attempts=2)
+    [message_id] = enqueue(connection, queue, "a", max_attempts=2)
     for _ in range(2):
-        claim = take_one(connection, queue).claim_id
+        claim = dequeue_one(connection, queue).claim_id
         call(
             connection,
             "retry_later",
@@ -42,7 +42,7 @@ def test_a_dead_message_is_ready_again_with_fresh_attempts(
     done = call(connection, "reset", queue_name=queue, message_ids=[message_id])
     assert outcomes(done) == {message_id: "reset"}
     for attempt, outcome in ((1, "retrying"), (2, "dead")):
-        row = take_one(connection, queue)
+        row = dequeue_one(connection, queue)
         assert (row.attempt, row.body, row.last_error) == (attempt, "a", "broken")
         done = call(
             connection,
@@ -57,30 +57,35 @@ def test_a_dead_message_is_ready_again_with_fresh_attempts(
 
 @pytest.mark.promise("P05", "P10")
 def test_it_goes_to_the_tail_of_its_priority(connection: Connection, queue: str) -> None:
-    die(connection, queue, "urgent", priority=0)
-    die(connection, queue, "first dead", "second dead")
-    send(connection, queue, "alive")
+    make_dead(connection, queue, "urgent", priority=0)
+    make_dead(connection, queue, "first dead", "second dead")
+    enqueue(connection, queue, "alive")
     call(connection, "reset", queue_name=queue)
-    assert bodies(take(connection, queue, 10)) == ["urgent", "alive", "first dead", "second dead"]
+    assert bodies(dequeue(connection, queue, 10)) == [
+        "urgent",
+        "alive",
+        "first dead",
+        "second dead",
+    ]
 
 
 @pytest.mark.promise("P05", "P10")
 def test_a_message_that_died_at_the_front_goes_to_the_tail(
     connection: Connection, queue: str
 ) -> None:
-    send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     call(connection, "release", queue_name=queue, claim_id=claim)
-    claim = take_one(connection, queue).claim_id
+    claim = dequeue_one(connection, queue).claim_id
     call(connection, "fail_now", queue_name=queue, claim_id=claim)
-    send(connection, queue, "b")
+    enqueue(connection, queue, "b")
     call(connection, "reset", queue_name=queue)
-    assert bodies(take(connection, queue, 10)) == ["b", "a"]
+    assert bodies(dequeue(connection, queue, 10)) == ["b", "a"]
 
 
 @pytest.mark.promise("P10")
 def test_null_takes_the_oldest(connection: Connection, queue: str) -> None:
-    ids = die(connection, queue, "a", "b", "c", "d")
+    ids = make_dead(connection, queue, "a", "b", "c", "d")
     done = call(connection, "reset", queue_name=queue, max_messages=3)
     assert outcomes(done) == dict.fromkeys(ids[:3], "reset")
     assert counts(connection, queue) == (3, 0, 0, 1)
@@ -91,17 +96,17 @@ def test_null_takes_the_oldest(connection: Connection, queue: str) -> None:
 
 @pytest.mark.promise("P10")
 def test_a_list_is_reset_whatever_max_messages_says(connection: Connection, queue: str) -> None:
-    ids = die(connection, queue, "a", "b")
+    ids = make_dead(connection, queue, "a", "b")
     done = call(connection, "reset", queue_name=queue, message_ids=ids, max_messages=1)
     assert outcomes(done) == dict.fromkeys(ids, "reset")
 
 
 @pytest.mark.promise("P10")
 def test_only_dead_messages_are_found(connection: Connection, queue: str) -> None:
-    [leased] = send(connection, queue, "leased")
-    take_one(connection, queue)
-    [dead] = die(connection, queue, "dead")
-    [ready] = send(connection, queue, "ready")
+    [leased] = enqueue(connection, queue, "leased")
+    dequeue_one(connection, queue)
+    [dead] = make_dead(connection, queue, "dead")
+    [ready] = enqueue(connection, queue, "ready")
     ids = [ready, leased, dead, -1]
     done = call(connection, "reset", queue_name=queue, message_ids=ids)
     assert [row.message_id for row in done] == ids
@@ -112,21 +117,21 @@ def test_only_dead_messages_are_found(connection: Connection, queue: str) -> Non
 def test_a_key_that_a_newer_message_holds_keeps_the_dead_one_dead(
     connection: Connection, queue: str
 ) -> None:
-    [dead] = die(connection, queue, "old", dedup_key="key")
-    send(connection, queue, "newer", dedup_key="key")
+    [dead] = make_dead(connection, queue, "old", dedup_key="key")
+    enqueue(connection, queue, "newer", dedup_key="key")
     done = call(connection, "reset", queue_name=queue, message_ids=[dead])
     assert outcomes(done) == {dead: "duplicate"}
     assert counts(connection, queue) == (1, 0, 0, 1)
-    claim = take_one(connection, queue).claim_id
+    claim = dequeue_one(connection, queue).claim_id
     call(connection, "complete", queue_name=queue, claim_id=claim)
     assert outcomes(call(connection, "reset", queue_name=queue)) == {dead: "reset"}
 
 
 @pytest.mark.promise("P12")
 def test_a_reset_message_holds_its_key_again(connection: Connection, queue: str) -> None:
-    [dead] = die(connection, queue, "a", dedup_key="key")
+    [dead] = make_dead(connection, queue, "a", dedup_key="key")
     call(connection, "reset", queue_name=queue)
-    row = one(connection, "enqueue", queue_name=queue, dedup_key="key")
+    row = call_one(connection, "enqueue", queue_name=queue, dedup_key="key")
     assert (row.message_id, row.outcome) == (dead, "duplicate")
 
 
@@ -134,7 +139,7 @@ def test_a_reset_message_holds_its_key_again(connection: Connection, queue: str)
 def test_of_two_dead_messages_with_one_key_the_older_is_reset(
     connection: Connection, queue: str
 ) -> None:
-    ids = die(connection, queue, "a", "b", dedup_key="key")
+    ids = make_dead(connection, queue, "a", "b", dedup_key="key")
     done = call(connection, "reset", queue_name=queue, message_ids=list(reversed(ids)))
     assert outcomes(done) == {ids[0]: "reset", ids[1]: "duplicate"}
 
@@ -144,7 +149,7 @@ def test_of_two_dead_messages_with_one_key_the_older_is_reset(
 def test_a_dead_message_that_another_session_resets_is_passed_over(
     connection: Connection, connect: Callable[..., Connection], queue: str
 ) -> None:
-    ids = die(connection, queue, "a", "b")
+    ids = make_dead(connection, queue, "a", "b")
     other = connect()
     with transaction(other):
         call(other, "reset", queue_name=queue, message_ids=ids[:1])
@@ -155,16 +160,16 @@ def test_a_dead_message_that_another_session_resets_is_passed_over(
 
 @pytest.mark.promise("P17")
 def test_a_rolled_back_reset_changes_nothing(connection: Connection, queue: str) -> None:
-    die(connection, queue, "a", dedup_key="key")
+    make_dead(connection, queue, "a", dedup_key="key")
     with rolled_back(connection):
         call(connection, "reset", queue_name=queue)
     assert counts(connection, queue) == (0, 0, 0, 1)
-    assert one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "enqueued"
+    assert call_one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "enqueued"
 
 
 @pytest.mark.promise("P10")
 def test_no_messages_are_nothing_to_do(connection: Connection, queue: str) -> None:
-    die(connection, queue, "a")
+    make_dead(connection, queue, "a")
     assert call(connection, "reset", queue_name=queue, message_ids=[]) == []
     assert counts(connection, queue) == (0, 0, 0, 1)
 
@@ -174,7 +179,7 @@ def test_no_messages_are_nothing_to_do(connection: Connection, queue: str) -> No
 def test_a_number_out_of_range_is_refused_and_nothing_is_reset(
     connection: Connection, queue: str, max_messages: int | None
 ) -> None:
-    die(connection, queue, "a")
+    make_dead(connection, queue, "a")
     text = refused(connection, "RQ711", "reset", queue_name=queue, max_messages=max_messages)
     assert "max_messages" in text
     assert counts(connection, queue) == (0, 0, 0, 1)
@@ -185,7 +190,7 @@ def test_a_number_out_of_range_is_refused_and_nothing_is_reset(
 def test_a_number_at_its_bounds_is_taken(
     connection: Connection, queue: str, max_messages: int
 ) -> None:
-    die(connection, queue, "a", "b")
+    make_dead(connection, queue, "a", "b")
     done = call(connection, "reset", queue_name=queue, max_messages=max_messages)
     assert len(done) == min(max_messages, 2)
 

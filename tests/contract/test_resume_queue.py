@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import bodies, call, one, refused, send, take
+from tests.helpers.calls import bodies, call, call_one, dequeue, enqueue, refused
 
 
 @pytest.mark.promise("P18")
 def test_delivery_goes_on_in_order(connection: Connection, queue: str) -> None:
-    send(connection, queue, "first")
+    enqueue(connection, queue, "first")
     call(connection, "pause_queue", queue_name=queue)
-    send(connection, queue, "second")
-    row = one(connection, "resume_queue", queue_name=queue)
+    enqueue(connection, queue, "second")
+    row = call_one(connection, "resume_queue", queue_name=queue)
     assert (row.queue_name, row.outcome) == (queue, "resumed")
-    assert one(connection, "queue_stats", queue_name=queue).is_paused is False
-    assert bodies(take(connection, queue, 10)) == ["first", "second"]
+    assert call_one(connection, "queue_stats", queue_name=queue).is_paused is False
+    assert bodies(dequeue(connection, queue, 10)) == ["first", "second"]
 
 
 @pytest.mark.promise("P18")
 def test_a_queue_that_is_not_paused_may_be_resumed(connection: Connection, queue: str) -> None:
-    assert one(connection, "resume_queue", queue_name=queue).outcome == "resumed"
+    assert call_one(connection, "resume_queue", queue_name=queue).outcome == "resumed"
 
 
 @pytest.mark.promise("P15")

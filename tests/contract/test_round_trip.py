@@ -10,9 +10,9 @@ from tests.engines.base import Connection
 from tests.helpers.calls import (
     bodies,
     call,
-    one,
-    take,
-    take_one,
+    call_one,
+    dequeue,
+    dequeue_one,
 )
 from tests.helpers.dialects import dialect_of
 
@@ -41,7 +41,7 @@ TEXTS = [
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("text", TEXTS)
 def test_texts_come_out_as_they_went_in(connection: Connection, queue: str, text: str) -> None:
-    sent = one(
+    sent = call_one(
         connection,
         "enqueue",
         queue_name=queue,
@@ -51,10 +51,10 @@ def test_texts_come_out_as_they_went_in(connection: Connection, queue: str, text
         dedup_key=text or None,
     )
     short = dialect_of(connection).short_text(text)
-    row = one(connection, "get_message", queue_name=queue, message_id=sent.message_id)
+    row = call_one(connection, "get_message", queue_name=queue, message_id=sent.message_id)
     assert (row.body, row.message_type, row.headers) == (text, short, {text: text})
     assert row.dedup_key == (text or None)
-    leased = take_one(connection, queue, worker_name=text)
+    leased = dequeue_one(connection, queue, worker_name=text)
     assert (leased.body, leased.message_type, leased.headers) == (text, short, {text: text})
     call(
         connection,
@@ -64,7 +64,7 @@ def test_texts_come_out_as_they_went_in(connection: Connection, queue: str, text
         delay_seconds=0,
         error=text,
     )
-    assert take_one(connection, queue).last_error == text
+    assert dequeue_one(connection, queue).last_error == text
 
 
 @pytest.mark.promise("P20")
@@ -81,8 +81,8 @@ def test_texts_come_out_as_they_went_in(connection: Connection, queue: str, text
 def test_headers_come_out_as_they_went_in(
     connection: Connection, queue: str, headers: dict[str, Any]
 ) -> None:
-    one(connection, "enqueue", queue_name=queue, headers=headers)
-    assert take_one(connection, queue).headers == headers
+    call_one(connection, "enqueue", queue_name=queue, headers=headers)
+    assert dequeue_one(connection, queue).headers == headers
 
 
 @pytest.mark.promise("P20")
@@ -90,8 +90,8 @@ def test_headers_come_out_as_they_went_in(
 def test_binary_bodies_come_out_as_they_went_in(
     connection: Connection, queue: str, binary: bytes
 ) -> None:
-    one(connection, "enqueue", queue_name=queue, body_binary=binary)
-    row = take_one(connection, queue)
+    call_one(connection, "enqueue", queue_name=queue, body_binary=binary)
+    row = dequeue_one(connection, queue)
     assert (row.body, bytes(row.body_binary)) == (None, binary)
 
 
@@ -99,10 +99,10 @@ def test_binary_bodies_come_out_as_they_went_in(
 def test_a_nul_in_a_text_is_refused_by_name_or_kept(connection: Connection, queue: str) -> None:
     refusal = None
     try:
-        one(connection, "enqueue", queue_name=queue, body="a\x00b")
+        call_one(connection, "enqueue", queue_name=queue, body="a\x00b")
     except dialect_of(connection).database_error as error:
         refusal = str(error)
-    kept = bodies(take(connection, queue))
+    kept = bodies(dequeue(connection, queue))
     assert kept == ["a\x00b"] if refusal is None else "NUL" in refusal and kept == []
 
 
@@ -113,11 +113,11 @@ def test_bodies_of_16_megabytes_come_out_as_they_went_in(
     text = "0123456789abcdé🐘" * (1 << 20)
     binary = bytes(range(256)) * (1 << 16)
     call(connection, "alter_queue", queue_name=queue, max_body_length=len(text))
-    one(connection, "enqueue", queue_name=queue, body=text)
-    one(connection, "enqueue", queue_name=queue, body_binary=binary)
-    [first] = take(connection, queue)
+    call_one(connection, "enqueue", queue_name=queue, body=text)
+    call_one(connection, "enqueue", queue_name=queue, body_binary=binary)
+    [first] = dequeue(connection, queue)
     assert first.body == text
-    [second] = take(connection, queue)
+    [second] = dequeue(connection, queue)
     assert bytes(second.body_binary) == binary
     for row in (first, second):
         call(connection, "complete", queue_name=queue, claim_id=row.claim_id)

@@ -1,6 +1,6 @@
 """Calls routines by name, and holds every call to the contract.
 
-    row = one(connection, "enqueue", queue_name=queue, body="hello")
+    row = call_one(connection, "enqueue", queue_name=queue, body="hello")
     refused(connection, "RQ701", "enqueue", queue_name="nowhere")
 
 Only the arguments that are given are sent, so the defaults of the installed routine count.
@@ -37,7 +37,7 @@ def call(connection: Connection, routine: str, **arguments: Any) -> list[Row]:
     return result
 
 
-def one(connection: Connection, routine: str, **arguments: Any) -> Row:
+def call_one(connection: Connection, routine: str, **arguments: Any) -> Row:
     """Call a routine that must return exactly one row."""
     rows = call(connection, routine, **arguments)
     assert len(rows) == 1, f"{routine} returned {len(rows)} rows"
@@ -91,22 +91,22 @@ def rolled_back(connection: Connection) -> Iterator[None]:
         dialect.rollback(connection)
 
 
-def send(connection: Connection, queue: str, *bodies: str, **arguments: Any) -> list[int]:
+def enqueue(connection: Connection, queue: str, *bodies: str, **arguments: Any) -> list[int]:
     """Enqueue one message for each body, with the same arguments, and return their ids."""
     return [
-        one(connection, "enqueue", queue_name=queue, body=body, **arguments).message_id
+        call_one(connection, "enqueue", queue_name=queue, body=body, **arguments).message_id
         for body in bodies
     ]
 
 
-def take(connection: Connection, queue: str, batch_size: int = 1, **arguments: Any) -> list[Row]:
+def dequeue(connection: Connection, queue: str, batch_size: int = 1, **arguments: Any) -> list[Row]:
     """Dequeue, and return the rows."""
     return call(connection, "dequeue_fast", queue_name=queue, batch_size=batch_size, **arguments)
 
 
-def take_one(connection: Connection, queue: str, **arguments: Any) -> Row:
+def dequeue_one(connection: Connection, queue: str, **arguments: Any) -> Row:
     """Dequeue one message that must be there."""
-    return one(connection, "dequeue_fast", queue_name=queue, **arguments)
+    return call_one(connection, "dequeue_fast", queue_name=queue, **arguments)
 
 
 def bodies(rows: list[Row]) -> list[str | None]:
@@ -127,16 +127,16 @@ def state_of(connection: Connection, queue: str, message_id: int) -> str | None:
 
 def counts(connection: Connection, queue: str) -> tuple[int, int, int, int]:
     """Return how many messages are ready, delayed, leased and dead."""
-    row = one(connection, "queue_stats", queue_name=queue)
+    row = call_one(connection, "queue_stats", queue_name=queue)
     return row.ready, row.delayed, row.leased, row.dead
 
 
-def die(connection: Connection, queue: str, *bodies: str, **arguments: Any) -> list[int]:
+def make_dead(connection: Connection, queue: str, *bodies: str, **arguments: Any) -> list[int]:
     """Enqueue messages and let them fail for good; return their ids."""
     ids = []
     for body in bodies:
-        send(connection, queue, body, **arguments)
-        row = take_one(connection, queue)
+        enqueue(connection, queue, body, **arguments)
+        row = dequeue_one(connection, queue)
         call(connection, "fail_now", queue_name=queue, claim_id=row.claim_id, error="broken")
         ids.append(row.message_id)
     return ids

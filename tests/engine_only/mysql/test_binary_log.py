@@ -11,7 +11,7 @@ import pytest
 import rowq
 from rowq.migrate import migrate
 from tests.engines.base import Connection, Server, Unavailable, wait_until
-from tests.helpers.calls import call, take
+from tests.helpers.calls import call, dequeue
 
 Connect = Callable[..., Connection]
 
@@ -38,7 +38,7 @@ def a_bit_of_everything(session: Connection, queue: str) -> None:
         call(session, routine, **arguments)
         assert not unsafe(session), routine
     for routine in ("complete", "retry_later", "fail_now", "release", "extend_lease"):
-        claim = take(session, queue, 4)[0].claim_id
+        claim = dequeue(session, queue, 4)[0].claim_id
         assert not unsafe(session), "dequeue_fast"
         call(session, routine, queue_name=queue, claim_id=claim)
         assert not unsafe(session), routine
@@ -74,7 +74,7 @@ def test_a_log_of_statements_is_refused_by_the_engine_and_not_written_wrongly(
     with pytest.raises(pymysql.MySQLError, match="1665"):
         call(connection, "enqueue", queue_name=queue_name)
     connection.execute("set session binlog_format = 'mixed'")
-    assert take(connection, queue_name) == []
+    assert dequeue(connection, queue_name) == []
 
 
 @pytest.fixture

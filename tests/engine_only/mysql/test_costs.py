@@ -13,7 +13,7 @@ import pytest
 
 from tests.engine_only.mysql.costs import rows
 from tests.engines.base import Connection
-from tests.helpers.calls import call, send, take, take_one
+from tests.helpers.calls import call, dequeue, dequeue_one, enqueue
 
 Connect = Callable[..., Connection]
 Work = Callable[[Connection, str], Callable[[], object]]
@@ -22,19 +22,19 @@ FEW, MANY = 150, 10_000
 
 
 def _take(count: int) -> Work:
-    return lambda session, queue: lambda: take(session, queue, count)
+    return lambda session, queue: lambda: dequeue(session, queue, count)
 
 
 def _on_claim(routine: str, **arguments: object) -> Work:
     def prepare(session: Connection, queue: str) -> Callable[[], object]:
-        claim = take(session, queue, 10)[0].claim_id
+        claim = dequeue(session, queue, 10)[0].claim_id
         return lambda: call(session, routine, queue_name=queue, claim_id=claim, **arguments)
 
     return prepare
 
 
 def _some_of_claim(session: Connection, queue: str) -> Callable[[], object]:
-    held = take(session, queue, 10)
+    held = dequeue(session, queue, 10)
     ids = [row.message_id for row in held[3:6]]
     return lambda: call(
         session, "complete", queue_name=queue, claim_id=held[0].claim_id, message_ids=ids
@@ -46,7 +46,7 @@ def _simple(routine: str, **arguments: object) -> Work:
 
 
 def _expired(session: Connection, queue: str) -> Callable[[], object]:
-    claim = take_one(session, queue).claim_id
+    claim = dequeue_one(session, queue).claim_id
     session.execute(
         "update rowq.claim set lease_until = utc_timestamp(6) where claim_id = %s", [claim]
     )
@@ -95,7 +95,7 @@ def _fill(connection: Connection, queue: str, count: int) -> None:
 
 def _cost(session: Connection, queue: str, name: str, *, again: bool = False) -> int:
     # Call once before counting: the first call of a session also reads the procedures themselves.
-    send(session, queue, "one more")
+    enqueue(session, queue, "one more")
     if again and name == "enqueue with a key":
         return rows(session, WORK["enqueue"](session, queue))
     return rows(session, WORK[name](session, queue))

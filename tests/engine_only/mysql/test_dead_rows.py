@@ -14,7 +14,7 @@ import pytest
 
 from tests.engine_only.mysql.costs import fewest_pages, pages, part_of, rescan, until_quiet
 from tests.engines.base import Connection, Server
-from tests.helpers.calls import bodies, call, send, take
+from tests.helpers.calls import bodies, call, dequeue, enqueue
 
 Connect = Callable[..., Connection]
 
@@ -97,23 +97,23 @@ def test_dead_rows_in_every_lane_cost_a_dequeue_of_the_last_lane_nothing(
 ) -> None:
     def look() -> None:
         connection.begin()
-        assert bodies(take(connection, queue)) == ["last"]
+        assert bodies(dequeue(connection, queue)) == ["last"]
         connection.rollback()
 
     for priority in range(9, -1, -1):
-        ids = send(connection, queue, "1", "2", priority=priority)
-        claim = take(connection, queue, 2)[0].claim_id
+        ids = enqueue(connection, queue, "1", "2", priority=priority)
+        claim = dequeue(connection, queue, 2)[0].claim_id
         call(connection, "release", queue_name=queue, claim_id=claim, message_ids=ids[:1])
         call(connection, "complete", queue_name=queue, claim_id=claim)
-        claim = take(connection, queue)[0].claim_id
+        claim = dequeue(connection, queue)[0].claim_id
         call(connection, "complete", queue_name=queue, claim_id=claim)
-    send(connection, queue, "last", priority=9)
+    enqueue(connection, queue, "last", priority=9)
     before = fewest_pages(connection, look)
-    claim = take(connection, queue)[0].claim_id
+    claim = dequeue(connection, queue)[0].claim_id
     call(connection, "complete", queue_name=queue, claim_id=claim)
     for lane in range(20):
         make_dead(connection, queue, "ready", AT_ONCE // 5, lane)
-    send(connection, queue, "last", priority=9)
+    enqueue(connection, queue, "last", priority=9)
     rescan(connection, queue)
     assert fewest_pages(connection, look) < before + 200
     forget_floors(connection, queue)
@@ -132,7 +132,7 @@ def test_dequeues_that_are_rolled_back_and_done_again_stay_flat(
     def look(ending: str) -> None:
         nonlocal taken
         session.execute("begin")
-        rows = take(session, queue, 20)
+        rows = dequeue(session, queue, 20)
         taken = len(rows)
         if rows:
             call(session, "complete", queue_name=queue, claim_id=rows[0].claim_id)
@@ -147,7 +147,7 @@ def test_dequeues_that_are_rolled_back_and_done_again_stay_flat(
         if turn % 20 == 0:
             rescan(connection, queue)
     assert median(costs[-60:]) < 1.3 * median(costs[:60]), costs
-    assert len(take(connection, queue, 100)) == 40
+    assert len(dequeue(connection, queue, 100)) == 40
 
 
 @pytest.mark.chaos
@@ -163,7 +163,7 @@ def test_a_server_that_crashed_among_dead_rows_serves_the_rest_at_the_same_cost(
             batch = [{"body": str(number)} for number in range(start, start + 1000)]
             call(connection, "enqueue_batch", queue_name=queue_name, messages=batch)
         costs, seen = drain(connection, queue_name, 40)
-        held = take(connection, queue_name, 10)
+        held = dequeue(connection, queue_name, 10)
     server.crash()
     server.restart()
     second = old_reader(server, database_url)
@@ -172,7 +172,7 @@ def test_a_server_that_crashed_among_dead_rows_serves_the_rest_at_the_same_cost(
         later, also_seen = drain(connection, queue_name, 19)
         assert median(later[5:]) < 1.3 * median(costs), (costs, later)
         call(connection, "release", queue_name=queue_name, claim_id=held[0].claim_id)
-        rest = [row.body for row in take(connection, queue_name, 1000)]
+        rest = [row.body for row in dequeue(connection, queue_name, 1000)]
         assert len(rest) == 100
         assert sorted([*seen, *also_seen, *rest]) == sorted(map(str, range(6000)))
     for session in (first, second):
@@ -200,7 +200,7 @@ def drain(connection: Connection, queue: str, rounds: int) -> tuple[list[int], l
     seen: list[str] = []
 
     def look() -> None:
-        rows = take(connection, queue, 100)
+        rows = dequeue(connection, queue, 100)
         call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
         seen.extend(row.body for row in rows)
 

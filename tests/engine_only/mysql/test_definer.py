@@ -21,7 +21,7 @@ from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.accounts import open_account
 from tests.engines.mysql.server import Session, set_default_role
-from tests.helpers.calls import call, send
+from tests.helpers.calls import call, enqueue
 
 GONE = 1449
 LOCKED = {4151, 1045, 3118}
@@ -138,7 +138,7 @@ def test_a_read_only_server_takes_messages_where_the_routines_run_as_who_may_wri
     ):
         admin.execute("set global read_only = on")
         try:
-            send(producer, "orders", "1")
+            enqueue(producer, "orders", "1")
         finally:
             admin.execute("set global read_only = off")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, die, send, take
+from tests.helpers.calls import call, dequeue, enqueue, make_dead
 from tests.helpers.dialects import dialect_of
 
 Connect = Callable[..., Connection]
@@ -25,10 +25,10 @@ def test_no_body_is_left_behind_that_the_snapshot_does_not_show(
     dialect.begin(old, level)
     old.execute("select count(*) from rowq.message").fetchall()
 
-    die(connection, queue_name, "dead")
-    send(connection, queue_name, "delayed", delay_seconds=100)
-    ids = send(connection, queue_name, "1", "2", "3", "4", "5")
-    claim_id = take(connection, queue_name, 3)[0].claim_id
+    make_dead(connection, queue_name, "dead")
+    enqueue(connection, queue_name, "delayed", delay_seconds=100)
+    ids = enqueue(connection, queue_name, "1", "2", "3", "4", "5")
+    claim_id = dequeue(connection, queue_name, 3)[0].claim_id
     call(connection, "complete", queue_name=queue_name, claim_id=claim_id, message_ids=[ids[0]])
     part = "select part_id from rowq.queue where queue_name = %s"
     ((number,),) = connection.execute(part, [queue_name]).fetchall()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.engine_only.mysql.costs import fewest_pages, pages, part_of, rescan
 from tests.engines.base import Connection
-from tests.helpers.calls import call, rolled_back, take, transaction
+from tests.helpers.calls import call, dequeue, rolled_back, transaction
 
 Connect = Callable[..., Connection]
 
@@ -57,7 +57,7 @@ def drain(connection: Connection, queue: str, isolation: str | None) -> list[int
 
         def look() -> None:
             nonlocal found
-            rows = take(connection, queue, 100)
+            rows = dequeue(connection, queue, 100)
             found = bool(rows)
             if rows:
                 call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
@@ -90,9 +90,9 @@ def test_dequeue_is_flat_under_an_old_read_view(
     assert len(costs) == BATCHES * 100
     assert median(costs[-40:]) < 1.2 * median(costs[:40]), costs
     rescan(connection, queue)
-    nothing = fewest_pages(connection, lambda: take(session, queue))
+    nothing = fewest_pages(connection, lambda: dequeue(session, queue))
     _forget_floors(connection, queue)
-    assert pages(connection, lambda: take(session, queue)) > nothing + BATCHES * 15
+    assert pages(connection, lambda: dequeue(session, queue)) > nothing + BATCHES * 15
 
 
 @pytest.mark.promise("P13")
@@ -101,11 +101,11 @@ def test_an_empty_lane_does_not_walk_the_dead_rows_of_the_next(
     connection: Connection, queue: str
 ) -> None:
     call(connection, "enqueue", queue_name=queue, priority=4)
-    [first] = take(connection, queue)
+    [first] = dequeue(connection, queue)
     call(connection, "complete", queue_name=queue, claim_id=first.claim_id)
     _make_dead_rows(connection, queue, lane=11)
     rescan(connection, queue)
-    assert fewest_pages(connection, lambda: take(connection, queue)) < SMALL
+    assert fewest_pages(connection, lambda: dequeue(connection, queue)) < SMALL
 
 
 @pytest.mark.promise("P13")
@@ -115,7 +115,7 @@ def test_without_floors_the_same_dead_rows_would_be_walked(
 ) -> None:
     _make_dead_rows(connection, queue, lane=11)
     _forget_floors(connection, queue)
-    assert pages(connection, lambda: take(connection, queue)) > 2 * SMALL
+    assert pages(connection, lambda: dequeue(connection, queue)) > 2 * SMALL
 
 
 @pytest.mark.promise("P13")
@@ -146,7 +146,7 @@ def test_reap_does_not_walk_the_claims_that_were_finished(
         [part],
     )
     connection.execute("delete from rowq.claim where part_id = %s and claim_id > 0", [part])
-    take(connection, queue)
+    dequeue(connection, queue)
     rescan(connection, queue)
     assert fewest_pages(connection, lambda: call(connection, "reap", queue_name=queue)) < SMALL
 
@@ -161,9 +161,9 @@ def test_a_clock_that_was_set_back_costs_a_message_one_rescan(
         f"update rowq.lane set floor = {ahead} where part_id = %s and lane = 11", [part]
     )
     call(connection, "enqueue", queue_name=queue, body="after the clock was set right")
-    assert take(connection, queue) == []
+    assert dequeue(connection, queue) == []
     rescan(connection, queue)
-    assert [row.body for row in take(connection, queue)] == ["after the clock was set right"]
+    assert [row.body for row in dequeue(connection, queue)] == ["after the clock was set right"]
 
 
 @pytest.mark.promise("P14")
@@ -174,7 +174,7 @@ def test_a_lane_whose_first_producer_rolled_back_is_found_open_or_opened_by_a_re
         call(first, "enqueue", queue_name=queue, priority=0)
         call(connection, "enqueue", queue_name=queue, body="second", priority=0)
     rescan(connection, queue)
-    assert [row.body for row in take(connection, queue)] == ["second"]
+    assert [row.body for row in dequeue(connection, queue)] == ["second"]
 
 
 def _forget_floors(connection: Connection, queue: str) -> None:

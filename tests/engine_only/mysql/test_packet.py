@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, counts, one, refused, send, take
+from tests.helpers.calls import call, call_one, counts, dequeue, enqueue, refused
 
 Connect = Callable[..., Connection]
 SetPacket = Callable[[int], None]
@@ -45,7 +45,7 @@ def set_packet(connection: Connection) -> Iterator[SetPacket]:
 
 def wait(connection: Connection, queue: str, batch_size: int = 1) -> list[dict[str, Any]]:
     arguments = {"queue_name": queue, "batch_size": batch_size, "wait_seconds": 0}
-    return one(connection, "dequeue_wait", **arguments).messages or []
+    return call_one(connection, "dequeue_wait", **arguments).messages or []
 
 
 @pytest.mark.promise("P15")
@@ -74,8 +74,8 @@ def test_a_body_that_an_answer_just_holds_goes_in_and_comes_out_even_after_a_lon
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, body: Any
 ) -> None:
     set_packet(MEGABYTE)
-    one(connection, "enqueue", queue_name=queue, message_type="\x01" * 200, **body)
-    [row] = take(connection, queue)
+    call_one(connection, "enqueue", queue_name=queue, message_type="\x01" * 200, **body)
+    [row] = dequeue(connection, queue)
     arguments = {"queue_name": queue, "claim_id": row.claim_id, "delay_seconds": 0}
     call(connection, "retry_later", error="\x01" * 2000, **arguments)
     [message] = wait(connect(), queue)
@@ -96,8 +96,8 @@ def test_a_message_that_a_lowered_limit_shuts_in_is_dead_and_does_not_block_the_
     body: dict[str, Any],
     batch_size: int,
 ) -> None:
-    sent = [one(connection, "enqueue", queue_name=queue, **body).message_id for _ in range(2)]
-    send(connection, queue, "a", "b")
+    sent = [call_one(connection, "enqueue", queue_name=queue, **body).message_id for _ in range(2)]
+    enqueue(connection, queue, "a", "b")
     set_packet(MEGABYTE)
     seen = [message["body"] for _ in range(2) for message in wait(connect(), queue, batch_size)]
     assert seen == ["a", "b"]
@@ -106,14 +106,14 @@ def test_a_message_that_a_lowered_limit_shuts_in_is_dead_and_does_not_block_the_
     assert [(row.message_id, row.attempt) for row in dead] == [(number, 0) for number in sent]
     assert {"max_allowed_packet, 1048576" in row.last_error for row in dead} == {True}
 
-    found = one(connect(), "get_message", queue_name=queue, message_id=sent[0])
+    found = call_one(connect(), "get_message", queue_name=queue, message_id=sent[0])
     assert found.body == body.get("body")
     assert found.body_binary == body.get("body_binary")
     call(connection, "reset", queue_name=queue)
     assert [row.body for row in call(connect(), "peek", queue_name=queue, batch_size=2)] == [
         body.get("body")
     ] * 2
-    [row] = take(connect(), queue)
+    [row] = dequeue(connect(), queue)
     assert (row.body, row.body_binary) == (body.get("body"), body.get("body_binary"))
     set_packet(16 * MEGABYTE)
     [message] = wait(connect(), queue)
@@ -124,7 +124,7 @@ def test_a_message_that_a_lowered_limit_shuts_in_is_dead_and_does_not_block_the_
 def test_a_session_of_a_smaller_limit_is_told_so_and_leaves_the_message_to_the_others(
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket
 ) -> None:
-    send(connection, queue, "x" * MEGABYTE, "a")
+    enqueue(connection, queue, "x" * MEGABYTE, "a")
     set_packet(MEGABYTE)
     old = connect()
     set_packet(16 * MEGABYTE)
@@ -139,10 +139,10 @@ def test_a_session_of_a_smaller_limit_is_told_so_and_leaves_the_message_to_the_o
 def test_what_an_answer_does_not_hold_keeps_its_place_among_what_the_batch_did_not_reach(
     connection: Connection, connect: Connect, queue: str, set_packet: SetPacket
 ) -> None:
-    send(connection, queue, *(f"{number}" + "x" * 400_000 for number in range(6)), priority=3)
-    rows = take(connection, queue, 4)
+    enqueue(connection, queue, *(f"{number}" + "x" * 400_000 for number in range(6)), priority=3)
+    rows = dequeue(connection, queue, 4)
     call(connection, "release", queue_name=queue, claim_id=rows[0].claim_id)
-    send(connection, queue, "first" + "x" * 400_000, priority=0)
+    enqueue(connection, queue, "first" + "x" * 400_000, priority=0)
     set_packet(MEGABYTE)
     session = connect()
     seen: list[str] = []
@@ -188,7 +188,7 @@ def test_sessions_whose_answers_hold_a_part_of_their_batches_get_each_message_on
     seen: list[str] = []
 
     def consume(session: Connection) -> None:
-        while rows := one(
+        while rows := call_one(
             session, "dequeue_wait", queue_name=queue, batch_size=20, wait_seconds=1
         ).messages:
             seen.extend(row["body"][:3] for row in rows)
@@ -207,7 +207,7 @@ def test_sessions_whose_answers_hold_a_part_of_their_batches_get_each_message_on
 def test_the_length_that_group_concat_is_cut_to_stays_the_sessions_own(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    send(connection, queue, json.dumps({"a": "b" * 5000}))
+    enqueue(connection, queue, json.dumps({"a": "b" * 5000}))
     session = connect()
     session.execute("set session group_concat_max_len = 1024")
     [message] = wait(session, queue)

@@ -15,7 +15,7 @@ from rowq.arguments import plain_arguments
 from rowq.contract import load_contract
 from tests.engine_only.mysql.statements import Access, accesses, run_by
 from tests.engines.base import Connection
-from tests.helpers.calls import Row, call, send, take, take_one
+from tests.helpers.calls import Row, call, dequeue, dequeue_one, enqueue
 from tests.helpers.dialects import dialect_of
 
 Connect = Callable[..., Connection]
@@ -44,10 +44,10 @@ def queue(
     call(connection, "enqueue_batch", queue_name=queue_name, messages=keyed)
     call(connection, "enqueue_batch", queue_name=queue_name, messages=plain)
     if "dead" in request.param:
-        while rows := take(connection, queue_name, 1000):
+        while rows := dequeue(connection, queue_name, 1000):
             call(connection, "complete", queue_name=queue_name, claim_id=rows[0].claim_id)
-        send(connection, queue_name, *"abcd" * 5)
-        send(connection, queue_name, "soon", delay_seconds=0.01)
+        enqueue(connection, queue_name, *"abcd" * 5)
+        enqueue(connection, queue_name, "soon", delay_seconds=0.01)
     yield queue_name
     reader.rollback()
 
@@ -60,17 +60,17 @@ def every_routine(session: Connection, queue: str) -> None:
         called.add(routine)
         return call(session, routine, queue_name=queue, **arguments)
 
-    ids = send(session, queue, *"12345678", dedup_key=None)
-    send(session, queue, "key", dedup_key="key")
-    send(session, queue, "key", dedup_key="key")
-    send(session, queue, "late", delay_seconds=100)
+    ids = enqueue(session, queue, *"12345678", dedup_key=None)
+    enqueue(session, queue, "key", dedup_key="key")
+    enqueue(session, queue, "key", dedup_key="key")
+    enqueue(session, queue, "late", delay_seconds=100)
     for size in (1, 2):
-        ask("fail_now", claim_id=take(session, queue, size)[0].claim_id)
+        ask("fail_now", claim_id=dequeue(session, queue, size)[0].claim_id)
     for routine in ("complete", "retry_later", "release", "extend_lease"):
-        claim = take(session, queue, 2)[0].claim_id
+        claim = dequeue(session, queue, 2)[0].claim_id
         ask(routine, claim_id=claim)
     dialect_of(session).expire_claim(session, claim)
-    part = take(session, queue, 3)
+    part = dequeue(session, queue, 3)
     ask("complete", claim_id=part[0].claim_id, message_ids=[part[0].message_id])
     for routine in ("maintain", "promote", "reap", "archive", "purge_archive", "queue_stats"):
         ask(routine)
@@ -90,7 +90,7 @@ def test_no_statement_sorts_scans_or_leaves_the_primary_key(
     connection: Connection, connect: Connect, queue: str, level: str | None
 ) -> None:
     session = connect()
-    take_one(session, queue)
+    dequeue_one(session, queue)
 
     def work() -> None:
         if level is None:
@@ -135,14 +135,14 @@ def test_a_dequeue_locks_what_it_takes_and_the_next_one_finds_the_rest(
     connection: Connection, connect: Connect, queue_name: str, level: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
-    send(connection, queue_name, *map(str, range(200)))
+    enqueue(connection, queue_name, *map(str, range(200)))
     first, second = connect(), connect()
     for session in (first, second):
         session.execute(f"set transaction isolation level {level}")
         session.execute("begin")
-    assert [row.body for row in take(first, queue_name, 2)] == ["0", "1"]
+    assert [row.body for row in dequeue(first, queue_name, 2)] == ["0", "1"]
     assert locked_rows(connection, first) < 20
-    assert [row.body for row in take(second, queue_name, 2)] == ["2", "3"]
+    assert [row.body for row in dequeue(second, queue_name, 2)] == ["2", "3"]
     first.rollback()
     second.rollback()
 

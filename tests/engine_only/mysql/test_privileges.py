@@ -14,7 +14,7 @@ from rowq.resources import sql_directory
 from tests.engines.base import Connection
 from tests.engines.mysql.accounts import NOBODY, ROLES, Accounts, accounts
 from tests.engines.mysql.server import Session
-from tests.helpers.calls import call, send
+from tests.helpers.calls import call, enqueue
 
 ROUTINES = load_contract().routines
 NOT_ALLOWED = (1044, 1142, 1143, 1227, 1370)
@@ -48,7 +48,7 @@ def test_each_role_may_call_its_routines_and_no_other(
     connection: Connection, queue_name: str, users: Accounts, role: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
-    send(connection, queue_name, "1")
+    enqueue(connection, queue_name, "1")
     allowed = {name for name in ROUTINES if may_call(users[role], name)}
     assert allowed == {name for name, entry in ROUTINES.items() if role in entry.roles}
 

@@ -9,7 +9,7 @@ import pytest
 
 import rowq
 from tests.engines.base import Connection
-from tests.helpers.calls import call, one, take
+from tests.helpers.calls import call, call_one, dequeue
 
 Connect = Callable[..., Connection]
 SHORT = 2**16
@@ -36,11 +36,11 @@ def test_a_text_of_64_kilobytes_is_whole_everywhere(
     call(connection, "enqueue", queue_name=queue, body=body, headers=headers)
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
     assert {row.body for row in call(connection, "peek", queue_name=queue, batch_size=10)} == {body}
-    rows = take(connection, queue, 10)
+    rows = dequeue(connection, queue, 10)
     assert [(row.body, row.headers) for row in rows] == [(body, None), *[(body, headers)] * 2]
     call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
     call(connection, "archive", queue_name=queue)
-    kept = one(connection, "get_message", queue_name=queue, message_id=rows[1].message_id)
+    kept = call_one(connection, "get_message", queue_name=queue, message_id=rows[1].message_id)
     assert (kept.state, kept.body, kept.headers) == ("completed", body, headers)
 
 
@@ -48,7 +48,7 @@ def test_a_text_of_64_kilobytes_is_whole_everywhere(
 def test_a_binary_body_of_64_kilobytes_is_whole(connection: Connection, queue: str) -> None:
     data = bytes(range(256)) * (SHORT // 256) + b"\x00"
     call(connection, "enqueue", queue_name=queue, body_binary=data)
-    assert take(connection, queue)[0].body_binary == data
+    assert dequeue(connection, queue)[0].body_binary == data
 
 
 @pytest.mark.promise("P08", "P20")
@@ -58,7 +58,7 @@ def test_lists_of_ids_longer_than_64_kilobytes_are_whole(
     sent = call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 4000)
     ids = [row.message_id for row in sent]
     assert len(ids) == len(set(ids)) == 4000
-    claims = [take(connection, queue, 1000) for _ in range(4)]
+    claims = [dequeue(connection, queue, 1000) for _ in range(4)]
     assert [row.message_id for rows in claims for row in rows] == ids
     padded = [*range(-9000, 0), *(row.message_id for row in claims[0])]
     assert len(json.dumps(padded)) > SHORT
@@ -72,7 +72,7 @@ def test_lists_of_ids_longer_than_64_kilobytes_are_whole(
     assert [row.outcome for row in done] == ["stale"] * 9000 + ["completed"] * 1000
     for rows in claims[1:]:
         call(connection, "retry_later", queue_name=queue, claim_id=rows[0].claim_id)
-    assert one(connection, "queue_stats", queue_name=queue).delayed == 3000
+    assert call_one(connection, "queue_stats", queue_name=queue).delayed == 3000
 
 
 @pytest.mark.promise("P20")
@@ -111,7 +111,7 @@ def test_the_current_database_of_the_caller_is_not_looked_into(
         other.execute("use rowq_test_gone")
         connection.execute("drop database rowq_test_gone")
     call(other, "enqueue", queue_name=queue, body="x")
-    rows = take(other, queue)
+    rows = dequeue(other, queue)
     assert [row.body for row in rows] == ["x"]
     call(other, "complete", queue_name=queue, claim_id=rows[0].claim_id)
     call(other, "maintain", queue_name=queue)

@@ -18,7 +18,7 @@ import pytest
 
 from rowq.mysql.engine import ENGINE
 from tests.engines.base import Connection
-from tests.helpers.calls import bodies, call, send, state_of, take
+from tests.helpers.calls import bodies, call, dequeue, enqueue, state_of
 
 Connect = Callable[..., Connection]
 ON_BY_DEFAULT = (11, 6, 2)
@@ -61,7 +61,7 @@ def test_sessions_side_by_side_are_never_asked_to_begin_again(
 
     def consume(session: Connection) -> None:
         while len(done) < len(everything) and time.monotonic() < end:
-            for row in take(session, queue, 7):
+            for row in dequeue(session, queue, 7):
                 ids = [row.message_id]
                 routine = "complete" if row.attempt > 1 or row.message_id % 5 else "retry_later"
                 call(session, routine, queue_name=queue, claim_id=row.claim_id, message_ids=ids)
@@ -73,8 +73,8 @@ def test_sessions_side_by_side_are_never_asked_to_begin_again(
         consumers = [pool.submit(consume, strict()) for _ in range(3)]
         producer = strict()
         for start in range(0, len(everything), 4):
-            send(producer, queue, *everything[start : start + 3], dedup_key=None)
-            send(producer, queue, everything[start + 3], dedup_key=f"key {start}")
+            enqueue(producer, queue, *everything[start : start + 3], dedup_key=None)
+            enqueue(producer, queue, everything[start + 3], dedup_key=f"key {start}")
         for consumer in consumers:
             consumer.result()
     assert sorted(done) == sorted(everything)
@@ -83,22 +83,22 @@ def test_sessions_side_by_side_are_never_asked_to_begin_again(
 def test_an_old_snapshot_still_takes_and_finishes_messages_or_is_asked_to_begin_again(
     strict: Callable[[], Connection], connection: Connection, queue: str
 ) -> None:
-    send(connection, queue, "old")
+    enqueue(connection, queue, "old")
     session = strict()
     session.execute("begin")
     session.execute("select count(*) from rowq.message")
-    claim = take(connection, queue)[0].claim_id
+    claim = dequeue(connection, queue)[0].claim_id
     call(connection, "release", queue_name=queue, claim_id=claim)
-    send(connection, queue, "new")
+    enqueue(connection, queue, "new")
     taken = again = []
     try:
-        taken = take(session, queue, 10)
+        taken = dequeue(session, queue, 10)
         session.commit()
     except pymysql.MySQLError as error:
         must_mean_again(error)
         session.rollback()
-        again = take(session, queue, 10)
-    assert bodies([*taken, *again, *take(connection, queue, 10)]) == ["old", "new"]
+        again = dequeue(session, queue, 10)
+    assert bodies([*taken, *again, *dequeue(connection, queue, 10)]) == ["old", "new"]
 
 
 def test_a_finish_in_an_old_snapshot_is_done_once_or_begun_again(
@@ -107,8 +107,8 @@ def test_a_finish_in_an_old_snapshot_is_done_once_or_begun_again(
     session = strict()
     session.execute("begin")
     session.execute("select count(*) from rowq.claim")
-    send(connection, queue, "x", dedup_key="key")
-    [row] = take(connection, queue)
+    enqueue(connection, queue, "x", dedup_key="key")
+    [row] = dequeue(connection, queue)
     try:
         call(session, "complete", queue_name=queue, claim_id=row.claim_id)
         session.commit()
@@ -131,10 +131,10 @@ def test_no_routine_asks_the_caller_of_an_old_snapshot_to_begin_again(
     session.execute("begin")
     session.execute("select count(*) from rowq.message")
     for routine in ("complete", "retry_later", "release", "fail_now", "extend_lease"):
-        send(connection, queue, "newer", dedup_key=routine)
-        [row] = take(connection, queue)
+        enqueue(connection, queue, "newer", dedup_key=routine)
+        [row] = dequeue(connection, queue)
         call(session, routine, queue_name=queue, claim_id=row.claim_id)
-    [newer] = send(connection, queue, "newer")
+    [newer] = enqueue(connection, queue, "newer")
     call(connection, "maintain", queue_name=queue)
     calls: list[tuple[str, dict[str, Any]]] = [
         ("enqueue", {"dedup_key": "extend_lease"}),

@@ -9,7 +9,16 @@ import pytest
 
 from rowq.resources import sql_directory
 from tests.engines.base import Connection, wait_until
-from tests.helpers.calls import call, counts, one, refused, send, take, take_one, transaction
+from tests.helpers.calls import (
+    call,
+    call_one,
+    counts,
+    dequeue,
+    dequeue_one,
+    enqueue,
+    refused,
+    transaction,
+)
 from tests.interleavings.conftest import Open, sessions
 
 Connect = Callable[..., Connection]
@@ -42,11 +51,11 @@ def begin(session: Connection, level: str) -> None:
 def test_a_dequeue_that_found_less_than_asked_lets_producers_and_consumers_go_on(
     connect: Connect, impatient: Connection, queue: str, level: str
 ) -> None:
-    send(impatient, queue, "1", "2")
+    enqueue(impatient, queue, "1", "2")
     begin(session := connect(), level)
-    assert len(take(session, queue, 10)) == 2
-    send(impatient, queue, "3")
-    assert [row.body for row in take(impatient, queue, 10)] == ["3"]
+    assert len(dequeue(session, queue, 10)) == 2
+    enqueue(impatient, queue, "3")
+    assert [row.body for row in dequeue(impatient, queue, 10)] == ["3"]
     session.rollback()
 
 
@@ -55,9 +64,9 @@ def test_a_dequeue_that_found_nothing_lets_producers_go_on(
     connect: Connect, impatient: Connection, queue: str, level: str
 ) -> None:
     begin(session := connect(), level)
-    assert take(session, queue, 10) == []
-    send(impatient, queue, "1", "2", delay_seconds=0)
-    send(impatient, queue, "3", delay_seconds=60)
+    assert dequeue(session, queue, 10) == []
+    enqueue(impatient, queue, "1", "2", delay_seconds=0)
+    enqueue(impatient, queue, "3", delay_seconds=60)
     session.rollback()
 
 
@@ -66,12 +75,12 @@ def test_a_dequeue_that_found_nothing_lets_producers_go_on(
 def test_finishing_in_an_open_transaction_lets_others_go_on(
     connect: Connect, impatient: Connection, queue: str, level: str, routine: str
 ) -> None:
-    send(impatient, queue, "1", "2")
-    claim = take(impatient, queue, 2)[0].claim_id
+    enqueue(impatient, queue, "1", "2")
+    claim = dequeue(impatient, queue, 2)[0].claim_id
     begin(session := connect(), level)
     call(session, routine, queue_name=queue, claim_id=claim)
-    send(impatient, queue, "3")
-    mine = take_one(impatient, queue)
+    enqueue(impatient, queue, "3")
+    mine = dequeue_one(impatient, queue)
     call(impatient, "complete", queue_name=queue, claim_id=mine.claim_id)
     session.commit()
 
@@ -96,9 +105,9 @@ def test_a_stale_claim_in_an_open_transaction_lets_others_go_on(
     routine: str,
     is_refused: bool,
 ) -> None:
-    send(connection, queue, "1", "2")
+    enqueue(connection, queue, "1", "2")
     session = connect()
-    row = take_one(connection, queue)
+    row = dequeue_one(connection, queue)
     if known:
         begin(session, "repeatable read")
         session.execute("select count(*) from rowq.claim")
@@ -108,14 +117,14 @@ def test_a_stale_claim_in_an_open_transaction_lets_others_go_on(
         wait_until(lambda: _is_purged(connection), "the server has cleaned up")
         begin(session, "repeatable read")
     if writes:
-        send(session, queue, "mine")
+        enqueue(session, queue, "mine")
     if is_refused:
         refused(session, "RQ721", routine, queue_name=queue, claim_id=row.claim_id)
     else:
         ids = [row.message_id]
-        done = one(session, routine, queue_name=queue, claim_id=row.claim_id, message_ids=ids)
+        done = call_one(session, routine, queue_name=queue, claim_id=row.claim_id, message_ids=ids)
         assert done.outcome == "stale"
-    mine = take_one(impatient, queue)
+    mine = dequeue_one(impatient, queue)
     call(impatient, "complete", queue_name=queue, claim_id=mine.claim_id)
     session.rollback()
 
@@ -135,16 +144,16 @@ def test_a_claim_that_is_yet_to_come_in_an_open_transaction_lets_others_go_on(
     routine: str,
     arguments: dict[str, list[int]],
 ) -> None:
-    send(impatient, queue, "1", "2")
-    last = take_one(impatient, queue).claim_id
+    enqueue(impatient, queue, "1", "2")
+    last = dequeue_one(impatient, queue).claim_id
     begin(session := connect(), "repeatable read")
     for number in (last + 2, 2**40, 2**63 - 1):
         if arguments:
-            done = one(session, routine, queue_name=queue, claim_id=number, **arguments)
+            done = call_one(session, routine, queue_name=queue, claim_id=number, **arguments)
             assert done.outcome == "stale"
         else:
             refused(session, "RQ721", routine, queue_name=queue, claim_id=number)
-    mine = take_one(impatient, queue)
+    mine = dequeue_one(impatient, queue)
     call(impatient, "complete", queue_name=queue, claim_id=mine.claim_id)
     session.rollback()
 
@@ -152,15 +161,15 @@ def test_a_claim_that_is_yet_to_come_in_an_open_transaction_lets_others_go_on(
 def test_an_old_read_view_returns_every_message_that_it_leases(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
-    send(connection, queue, "old")
+    enqueue(connection, queue, "old")
     begin(session := connect(), "repeatable read")
     session.execute("select count(*) from rowq.queue")
-    send(connection, queue, "new")
-    held = take(session, queue, 10)
+    enqueue(connection, queue, "new")
+    held = dequeue(session, queue, 10)
     done = call(session, "complete", queue_name=queue, claim_id=held[0].claim_id)
     session.commit()
     assert [row.message_id for row in done] == [row.message_id for row in held]
-    assert len(held) + len(take(connection, queue, 10)) == 2
+    assert len(held) + len(dequeue(connection, queue, 10)) == 2
 
 
 def test_an_old_read_view_finishes_what_others_took_after_it(
@@ -168,9 +177,9 @@ def test_an_old_read_view_finishes_what_others_took_after_it(
 ) -> None:
     begin(session := connect(), "repeatable read")
     session.execute("select count(*) from rowq.queue")
-    send(connection, queue, "new", max_attempts=1)
-    row = take_one(connection, queue)
-    done = one(session, "retry_later", queue_name=queue, claim_id=row.claim_id)
+    enqueue(connection, queue, "new", max_attempts=1)
+    row = dequeue_one(connection, queue)
+    done = call_one(session, "retry_later", queue_name=queue, claim_id=row.claim_id)
     session.commit()
     assert (done.message_id, done.outcome) == (row.message_id, "dead")
 
@@ -199,7 +208,7 @@ def test_a_refused_call_leaves_the_callers_own_work_in_place(
 ) -> None:
     session = connect()
     with transaction(session):
-        send(session, queue, "mine")
+        enqueue(session, queue, "mine")
         refused(session, "RQ711", "enqueue", queue_name=queue, priority=10)
         refused(
             session,
@@ -209,7 +218,7 @@ def test_a_refused_call_leaves_the_callers_own_work_in_place(
             messages=[{"body": "one"}, {"body": "two", "priority": 10}],
         )
         refused(session, "RQ721", "complete", queue_name=queue, claim_id=2**40)
-    assert [row.body for row in take(connection, queue, 10)] == ["mine"]
+    assert [row.body for row in dequeue(connection, queue, 10)] == ["mine"]
 
 
 @pytest.mark.promise("P17")
@@ -222,11 +231,11 @@ def test_a_transaction_of_a_calls_own_ends_lock_tables_and_without_one_it_is_ref
     session.execute("lock tables rowq_test.locked write")
     try:
         if autocommit:
-            send(session, queue, "1")
+            enqueue(session, queue, "1")
             impatient.execute("insert into rowq_test.locked values (1)")
         else:
             with pytest.raises(pymysql.err.OperationalError, match="LOCK TABLES"):
-                send(session, queue, "1")
+                enqueue(session, queue, "1")
             impatient.execute("set lock_wait_timeout = 1")
             with pytest.raises(pymysql.err.OperationalError, match="timeout"):
                 impatient.execute("insert into rowq_test.locked values (1)")
@@ -262,14 +271,14 @@ def test_an_open_drop_keeps_its_neighbours_waiting_under_repeatable_read_only(
     after = f"{queue} after"
     for name in (f"{queue} dropped", after):
         call(connection, "create_queue", queue_name=name)
-    send(connection, after, "1", delay_seconds=500)
+    enqueue(connection, after, "1", delay_seconds=500)
     begin(session := connect(), level)
     call(session, "drop_queue", queue_name=f"{queue} dropped", force=True)
     if level == "read committed":
-        send(impatient, after, "2", delay_seconds=60)
+        enqueue(impatient, after, "2", delay_seconds=60)
     else:
         with pytest.raises(pymysql.err.OperationalError, match="Lock wait timeout"):
-            send(impatient, after, "2", delay_seconds=60)
+            enqueue(impatient, after, "2", delay_seconds=60)
     session.rollback()
 
 
@@ -278,14 +287,14 @@ def test_without_autocommit_a_call_opens_the_callers_transaction(
     connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect(autocommit=False)
-    send(session, queue, "rolled back")
+    enqueue(session, queue, "rolled back")
     session.rollback()
-    assert take(connection, queue) == []
-    send(session, queue, "committed")
+    assert dequeue(connection, queue) == []
+    enqueue(session, queue, "committed")
     session.commit()
-    take(session, queue)
+    dequeue(session, queue)
     session.rollback()
-    assert take_one(connection, queue).attempt == 1
+    assert dequeue_one(connection, queue).attempt == 1
 
 
 @pytest.mark.promise("P17")
@@ -294,7 +303,7 @@ def test_without_autocommit_the_isolation_level_is_that_of_the_session(
 ) -> None:
     session = connect(autocommit=False)
     session.execute("set session transaction isolation level serializable")
-    send(session, queue, "x")
+    enqueue(session, queue, "x")
     look = (
         "select trx_isolation_level from information_schema.innodb_trx"
         " where trx_mysql_thread_id = %s"
@@ -314,7 +323,7 @@ def test_a_session_that_chains_transactions_is_left_without_one(
 ) -> None:
     session = connect()
     session.execute("set session completion_type = 1")
-    send(session, queue, "x")
+    enqueue(session, queue, "x")
     refused(session, "RQ701", "enqueue", queue_name=f"no {queue}")
     session.execute("set transaction isolation level read committed")  # 1568 inside a transaction
 
@@ -325,12 +334,12 @@ def test_the_isolation_of_the_callers_next_transaction_is_the_callers(
     session = connect()
     session.execute("set session transaction isolation level repeatable read")
     call(session, "enqueue", queue_name=queue)
-    take(session, queue)
+    dequeue(session, queue)
     refused(session, "RQ711", "enqueue", queue_name=queue, priority=10)
     refused(session, "RQ701", "dequeue_fast", queue_name=f"no {queue}")
     session.execute("begin")
     before = _messages(session, queue)
-    send(connection, queue, "x")
+    enqueue(connection, queue, "x")
     assert _messages(session, queue) == before
     session.rollback()
 

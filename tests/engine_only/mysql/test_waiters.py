@@ -12,7 +12,7 @@ import pymysql
 import pytest
 
 from tests.engines.base import Connection, Server, wait_until
-from tests.helpers.calls import call, one, send
+from tests.helpers.calls import call, call_one, enqueue
 
 Connect = Callable[..., Connection]
 
@@ -35,7 +35,7 @@ class Waiter(threading.Thread):
 
     def run(self) -> None:
         try:
-            row = one(
+            row = call_one(
                 self._connection, "dequeue_wait", queue_name=self._queue, wait_seconds=self._seconds
             )
             self.got = [message["body"] for message in row.messages or ()]
@@ -79,7 +79,7 @@ def test_each_of_many_waiters_gets_a_message(
         waiters = [Waiter(session, queue_name, 20) for session in sessions]
         wait_until(lambda: leader(connection, queue_name) is not None, "one waiter leads")
         bodies = [str(number) for number in range(WAITERS)]
-        send(connection, queue_name, *bodies)
+        enqueue(connection, queue_name, *bodies)
         for waiter in waiters:
             waiter.join(15)
         assert [waiter.error for waiter in waiters if waiter.error] == []
@@ -102,7 +102,7 @@ def test_a_waiter_that_is_killed_while_it_leads_is_followed(
     leading.join(10)
     assert leading.error is not None
     wait_until(lambda: leader(connection, queue_name) is not None, "the second leads")
-    send(connection, queue_name, "late")
+    enqueue(connection, queue_name, "late")
     following.join(10)
     assert following.got == ["late"]
 
@@ -125,7 +125,7 @@ def test_a_wait_that_is_interrupted_says_so_and_leaves_nothing_behind(
     interrupted.join(10)
     assert isinstance(interrupted.error, pymysql.Error)
     assert interrupted.error.args[0] == INTERRUPTED
-    send(connection, queue_name, "late")
+    enqueue(connection, queue_name, "late")
     going_on.join(10)
     assert going_on.got == ["late"]
     assert leader(connection, queue_name) is None
@@ -140,7 +140,7 @@ def test_when_the_leader_has_a_message_the_next_one_leads_at_once(
     wait_until(lambda: leader(connection, queue_name) is not None, "one waiter leads")
     for body in ("a", "b"):
         sent_at = time.monotonic()
-        send(connection, queue_name, body)
+        enqueue(connection, queue_name, body)
         wait_until(partial(has_taken, waiters, body), f"{body} is taken")
         assert time.monotonic() - sent_at < 0.8
     for waiter in waiters:

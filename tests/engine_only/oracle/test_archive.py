@@ -14,7 +14,7 @@ from tests.contract.test_archive import DAY, finish
 from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer
-from tests.helpers.calls import call, one, rolled_back, state_of, transaction
+from tests.helpers.calls import call, call_one, rolled_back, state_of, transaction
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
 
@@ -32,7 +32,7 @@ def archive_at_age(connection: Connection, queue: str, days: int, *bodies: str) 
     """Finish messages so many days ago, and archive them."""
     ids = finish(connection, queue, *bodies)
     pass_seconds(connection, queue, days * DAY)
-    assert one(connection, "archive", queue_name=queue).archived == len(bodies)
+    assert call_one(connection, "archive", queue_name=queue).archived == len(bodies)
     return ids
 
 
@@ -51,7 +51,9 @@ def test_a_plain_archive_is_purged_row_by_row_beside_a_long_reader(
     reader = connect()
     dialect_of(reader).begin(reader, "serializable")
     before = count(reader)
-    purged = [one(connection, "purge_archive", queue_name=queue, batch_size=2) for _ in range(3)]
+    purged = [
+        call_one(connection, "purge_archive", queue_name=queue, batch_size=2) for _ in range(3)
+    ]
     assert [(row.purged, row.partitions_dropped) for row in purged] == [(2, 0), (1, 0), (0, 0)]
     assert count(reader) == before
     dialect_of(reader).rollback(reader)
@@ -66,8 +68,8 @@ def test_a_new_day_makes_nobody_wait(connection: Connection, connect: Open, queu
     other = connect()
     other.call_timeout = 5000
     with transaction(connection):
-        assert one(connection, "archive", queue_name=queue, batch_size=1).archived == 1
-        assert one(other, "archive", queue_name=queue).archived == 1
+        assert call_one(connection, "archive", queue_name=queue, batch_size=1).archived == 1
+        assert call_one(other, "archive", queue_name=queue).archived == 1
 
 
 @pytest.fixture
@@ -91,11 +93,11 @@ def test_an_archive_with_days_drops_whole_days_that_no_queue_needs(days: Connect
     call(days, "create_queue", queue_name="other", archive_days=30)
     archive_at_age(days, "q", 10, "a", "b")
     [others] = archive_at_age(days, "other", 10, "c")
-    row = one(days, "purge_archive", queue_name="q")
+    row = call_one(days, "purge_archive", queue_name="q")
     assert (row.purged, row.partitions_dropped) == (2, 0)
     assert state_of(days, "other", others) == "completed"
     call(days, "alter_queue", queue_name="other", archive_days=2)
-    row = one(days, "purge_archive", queue_name="q")
+    row = call_one(days, "purge_archive", queue_name="q")
     assert (row.purged, row.partitions_dropped) == (0, 1)
     assert state_of(days, "other", others) is None
     assert rows(days, DAYS) == []
@@ -108,9 +110,9 @@ def test_a_day_is_dropped_in_a_transaction_of_its_own_and_the_callers_goes_on(
     archive_at_age(days, "q", 10, "a")
     with rolled_back(days):
         finish(days, "q", "b")
-        row = one(days, "maintain", queue_name="q")
+        row = call_one(days, "maintain", queue_name="q")
         assert row.partitions_dropped == 1
-    assert (count(days), one(days, "queue_stats", queue_name="q").ready) == (0, 0)
+    assert (count(days), call_one(days, "queue_stats", queue_name="q").ready) == (0, 0)
 
 
 def test_a_day_whose_rows_somebody_holds_is_dropped_another_time(
@@ -121,5 +123,5 @@ def test_a_day_whose_rows_somebody_holds_is_dropped_another_time(
     with closing(server.connect(empty_database)) as other:
         with rolled_back(other):
             dialect_of(other).execute(other, "update rowq_archive set lane = lane")
-            assert one(days, "maintain", queue_name="q").partitions_dropped == 0
-        assert one(days, "maintain", queue_name="q").partitions_dropped == 1
+            assert call_one(days, "maintain", queue_name="q").partitions_dropped == 0
+        assert call_one(days, "maintain", queue_name="q").partitions_dropped == 1

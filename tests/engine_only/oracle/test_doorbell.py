@@ -13,7 +13,7 @@ from tests.engine_only.oracle.installed import grant, objects, rows, run_sources
 from tests.engine_only.oracle.waiters import Open, Waiter
 from tests.engines.base import Connection, wait_until
 from tests.engines.oracle.server import OracleServer
-from tests.helpers.calls import call, one, rolled_back, send, take, transaction
+from tests.helpers.calls import call, call_one, dequeue, enqueue, rolled_back, transaction
 from tests.stored_times import pass_seconds
 
 QUEUE = "listened to"
@@ -67,7 +67,7 @@ def test_a_ring_ends_a_wait_at_once(
         place = waiter.session.session_id
         wait_until(lambda: bool(server.ask(LISTENING, place=place)), "it listens")  # noqa: B023
         with transaction(session):
-            send(session, QUEUE, f"{number}")
+            enqueue(session, QUEUE, f"{number}")
             sent_at = time.monotonic()
         waiter.join(20)
         assert waiter.got == [f"{number}"]
@@ -78,19 +78,19 @@ def test_a_ring_ends_a_wait_at_once(
 
 
 def test_rings_are_one_a_transaction_and_only_while_somebody_listens(session: Connection) -> None:
-    send(session, QUEUE, *"abc")
+    enqueue(session, QUEUE, *"abc")
     assert rings(session) == 0
     session.execute(SOMEBODY_LISTENS)
     with rolled_back(session):
-        send(session, QUEUE, *"abc")
+        enqueue(session, QUEUE, *"abc")
         assert rings(session) == 1
     assert rings(session) == 0
     with transaction(session):
-        send(session, QUEUE, *"abc")
-        claim = take(session, QUEUE, 2)[0].claim_id
+        enqueue(session, QUEUE, *"abc")
+        claim = dequeue(session, QUEUE, 2)[0].claim_id
         call(session, "release", queue_name=QUEUE, claim_id=claim)
     assert rings(session) == 1
-    send(session, QUEUE, "d")
+    enqueue(session, QUEUE, "d")
     assert rings(session) == 2
 
 
@@ -104,14 +104,14 @@ def test_whatever_makes_a_message_ready_rings(session: Connection) -> None:
         return rings(session) > before
 
     assert rung("enqueue_batch", messages=[{"body": "a"}, {"body": "b"}])
-    assert rung("release", claim_id=take(session, QUEUE)[0].claim_id)
-    assert rung("retry_later", claim_id=take(session, QUEUE)[0].claim_id, delay_seconds=0)
-    call(session, "fail_now", queue_name=QUEUE, claim_id=take(session, QUEUE)[0].claim_id)
+    assert rung("release", claim_id=dequeue(session, QUEUE)[0].claim_id)
+    assert rung("retry_later", claim_id=dequeue(session, QUEUE)[0].claim_id, delay_seconds=0)
+    call(session, "fail_now", queue_name=QUEUE, claim_id=dequeue(session, QUEUE)[0].claim_id)
     assert rung("reset")
     assert rung("resume_queue")
     assert not rung("promote")
     assert not rung("reap")
-    send(session, QUEUE, "late", delay_seconds=1000)
+    enqueue(session, QUEUE, "late", delay_seconds=1000)
     pass_seconds(session, QUEUE, 2000)
     assert rung("maintain")
 
@@ -122,10 +122,10 @@ def test_who_enqueues_waits_for_nobody_s_ring(open_session: Open, session: Conne
     other.call_timeout = 5000
     session.execute(SOMEBODY_LISTENS)
     with transaction(session):
-        send(session, QUEUE, "mine")
+        enqueue(session, QUEUE, "mine")
         with transaction(other):
-            send(other, QUEUE, "theirs")
-        assert len(take(other, QUEUE, 10)) == 1
+            enqueue(other, QUEUE, "theirs")
+        assert len(dequeue(other, QUEUE, 10)) == 1
     assert rings(session) == 2
 
 
@@ -145,7 +145,7 @@ def test_a_broken_doorbell_disturbs_nobody(
         session.execute("drop package body rowq_doorbell")
     session.execute(SOMEBODY_LISTENS)
     with transaction(session):
-        send(session, QUEUE, "a")
+        enqueue(session, QUEUE, "a")
     waiter.join(20)
     assert (waiter.got, waiter.error) == (["a"], None)
     waiter = Waiter(open_session(), QUEUE, 3)
@@ -159,10 +159,12 @@ def test_rings_that_nobody_heard_are_taken_by_who_listens_next(
 ) -> None:
     session.execute(SOMEBODY_LISTENS)
     for number in range(20):
-        send(session, QUEUE, f"{number}")
+        enqueue(session, QUEUE, f"{number}")
     assert rings(session) == 20
-    assert len(take(session, QUEUE, 100)) == 20
-    assert one(open_session(), "dequeue_wait", queue_name=QUEUE, wait_seconds=4).messages is None
+    assert len(dequeue(session, QUEUE, 100)) == 20
+    assert (
+        call_one(open_session(), "dequeue_wait", queue_name=QUEUE, wait_seconds=4).messages is None
+    )
     assert rings(session) == 0
 
 
@@ -173,7 +175,7 @@ def test_a_queue_whose_row_is_locked_is_listened_to_all_the_same(
     with rolled_back(session):
         call(session, "alter_queue", queue_name=QUEUE, lease_seconds=60)
         waiter = Waiter(other, QUEUE, 60)
-        send(open_session(), QUEUE, "a")
+        enqueue(open_session(), QUEUE, "a")
         waiter.join(20)
         assert waiter.got == ["a"]
 

@@ -12,10 +12,10 @@ from tests.engines.base import Connection
 from tests.helpers.calls import (
     bodies,
     call,
-    one,
+    call_one,
+    dequeue,
+    enqueue,
     rolled_back,
-    send,
-    take,
     transaction,
 )
 from tests.helpers.dialects import dialect_of
@@ -55,35 +55,37 @@ def test_a_dequeue_locks_exactly_what_it_takes_and_the_next_goes_on_behind_it(
     call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": body} for body in sent])
     other = patient(connect())
     with rolled_back(connection):
-        assert bodies(take(connection, queue, batch_size)) == sent[:batch_size]
+        assert bodies(dequeue(connection, queue, batch_size)) == sent[:batch_size]
         assert free_rows(other, queue, "ready") == count - batch_size
-        assert bodies(take(other, queue, batch_size)) == sent[batch_size : 2 * batch_size]
+        assert bodies(dequeue(other, queue, batch_size)) == sent[batch_size : 2 * batch_size]
         assert free_rows(other, queue, "ready") == count - 2 * batch_size
     assert free_rows(other, queue, "ready") == count - batch_size
-    assert bodies(take(other, queue, batch_size)) == sent[:batch_size]
+    assert bodies(dequeue(other, queue, batch_size)) == sent[:batch_size]
 
 
 def prepare_promote(connection: Connection, queue: str) -> None:
-    send(connection, queue, *"123456", delay_seconds=30)
+    enqueue(connection, queue, *"123456", delay_seconds=30)
     pass_seconds(connection, queue, 60)
 
 
 def prepare_reap(connection: Connection, queue: str) -> None:
-    send(connection, queue, *"123456")
+    enqueue(connection, queue, *"123456")
     for _ in range(6):
-        expire_claim(connection, take(connection, queue)[0].claim_id)
+        expire_claim(connection, dequeue(connection, queue)[0].claim_id)
 
 
 def prepare_archive(connection: Connection, queue: str) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=3)
-    send(connection, queue, *"123456")
-    call(connection, "complete", queue_name=queue, claim_id=take(connection, queue, 6)[0].claim_id)
+    enqueue(connection, queue, *"123456")
+    call(
+        connection, "complete", queue_name=queue, claim_id=dequeue(connection, queue, 6)[0].claim_id
+    )
 
 
 def prepare_purge_archive(connection: Connection, queue: str) -> None:
     prepare_archive(connection, queue)
     pass_seconds(connection, queue, 9 * DAY)
-    assert one(connection, "archive", queue_name=queue).archived == 6
+    assert call_one(connection, "archive", queue_name=queue).archived == 6
 
 
 HOUSEKEEPING = {
@@ -103,10 +105,10 @@ def test_housekeeping_locks_exactly_its_batch_and_another_does_the_rest(
     prepare(connection, queue)
     other = patient(connect())
     with transaction(connection):
-        done = one(connection, routine, queue_name=queue, batch_size=2)
+        done = call_one(connection, routine, queue_name=queue, batch_size=2)
         assert 2 in vars(done).values()
         assert free_rows(other, queue, table) == 4
-        rest = one(other, routine, queue_name=queue)
+        rest = call_one(other, routine, queue_name=queue)
         assert 4 in vars(rest).values()
     assert free_rows(other, queue, table) == 0
 
@@ -121,8 +123,8 @@ def test_many_open_dequeues_find_room_for_their_locks_in_the_same_block(
     with ExitStack() as stack:
         for session, body in zip(sessions, sent, strict=True):
             stack.enter_context(rolled_back(session))
-            assert bodies(take(session, queue)) == [body]
-    assert bodies(take(connection, queue, 100)) == sent
+            assert bodies(dequeue(session, queue)) == [body]
+    assert bodies(dequeue(connection, queue, 100)) == sent
 
 
 @pytest.mark.promise("P06", "P19")
@@ -130,22 +132,22 @@ def test_many_open_dequeues_find_room_for_their_locks_in_the_same_block(
 def test_nobody_waits_for_an_open_transaction_who_need_not(
     connection: Connection, connect: Open, queue: str, held_by: str
 ) -> None:
-    send(connection, queue, *"123456789")
-    mine = take(connection, queue, 2)[0].claim_id
-    theirs = take(connection, queue, 2)[0].claim_id
+    enqueue(connection, queue, *"123456789")
+    mine = dequeue(connection, queue, 2)[0].claim_id
+    theirs = dequeue(connection, queue, 2)[0].claim_id
     other = patient(connect())
     common: dict[str, Any] = {"queue_name": queue}
     with transaction(connection):
         if held_by == "enqueue":
-            send(connection, queue, "mine", dedup_key="mine")
+            enqueue(connection, queue, "mine", dedup_key="mine")
         elif held_by == "dequeue":
-            take(connection, queue, 3)
+            dequeue(connection, queue, 3)
         elif held_by == "complete":
             call(connection, "complete", **common, claim_id=mine)
         else:
-            assert one(connection, "maintain", **common).elected
-        send(other, queue, "theirs", dedup_key="theirs")
-        rows = take(other, queue)
+            assert call_one(connection, "maintain", **common).elected
+        enqueue(other, queue, "theirs", dedup_key="theirs")
+        rows = dequeue(other, queue)
         call(other, "complete", **common, claim_id=rows[0].claim_id)
         call(other, "extend_lease", **common, claim_id=theirs)
         call(other, "retry_later", **common, claim_id=theirs, delay_seconds=0)

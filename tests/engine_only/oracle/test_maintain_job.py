@@ -12,7 +12,7 @@ from rowq import migrate
 from tests.engine_only.oracle.installed import grant, objects, rows, run_sources
 from tests.engines.base import Connection, wait_until
 from tests.engines.oracle.server import OracleServer
-from tests.helpers.calls import call, one, send
+from tests.helpers.calls import call, call_one, enqueue
 
 JOBS = "select j.job_name, j.enabled, j.failure_count from user_scheduler_jobs j"
 
@@ -32,9 +32,9 @@ def session(server: OracleServer, empty_database: str) -> Iterator[Connection]:
 def test_the_job_keeps_house_by_itself_and_again(session: Connection) -> None:
     call(session, "create_queue", queue_name="q")
     for ready in (1, 2):
-        send(session, "q", "late", delay_seconds=1)
+        enqueue(session, "q", "late", delay_seconds=1)
         wait_until(
-            lambda: one(session, "queue_stats", queue_name="q").ready == ready,  # noqa: B023
+            lambda: call_one(session, "queue_stats", queue_name="q").ready == ready,  # noqa: B023
             "the message is promoted",
             seconds=120,
         )

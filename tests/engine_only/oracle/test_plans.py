@@ -10,7 +10,7 @@ import pytest
 from tests.engine_only.oracle.plans import Plan, plans, reads
 from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer
-from tests.helpers.calls import call, die, one, send, take, take_one
+from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue, make_dead
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import expire_claim, pass_seconds
 
@@ -39,27 +39,27 @@ def every_routine(session: Connection, queue: str) -> None:
     """Call whatever works on messages, with something to do for each."""
     common = {"queue_name": queue}
     call(session, "alter_queue", **common, archive_days=1)
-    ids = send(session, queue, *"123456")
-    send(session, queue, "key", dedup_key="key")
-    send(session, queue, "key", dedup_key="key")
-    send(session, queue, "late", delay_seconds=1000)
+    ids = enqueue(session, queue, *"123456")
+    enqueue(session, queue, "key", dedup_key="key")
+    enqueue(session, queue, "key", dedup_key="key")
+    enqueue(session, queue, "late", delay_seconds=1000)
     call(session, "peek", **common)
     for finish in ("release", "retry_later", "fail_now", "complete"):
-        claim = take(session, queue, 2)[0].claim_id
+        claim = dequeue(session, queue, 2)[0].claim_id
         call(session, "extend_lease", **common, claim_id=claim)
         call(session, finish, **common, claim_id=claim)
     call(session, "list_dead", **common)
     call(session, "reset", **common)
-    die(session, queue, "dead")
+    make_dead(session, queue, "dead")
     call(session, "reset", **common, message_ids=ids)
     call(session, "cancel", **common, message_ids=ids[3:])
     call(session, "get_message", **common, message_id=ids[0])
-    expire_claim(session, take_one(session, queue).claim_id)
+    expire_claim(session, dequeue_one(session, queue).claim_id)
     call(session, "reap", **common)
     pass_seconds(session, queue, 2 * 86_400)
     for routine in ("promote", "archive", "maintain", "purge_archive", "queue_stats"):
         call(session, routine, **common)
-    one(session, "dequeue_wait", **common, wait_seconds=0)
+    call_one(session, "dequeue_wait", **common, wait_seconds=0)
     call(session, "purge_queue", **common, include_dead=True, max_messages=10)
 
 
@@ -105,12 +105,12 @@ def test_a_plan_that_was_made_while_the_queue_was_empty_is_kept(
     server: OracleServer, connection: Connection, connect: Open, queue: str
 ) -> None:
     first = connect()
-    send(first, queue, "a")
-    take_one(first, queue)
+    enqueue(first, queue, "a")
+    dequeue_one(first, queue)
     before = {plan.text: plan.steps for plan in locking(server, connection, "dequeue_fast")}
     fill(connection, queue, LARGE)
     for session in (first, connect()):
-        assert len(take(session, queue, 50)) == 50
+        assert len(dequeue(session, queue, 50)) == 50
     for plan in locking(server, connection, "dequeue_fast"):
         assert before.get(plan.text, plan.steps) == plan.steps, plan.shown
 
@@ -134,7 +134,7 @@ def cost(server: OracleServer, connection: Connection, queue: str) -> int:
     found = []
     for _ in range(5):
         before = reads(server, connection)
-        assert len(take(connection, queue, 10)) == 10
+        assert len(dequeue(connection, queue, 10)) == 10
         found.append(reads(server, connection) - before)
     return min(found)
 
@@ -169,10 +169,10 @@ def test_a_dequeue_costs_the_same_behind_emptied_blocks_and_beside_an_old_snapsh
     fresh = cost(server, connection, queue)
     with snapshot(connect()):
         for _ in range(15):
-            claim = take(connection, queue, 1000)[0].claim_id
+            claim = dequeue(connection, queue, 1000)[0].claim_id
             call(connection, "complete", queue_name=queue, claim_id=claim)
         pass_seconds(connection, queue, 2)
-        one(connection, "maintain", queue_name=queue)
+        call_one(connection, "maintain", queue_name=queue)
         # The 15,000 rows fill some 60 blocks of the index; the floor spares them.
         assert cost(server, connection, queue) <= fresh * 1.5 + 30
 
@@ -184,7 +184,7 @@ def test_blocks_that_a_backlog_has_emptied_can_be_given_back(
     fill(connection, queue, 5000)
     fresh = cost(server, connection, queue)
     fill(connection, queue, LARGE)
-    while rows := take(connection, queue, 1000):
+    while rows := dequeue(connection, queue, 1000):
         call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
     dialect_of(connection).execute(connection, "alter index rowq_ready_pk coalesce")
     fill(connection, queue, 5000)

@@ -16,7 +16,7 @@ from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection
 from tests.engines.oracle.server import RIGHTS, OracleServer
 from tests.engines.oracle.session import owner_in
-from tests.helpers.calls import call, one, send, take, take_one
+from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue
 from tests.helpers.dialects import dialect_of
 
 pytestmark = pytest.mark.promise("P16")
@@ -99,12 +99,12 @@ def test_producer_and_consumer_work_together_with_their_own_rights_only(
     connection: Connection, queue: str, enter: Enter
 ) -> None:
     producer, consumer = enter("producer"), enter("consumer")
-    [sent] = send(producer, queue, "x")
-    row = take_one(consumer, queue)
+    [sent] = enqueue(producer, queue, "x")
+    row = dequeue_one(consumer, queue)
     assert row.message_id == sent
     call(consumer, "complete", queue_name=queue, claim_id=row.claim_id)
-    one(consumer, "maintain", queue_name=queue)
-    assert take(connection, queue) == []
+    call_one(consumer, "maintain", queue_name=queue)
+    assert dequeue(connection, queue) == []
 
 
 def test_an_admin_names_the_owner_in_the_url(

@@ -12,13 +12,13 @@ from tests.engines.base import Connection
 from tests.helpers.calls import (
     bodies,
     call,
+    call_one,
     counts,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     refused,
-    send,
     state_of,
-    take,
-    take_one,
 )
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import pass_seconds
@@ -59,7 +59,7 @@ def test_a_message_lives_the_same_whatever_the_session_has_set(
 ) -> None:
     settings = {"backoff_factor": 1.5, "backoff_jitter": 0.25, "backoff_base_seconds": 0.5}
     call(strange, "create_queue", queue_name=queue_name, archive_days=1, **settings)
-    row = one(strange, "queue_stats", queue_name=queue_name)
+    row = call_one(strange, "queue_stats", queue_name=queue_name)
     assert {name: getattr(row, name) for name in settings} == settings
     due = datetime.now(UTC).replace(microsecond=123456) + timedelta(hours=1)
     messages = [
@@ -69,23 +69,23 @@ def test_a_message_lives_the_same_whatever_the_session_has_set(
     ]
     sent = call(strange, "enqueue_batch", queue_name=queue_name, messages=messages)
     at = {"queue_name": queue_name, "message_id": sent[2].message_id}
-    assert one(strange, "get_message", **at).due_at == due
-    assert one(connection, "get_message", **at).due_at == due
-    soon = one(strange, "get_message", queue_name=queue_name, message_id=sent[1].message_id)
+    assert call_one(strange, "get_message", **at).due_at == due
+    assert call_one(connection, "get_message", **at).due_at == due
+    soon = call_one(strange, "get_message", queue_name=queue_name, message_id=sent[1].message_id)
     delay = (soon.due_at - soon.enqueued_at).total_seconds()
     assert delay == pytest.approx(1800.5, abs=0.01)
-    leased = take_one(strange, queue_name)
+    leased = dequeue_one(strange, queue_name)
     assert (leased.body, leased.headers) == ("now", {"pi": 3.25})
     assert abs((leased.enqueued_at - datetime.now(UTC)).total_seconds()) < 600
     call(strange, "retry_later", queue_name=queue_name, claim_id=leased.claim_id, delay_seconds=0.5)
     pass_seconds(strange, queue_name, 2 * 3600)
-    rows = one(strange, "dequeue_wait", queue_name=queue_name, batch_size=10).messages
+    rows = call_one(strange, "dequeue_wait", queue_name=queue_name, batch_size=10).messages
     assert sorted(row["body"] for row in rows) == ["later", "now", "soon"]
     assert all(datetime.fromisoformat(row["lease_until"]).utcoffset() is not None for row in rows)
     call(strange, "complete", queue_name=queue_name, claim_id=rows[0]["claim_id"])
-    assert one(strange, "archive", queue_name=queue_name).archived == 3
+    assert call_one(strange, "archive", queue_name=queue_name).archived == 3
     pass_seconds(strange, queue_name, 3 * DAY)
-    one(strange, "maintain", queue_name=queue_name)
+    call_one(strange, "maintain", queue_name=queue_name)
     assert counts(strange, queue_name) == (0, 0, 0, 0)
     assert call(strange, "health")
     refused(strange, "RQ711", "enqueue", queue_name=queue_name, priority=10)
@@ -98,14 +98,14 @@ def test_names_and_keys_that_look_alike_are_different_whatever_the_session_has_s
     words = ("istanbul", "ISTANBUL", "\N{LATIN SMALL LETTER DOTLESS I}stanbul", "é", "e")
     names = [f"{word} {queue_name[-20:]}" for word in words]
     for name in names:
-        assert one(strange, "create_queue", queue_name=name).outcome == "created"
-        send(strange, name, name)
+        assert call_one(strange, "create_queue", queue_name=name).outcome == "created"
+        enqueue(strange, name, name)
     for name in names:
-        assert bodies(take(strange, name, 10)) == [name]
+        assert bodies(dequeue(strange, name, 10)) == [name]
     for key in ("key", "KEY", "kéy", "key "):
-        row = one(strange, "enqueue", queue_name=names[0], dedup_key=key)
+        row = call_one(strange, "enqueue", queue_name=names[0], dedup_key=key)
         assert row.outcome == "enqueued"
-        again = one(strange, "enqueue", queue_name=names[0], dedup_key=key)
+        again = call_one(strange, "enqueue", queue_name=names[0], dedup_key=key)
         assert (again.outcome, again.message_id) == ("duplicate", row.message_id)
 
 
@@ -144,12 +144,14 @@ def test_batches_of_the_same_keys_by_sessions_of_different_sorts_do_not_lock_eac
 def test_moments_are_utc_whatever_the_time_zone_of_session_and_server(
     connection: Connection, connect: Open, queue: str
 ) -> None:
-    [message] = send(connection, queue, "x")
+    [message] = enqueue(connection, queue, "x")
     found = []
     for zone in ("-11:00", "+14:00"):
         session = connect()
         dialect_of(session).execute(session, f"alter session set time_zone = '{zone}'")
-        found.append(one(session, "get_message", queue_name=queue, message_id=message).enqueued_at)
+        found.append(
+            call_one(session, "get_message", queue_name=queue, message_id=message).enqueued_at
+        )
     assert found[0] == found[1]
     assert abs((found[0] - datetime.now(UTC)).total_seconds()) < 600
     assert state_of(connection, queue, message) == "ready"

@@ -15,13 +15,13 @@ from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import (
     bodies,
     call,
+    call_one,
     counts,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     refused,
     rolled_back,
-    send,
-    take,
-    take_one,
     transaction,
 )
 from tests.helpers.dialects import dialect_of
@@ -42,15 +42,15 @@ def local_transaction(connection: Connection) -> str | None:
 @pytest.mark.promise("P15", "P17")
 def test_a_refused_call_keeps_what_its_caller_has_done(connection: Connection, queue: str) -> None:
     with transaction(connection):
-        send(connection, queue, "before")
+        enqueue(connection, queue, "before")
         mine = local_transaction(connection)
         refused(connection, "RQ711", "enqueue", queue_name=queue, priority=10)
         refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=[{"no": 1}])
         refused(connection, "RQ721", "complete", queue_name=queue, claim_id=-1)
         refused(connection, "RQ701", "dequeue_fast", queue_name=f"{queue} ")
         assert local_transaction(connection) == mine
-        send(connection, queue, "after")
-    assert bodies(take(connection, queue, 10)) == ["before", "after"]
+        enqueue(connection, queue, "after")
+    assert bodies(dequeue(connection, queue, 10)) == ["before", "after"]
 
 
 @pytest.mark.promise("P17")
@@ -58,18 +58,18 @@ def test_no_routine_commits_and_an_empty_look_begins_no_transaction(
     connection: Connection, connect: Open, queue: str
 ) -> None:
     session = connect(autocommit=False)
-    assert take(session, queue) == []
+    assert dequeue(session, queue) == []
     call(session, "peek", queue_name=queue)
     call(session, "queue_stats", queue_name=queue)
     assert local_transaction(session) is None
-    send(session, queue, *"abcd")
-    claim = take(session, queue, 2)[0].claim_id
+    enqueue(session, queue, *"abcd")
+    claim = dequeue(session, queue, 2)[0].claim_id
     call(session, "complete", queue_name=queue, claim_id=claim)
     for routine in ("reap", "promote", "archive", "purge_archive", "maintain"):
         call(session, routine, queue_name=queue)
     call(session, "pause_queue", queue_name=queue)
     assert counts(connection, queue) == (0, 0, 0, 0)
-    assert not one(connection, "queue_stats", queue_name=queue).is_paused
+    assert not call_one(connection, "queue_stats", queue_name=queue).is_paused
     session.rollback()
     assert counts(session, queue) == (0, 0, 0, 0)
 
@@ -79,7 +79,7 @@ def test_a_wait_refuses_an_open_transaction_and_commits_nothing_of_it(
     connection: Connection, connect: Open, queue: str
 ) -> None:
     with rolled_back(connection):
-        send(connection, queue, "mine")
+        enqueue(connection, queue, "mine")
         refused(connection, "RQ713", "dequeue_wait", queue_name=queue)
     assert counts(connect(), queue) == (0, 0, 0, 0)
 
@@ -89,20 +89,20 @@ def test_a_serializable_caller_is_asked_to_try_again_and_not_given_what_is_gone(
     connection: Connection, connect: Open, queue: str
 ) -> None:
     strict, dialect = connect(), dialect_of(connection)
-    sent = send(connection, queue, *"ab")
+    sent = enqueue(connection, queue, *"ab")
     dialect.begin(strict, "serializable")
     dialect.execute(strict, "select count(*) from rowq_meta")
-    claim = take_one(connection, queue).claim_id
+    claim = dequeue_one(connection, queue).claim_id
     call(connection, "complete", queue_name=queue, claim_id=claim)
     seen, errors = list[int](), list[Exception]()
     try:
-        seen += [row.message_id for row in take(strict, queue, 2)]
+        seen += [row.message_id for row in dequeue(strict, queue, 2)]
     except oracledb.DatabaseError as error:
         errors.append(error)
     dialect.rollback(strict)
     assert sent[0] not in seen
     assert all(ENGINE.is_passing(error) for error in errors), errors
-    assert [row.message_id for row in take(connection, queue, 2)] == sent[1:]
+    assert [row.message_id for row in dequeue(connection, queue, 2)] == sent[1:]
 
 
 @pytest.mark.promise("P17")
@@ -113,7 +113,7 @@ def test_a_deadlock_in_callers_transactions_ends_a_statement_and_is_known_to_pas
 
     def wait_for_mine() -> None:
         try:
-            send(other, queue, "x", dedup_key="mine")
+            enqueue(other, queue, "x", dedup_key="mine")
             answers.append(None)
         except oracledb.DatabaseError as error:
             answers.append(error)
@@ -122,13 +122,13 @@ def test_a_deadlock_in_callers_transactions_ends_a_statement_and_is_known_to_pas
     dialect = dialect_of(connection)
     for session in (connection, other):
         dialect.begin(session)
-    send(connection, queue, "mine", dedup_key="mine")
-    send(other, queue, "theirs", dedup_key="theirs")
+    enqueue(connection, queue, "mine", dedup_key="mine")
+    enqueue(other, queue, "theirs", dedup_key="theirs")
     waiting = threading.Thread(target=wait_for_mine)
     waiting.start()
     wait_until_blocked(server, server.session_id(other), by=server.session_id(connection))
     try:
-        send(connection, queue, "x", dedup_key="theirs")
+        enqueue(connection, queue, "x", dedup_key="theirs")
     except oracledb.DatabaseError as error:
         answers.append(error)
     dialect.rollback(connection)
@@ -146,21 +146,21 @@ def test_replacing_a_package_disturbs_no_session_that_has_used_it(
 ) -> None:
     sessions = [connect() for _ in range(3)]
     for session in sessions:
-        send(session, queue, "before")
+        enqueue(session, queue, "before")
     dialect_of(connection).execute(connection, RECOMPILE)
     for session in sessions:
-        send(session, queue, "after")
-        assert len(take(session, queue, 2)) == 2
+        enqueue(session, queue, "after")
+        assert len(dequeue(session, queue, 2)) == 2
 
 
 def test_a_killed_session_is_a_lost_connection(
     server: OracleServer, connect: Open, queue: str
 ) -> None:
     victim = connect()
-    send(victim, queue, "x")
+    enqueue(victim, queue, "x")
     server.kill_session(server.session_id(victim))
     with pytest.raises(oracledb.Error) as caught:
-        send(victim, queue, "y")
+        enqueue(victim, queue, "y")
     assert ENGINE.is_connection_lost(caught.value)
 
 
@@ -169,7 +169,7 @@ def test_a_body_of_a_batch_that_was_completed_meanwhile_is_still_in_the_fetched_
     connection: Connection, connect: Open, queue: str
 ) -> None:
     texts = [f"{number} " + "x" * 9000 for number in range(20)]
-    send(connection, queue, *texts)
-    rows = take(connection, queue, 20)
+    enqueue(connection, queue, *texts)
+    rows = dequeue(connection, queue, 20)
     call(connect(), "complete", queue_name=queue, claim_id=rows[0].claim_id)
     assert bodies(rows) == texts

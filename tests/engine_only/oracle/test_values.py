@@ -11,7 +11,7 @@ import pytest
 import rowq
 from rowq.oracle.engine import ENGINE
 from tests.engines.base import Connection
-from tests.helpers.calls import bodies, call, one, send, take, take_one
+from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue
 from tests.helpers.dialects import dialect_of
 
 LENGTHS = (1, 1999, 2000, 2001, 3999, 4000, 4001, 8000, 32_766, 32_767, 32_768, 200_000)
@@ -33,7 +33,7 @@ def test_a_body_of_any_length_comes_out_whole_in_both_ways_of_a_call(
     client = rowq.Queue(connection)
     for text in texts:
         client.enqueue(queue, text=text, headers={"h": text})
-    rows = take(connection, queue, len(texts))
+    rows = dequeue(connection, queue, len(texts))
     assert bodies(rows) == texts
     assert [row.headers for row in rows] == [{"h": text} for text in texts]
     call(connection, "release", queue_name=queue, claim_id=rows[0].claim_id)
@@ -56,8 +56,8 @@ def test_an_empty_body_is_kept_as_an_empty_lob_and_none_as_null(
     connection: Connection, queue: str
 ) -> None:
     for arguments in ({"body": ""}, {"body_binary": b""}, {}):
-        one(connection, "enqueue", queue_name=queue, **arguments)
-    rows = take(connection, queue, 3)
+        call_one(connection, "enqueue", queue_name=queue, **arguments)
+    rows = dequeue(connection, queue, 3)
     assert [(row.body, row.body_binary) for row in rows] == [("", None), (None, b""), (None, None)]
 
 
@@ -87,7 +87,7 @@ def test_a_caller_in_plsql_may_pass_empty_lobs_that_no_table_holds(
         """
     with closing(connection.cursor()) as cursor:
         cursor.execute(sends, {"queue": queue})
-        rows = take(connection, queue, 2)
+        rows = dequeue(connection, queue, 2)
         assert [(row.body, row.body_binary) for row in rows] == [("", None), (None, b"")]
         cursor.execute(fails, {"queue": queue, "claim": rows[0].claim_id})
     dead = call(connection, "list_dead", queue_name=queue)
@@ -99,10 +99,10 @@ def test_names_are_counted_in_characters_and_not_in_bytes(
     connection: Connection, queue_name: str
 ) -> None:
     name = "é" * 80 + queue_name[-20:]
-    assert one(connection, "create_queue", queue_name=name).outcome == "created"
+    assert call_one(connection, "create_queue", queue_name=name).outcome == "created"
     key = "🐘" * 200
-    one(connection, "enqueue", queue_name=name, dedup_key=key, message_type=key)
-    row = take_one(connection, name, worker_name=key)
+    call_one(connection, "enqueue", queue_name=name, dedup_key=key, message_type=key)
+    row = dequeue_one(connection, name, worker_name=key)
     assert row.message_type == key
 
 
@@ -114,8 +114,8 @@ def test_bodies_are_securefiles_in_their_row_as_far_as_they_fit(connection: Conn
 
 
 def test_a_caller_in_plsql_has_a_list_of_ids(connection: Connection, queue: str) -> None:
-    ids = send(connection, queue, *"abc")
-    claim = take(connection, queue, 3)[0].claim_id
+    ids = enqueue(connection, queue, *"abc")
+    claim = dequeue(connection, queue, 3)[0].claim_id
     block = """
         declare
             v_rows sys_refcursor;
@@ -155,8 +155,8 @@ def test_errors_have_a_number_of_their_own_and_begin_with_the_contract_s(
     connection: Connection, queue: str
 ) -> None:
     calls: dict[int, Callable[[], object]] = {
-        20701: lambda: take(connection, f"{queue} "),
-        20711: lambda: take(connection, queue, 0),
+        20701: lambda: dequeue(connection, f"{queue} "),
+        20711: lambda: dequeue(connection, queue, 0),
         20721: lambda: call(connection, "complete", queue_name=queue, claim_id=-1),
     }
     for number, wrong in calls.items():
@@ -167,6 +167,6 @@ def test_errors_have_a_number_of_their_own_and_begin_with_the_contract_s(
         refusal = ENGINE.refusal(caught.value)
         assert refusal is not None
         assert "ORA-" not in str(refusal)
-    send(connection, queue, "x")
+    enqueue(connection, queue, "x")
     with pytest.raises(oracledb.DatabaseError, match="ORA-20704: RQ704 "):
         call(connection, "drop_queue", queue_name=queue)

@@ -14,7 +14,7 @@ from tests.engine_only.oracle.waiters import Open, Waiter, leaders, looks, one_l
 from tests.engines.base import Connection, wait_until
 from tests.engines.oracle.server import OracleServer
 from tests.engines.oracle.session import owner_in
-from tests.helpers.calls import call, one, refused, send
+from tests.helpers.calls import call, call_one, enqueue, refused
 
 pytestmark = pytest.mark.promise("P17")
 
@@ -43,7 +43,7 @@ def test_each_of_many_waiters_gets_a_message(server: OracleServer, open_session:
     waiters = [Waiter(session, QUEUE, 30) for session in sessions]
     one_leads(server, sessions)
     sent = [f"{number:02}" for number in range(WAITERS)]
-    send(open_session(), QUEUE, *sent)
+    enqueue(open_session(), QUEUE, *sent)
     for waiter in waiters:
         waiter.join(20)
     assert [waiter.error for waiter in waiters if waiter.error] == []
@@ -76,7 +76,7 @@ def test_a_leader_that_is_killed_is_followed(server: OracleServer, open_session:
     (following,) = (waiter for waiter in waiters if waiter.session is not leader)
     server.kill_session(server.session_id(leader))
     wait_until(lambda: leaders(server, [following.session]) != [], "the other leads")
-    send(open_session(), QUEUE, "late")
+    enqueue(open_session(), QUEUE, "late")
     following.join(20)
     assert following.got == ["late"]
 
@@ -90,7 +90,7 @@ def test_a_lock_that_was_left_behind_delays_others_by_a_second(
     ((number,),) = server.ask(
         "select l.id1 from v$lock l where l.type = 'UL' and l.sid = :place", place=idle.session_id
     )
-    send(open_session(), QUEUE, "a")
+    enqueue(open_session(), QUEUE, "a")
     waiter.join(20)
     hold = "declare v_result number; begin v_result := sys.dbms_lock.request(%s); end;"
     idle.execute(hold, [number])
@@ -99,13 +99,13 @@ def test_a_lock_that_was_left_behind_delays_others_by_a_second(
         lambda: bool(server.waiting_sessions().keys() & {server.session_id(waiter.session)}),
         "the waiter waits for the lock",
     )
-    send(open_session(), QUEUE, "b")
+    enqueue(open_session(), QUEUE, "b")
     sent_at = time.monotonic()
     waiter.join(20)
     assert waiter.got == ["b"]
     assert waiter.ended_at - sent_at < 5
     # The idle session can still lead with the lock that it has, and gives it back.
-    one(idle, "dequeue_wait", queue_name=QUEUE, wait_seconds=2)
+    call_one(idle, "dequeue_wait", queue_name=QUEUE, wait_seconds=2)
     assert leaders(server, [idle]) == []
 
 
@@ -124,7 +124,7 @@ def test_a_wait_that_ends_with_an_error_leaves_no_lock(
         first.join(20)
         assert first.error is not None
         one_leads(server, [session for session in sessions if session is not leader])
-        send(open_session(), QUEUE, "x")
+        enqueue(open_session(), QUEUE, "x")
     for waiter in waiters:
         waiter.join(20)
         assert not waiter.is_alive()
@@ -141,7 +141,7 @@ def test_a_right_that_is_taken_away_leaves_each_to_look_for_itself(
     before = looks(server, other)
     wait_until(lambda: looks(server, other) > before + 8, "both look again and again")
     assert leaders(server, sessions) == []
-    send(other, QUEUE, "a", "b")
+    enqueue(other, QUEUE, "a", "b")
     for waiter in waiters:
         waiter.join(20)
     assert sorted(body for waiter in waiters for body in waiter.got) == ["a", "b"]

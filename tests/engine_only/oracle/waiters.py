@@ -10,7 +10,7 @@ import oracledb
 
 from tests.engines.base import Connection, wait_until
 from tests.engines.oracle.server import OracleServer
-from tests.helpers.calls import one
+from tests.helpers.calls import call_one
 
 Open = Callable[[], Connection]
 
@@ -44,7 +44,7 @@ class Waiter(threading.Thread):
     def run(self) -> None:
         """Wait."""
         try:
-            row = one(
+            row = call_one(
                 self.session, "dequeue_wait", queue_name=self._queue, wait_seconds=self._seconds
             )
             self.got = [message["body"] for message in row.messages or ()]

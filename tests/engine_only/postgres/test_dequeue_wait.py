@@ -8,12 +8,12 @@ import pytest
 
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until
-from tests.helpers.calls import one, send
+from tests.helpers.calls import call_one, enqueue
 
 
 def start_waiting(connection: Connection, queue: str) -> threading.Thread:
     thread = threading.Thread(
-        target=lambda: one(connection, "dequeue_wait", queue_name=queue, wait_seconds=60)
+        target=lambda: call_one(connection, "dequeue_wait", queue_name=queue, wait_seconds=60)
     )
     thread.start()
     return thread
@@ -29,9 +29,9 @@ def test_of_messages_whose_headers_are_long_as_many_come_as_json_can_hold(
         " from pg_catalog.generate_series(1, 300)",
         [own_queue],
     )
-    first = one(owner, "dequeue_wait", queue_name=own_queue, batch_size=300).messages
+    first = call_one(owner, "dequeue_wait", queue_name=own_queue, batch_size=300).messages
     assert 200 < len(first) < 300
-    second = one(owner, "dequeue_wait", queue_name=own_queue, batch_size=300).messages
+    second = call_one(owner, "dequeue_wait", queue_name=own_queue, batch_size=300).messages
     ids = [message["message_id"] for message in (*first, *second)]
     assert ids == sorted(ids)
     assert len(set(ids)) == 300
@@ -58,7 +58,7 @@ def test_the_clean_up_horizon_moves_on_while_a_session_waits(
         return len(horizons) >= 5
 
     wait_until(moved, "five different horizons are seen during one wait")
-    send(owner, own_queue, "ends the wait")
+    enqueue(owner, own_queue, "ends the wait")
     thread.join()
 
 
@@ -83,7 +83,7 @@ def test_vacuum_removes_what_died_while_a_session_waits(
 
     wait_until(removed, "vacuum removes the dead rows", seconds=20)
     assert thread.is_alive()
-    send(owner, own_queue, "ends the wait")
+    enqueue(owner, own_queue, "ends the wait")
     thread.join()
 
 
@@ -107,5 +107,5 @@ def test_it_holds_no_lock_on_a_table_while_it_waits(
 
     wait_until(often_enough, "the session is seen waiting")
     assert set(seen) == {0}
-    send(owner, own_queue, "ends the wait")
+    enqueue(owner, own_queue, "ends the wait")
     thread.join()

@@ -16,12 +16,12 @@ from tests.helpers.calls import (
     Row,
     bodies,
     call,
-    one,
+    call_one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     rolled_back,
-    send,
     state_of,
-    take,
-    take_one,
     transaction,
 )
 from tests.stored_times import pass_seconds
@@ -33,7 +33,7 @@ AHEAD = 5000
 def maintain(connection: Connection, queue: str) -> Row:
     """Maintain as one does, a second after the last time."""
     pass_seconds(connection, queue, 1)
-    row = one(connection, "maintain", queue_name=queue)
+    row = call_one(connection, "maintain", queue_name=queue)
     assert row.elected
     return row
 
@@ -50,7 +50,7 @@ def set_sequence(connection: Connection, value: int, sequence: str = "message_se
 def drain(connection: Connection, queue: str) -> list[str | None]:
     """Take and complete everything."""
     found = []
-    while rows := take(connection, queue, 250):
+    while rows := dequeue(connection, queue, 250):
         found += bodies(rows)
         call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
     return found
@@ -83,14 +83,14 @@ def test_a_message_committed_late_below_the_floor_is_delivered_after_the_next_ma
     owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
     late = open_owner()
-    send(owner, own_queue, "opens the lane")
+    enqueue(owner, own_queue, "opens the lane")
     drain(owner, own_queue)
     with transaction(late):
-        [late_id] = send(late, own_queue, "late")
+        [late_id] = enqueue(late, own_queue, "late")
         assert raise_floor(owner, own_queue) > late_id
-    assert take(owner, own_queue) == []
+    assert dequeue(owner, own_queue) == []
     maintain(owner, own_queue)
-    assert bodies(take(owner, own_queue, 10)) == ["late"]
+    assert bodies(dequeue(owner, own_queue, 10)) == ["late"]
 
 
 @pytest.mark.promise("P14")
@@ -98,15 +98,15 @@ def test_a_late_message_is_delivered_although_maintain_ran_many_times_meanwhile(
     owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
     late = open_owner()
-    send(owner, own_queue, "opens the lane")
+    enqueue(owner, own_queue, "opens the lane")
     drain(owner, own_queue)
     with transaction(late):
-        send(late, own_queue, "late")
+        enqueue(late, own_queue, "late")
         for _ in range(4):
             raise_floor(owner, own_queue)
             pass_seconds(owner, own_queue, 100)
     maintain(owner, own_queue)
-    assert bodies(take(owner, own_queue, 10)) == ["late"]
+    assert bodies(dequeue(owner, own_queue, 10)) == ["late"]
 
 
 @pytest.mark.promise("P14")
@@ -114,19 +114,19 @@ def test_a_late_message_is_delivered_when_the_floor_moved_after_other_writers_to
     owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
     first, second = open_owner(), open_owner()
-    send(owner, own_queue, "opens the lane")
+    enqueue(owner, own_queue, "opens the lane")
     drain(owner, own_queue)
     with transaction(first):
-        send(first, own_queue, "first")
+        enqueue(first, own_queue, "first")
         raise_floor(owner, own_queue)
         with transaction(second):
-            send(second, own_queue, "second")
+            enqueue(second, own_queue, "second")
             raise_floor(owner, own_queue)
         maintain(owner, own_queue)
-        assert bodies(take(owner, own_queue, 10)) == ["second"]
+        assert bodies(dequeue(owner, own_queue, 10)) == ["second"]
         raise_floor(owner, own_queue)
     maintain(owner, own_queue)
-    assert bodies(take(owner, own_queue, 10)) == ["first"]
+    assert bodies(dequeue(owner, own_queue, 10)) == ["first"]
 
 
 @pytest.mark.promise("P14")
@@ -135,8 +135,8 @@ def test_the_first_message_of_a_lane_may_be_the_late_one(
 ) -> None:
     late = open_owner()
     with transaction(late):
-        send(late, own_queue, "late", priority=0)
-        send(owner, own_queue, "early", priority=0)
+        enqueue(late, own_queue, "late", priority=0)
+        enqueue(owner, own_queue, "early", priority=0)
         assert drain(owner, own_queue) == ["early"]
         set_sequence(owner, last_value(owner) + AHEAD)
         for _ in range(3):
@@ -187,12 +187,12 @@ def test_a_claim_committed_late_below_the_floor_of_claims_is_reaped(
     owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
     late = open_owner()
-    send(owner, own_queue, "late")
+    enqueue(owner, own_queue, "late")
     with transaction(late):
-        assert take_one(late, own_queue).body == "late"
+        assert dequeue_one(late, own_queue).body == "late"
         value = owner.execute("select last_value from rowq.claim_seq").fetchone()[0]
         set_sequence(owner, value + AHEAD, "claim_seq")
-        send(owner, own_queue, "passes by")
+        enqueue(owner, own_queue, "passes by")
         drain(owner, own_queue)
         for _ in range(2):
             maintain(owner, own_queue)
@@ -200,7 +200,7 @@ def test_a_claim_committed_late_below_the_floor_of_claims_is_reaped(
     maintain(owner, own_queue)
     pass_seconds(owner, own_queue, 100)
     assert maintain(owner, own_queue).reaped == 1
-    assert bodies(take(owner, own_queue, 10)) == ["late"]
+    assert bodies(dequeue(owner, own_queue, 10)) == ["late"]
 
 
 @pytest.mark.promise("P11", "P14")
@@ -209,9 +209,9 @@ def test_a_delayed_message_committed_late_and_due_before_the_floor_is_delivered(
 ) -> None:
     late = open_owner()
     with transaction(late):
-        send(late, own_queue, "late", delay_seconds=0.001)
+        enqueue(late, own_queue, "late", delay_seconds=0.001)
         for _ in range(3):
-            send(owner, own_queue, "in time", delay_seconds=0.001)
+            enqueue(owner, own_queue, "in time", delay_seconds=0.001)
             pass_seconds(owner, own_queue, 5)
             maintain(owner, own_queue)
             assert drain(owner, own_queue) == ["in time"]
@@ -226,15 +226,15 @@ def test_the_floor_does_not_pass_a_message_whose_dequeue_may_still_be_rolled_bac
     owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
     slow = open_owner()
-    [message_id] = send(owner, own_queue, "slow")
+    [message_id] = enqueue(owner, own_queue, "slow")
     with rolled_back(slow):
-        assert take_one(slow, own_queue).body == "slow"
+        assert dequeue_one(slow, own_queue).body == "slow"
         for _ in range(3):
             call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 1500)
             drain(owner, own_queue)
             maintain(owner, own_queue)
         assert floor_of(owner, own_queue, 11) <= message_id
-    assert bodies(take(owner, own_queue, 10)) == ["slow"]
+    assert bodies(dequeue(owner, own_queue, 10)) == ["slow"]
 
 
 @pytest.mark.promise("P14")
@@ -243,11 +243,11 @@ def test_messages_under_numbers_below_the_floor_come_after_maintain_when_the_seq
 ) -> None:
     floor = raise_floor(owner, own_queue)
     set_sequence(owner, 100)
-    ids = send(owner, own_queue, "a", "b", "c")
+    ids = enqueue(owner, own_queue, "a", "b", "c")
     assert max(ids) < floor
     maintain(owner, own_queue)
     assert drain(owner, own_queue) == ["a", "b", "c"]
-    send(owner, own_queue, "d")
+    enqueue(owner, own_queue, "d")
     assert drain(owner, own_queue) == ["d"]
 
 
@@ -257,9 +257,9 @@ def test_a_sequence_that_jumped_back_and_caught_up_before_maintain_loses_nothing
 ) -> None:
     floor = raise_floor(owner, own_queue)
     set_sequence(owner, 100)
-    send(owner, own_queue, "below")
+    enqueue(owner, own_queue, "below")
     set_sequence(owner, floor + AHEAD)
-    send(owner, own_queue, "above")
+    enqueue(owner, own_queue, "above")
     maintain(owner, own_queue)
     pass_seconds(owner, own_queue, 61)  # The floor is swept once a minute.
     maintain(owner, own_queue)
@@ -271,14 +271,14 @@ def test_a_sequence_that_jumped_back_and_caught_up_before_maintain_loses_nothing
 def test_a_sequence_that_jumped_ahead_loses_nothing(
     owner: Connection, own_queue: str, jump: int
 ) -> None:
-    send(owner, own_queue, "before")
+    enqueue(owner, own_queue, "before")
     set_sequence(owner, jump)
-    send(owner, own_queue, "after")
+    enqueue(owner, own_queue, "after")
     maintain(owner, own_queue)
     assert drain(owner, own_queue) == ["before", "after"]
     for turn in range(3):
         maintain(owner, own_queue)
-        send(owner, own_queue, f"{turn}")
+        enqueue(owner, own_queue, f"{turn}")
         assert drain(owner, own_queue) == [f"{turn}"]
 
 
@@ -287,13 +287,13 @@ def test_claims_under_numbers_below_the_floor_are_reaped_when_their_sequence_jum
     owner: Connection, own_queue: str
 ) -> None:
     set_sequence(owner, 10 * AHEAD, "claim_seq")
-    send(owner, own_queue, "a")
+    enqueue(owner, own_queue, "a")
     drain(owner, own_queue)
     maintain(owner, own_queue)
     maintain(owner, own_queue)
     set_sequence(owner, 1000, "claim_seq")
-    send(owner, own_queue, "leased")
-    take_one(owner, own_queue)
+    enqueue(owner, own_queue, "leased")
+    dequeue_one(owner, own_queue)
     maintain(owner, own_queue)
     pass_seconds(owner, own_queue, 100)
     maintain(owner, own_queue)
@@ -305,12 +305,12 @@ def test_dequeue_does_not_fail_on_due_messages_while_the_sequence_is_behind_the_
     owner: Connection, own_queue: str
 ) -> None:
     raise_floor(owner, own_queue)
-    send(owner, own_queue, "due", delay_seconds=60)
+    enqueue(owner, own_queue, "due", delay_seconds=60)
     set_sequence(owner, 100)
     pass_seconds(owner, own_queue, 61)
-    take(owner, own_queue)  # It may find nothing before the next maintain.
+    dequeue(owner, own_queue)  # It may find nothing before the next maintain.
     maintain(owner, own_queue)
-    take(owner, own_queue)
+    dequeue(owner, own_queue)
     maintain(owner, own_queue)
     pass_seconds(owner, own_queue, 100)
     maintain(owner, own_queue)
@@ -325,7 +325,7 @@ def test_a_number_that_is_in_use_is_refused_and_loses_nothing_and_health_names_t
         [row] = [r for r in call(owner, "health") if r.check_name == "sequence_behind"]
         return row.status, row.detail
 
-    ids = send(owner, own_queue, "a", "b", "c")
+    ids = enqueue(owner, own_queue, "a", "b", "c")
     assert behind()[0] == "ok"
     set_sequence(owner, ids[0] - 1 or 1)
     owner.execute("select setval('rowq.message_seq', %s, false)", [ids[0]])
@@ -333,11 +333,11 @@ def test_a_number_that_is_in_use_is_refused_and_loses_nothing_and_health_names_t
     assert status == "critical"
     assert "message_seq" in detail
     with pytest.raises(psycopg.errors.UniqueViolation):
-        send(owner, own_queue, "collides")
+        enqueue(owner, own_queue, "collides")
     assert [state_of(owner, own_queue, message_id) for message_id in ids] == ["ready"] * 3
     set_sequence(owner, ids[-1])
     assert behind()[0] == "ok"
-    send(owner, own_queue, "d")
+    enqueue(owner, own_queue, "d")
     assert drain(owner, own_queue) == ["a", "b", "c", "d"]
 
 
@@ -345,9 +345,9 @@ def test_a_number_that_is_in_use_is_refused_and_loses_nothing_and_health_names_t
 def test_maintain_in_repeatable_read_moves_no_floor_and_does_its_other_work(
     owner: Connection, own_queue: str
 ) -> None:
-    send(owner, own_queue, "delayed", delay_seconds=10)
+    enqueue(owner, own_queue, "delayed", delay_seconds=10)
     pass_seconds(owner, own_queue, 100)
     owner.execute("begin isolation level repeatable read")
-    assert one(owner, "maintain", queue_name=own_queue).promoted == 1
+    assert call_one(owner, "maintain", queue_name=own_queue).promoted == 1
     owner.execute("commit")
     assert drain(owner, own_queue) == ["delayed"]

@@ -12,7 +12,16 @@ import pytest
 
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until_blocked
-from tests.helpers.calls import bodies, call, one, refused, send, take, take_one, transaction
+from tests.helpers.calls import (
+    bodies,
+    call,
+    call_one,
+    dequeue,
+    dequeue_one,
+    enqueue,
+    refused,
+    transaction,
+)
 
 ADVISORY = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
 
@@ -25,13 +34,13 @@ def pass_by(connection: Connection, queue: str, messages: int) -> None:
 
 def drain(connection: Connection, queue: str) -> None:
     """Take and complete everything."""
-    while rows := take(connection, queue, 1000):
+    while rows := dequeue(connection, queue, 1000):
         call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
 
 
 def maintain(connection: Connection, queue: str) -> None:
     """Keep house once."""
-    assert one(connection, "maintain", queue_name=queue).elected
+    assert call_one(connection, "maintain", queue_name=queue).elected
 
 
 def part_of(connection: Connection, queue: str) -> int:
@@ -63,14 +72,14 @@ def test_the_newest_writer_of_the_server_is_not_overtaken_for_good(
     maintain(owner, own_queue)
     pass_by(owner, own_queue, 1000)
     with transaction(late):
-        send(late, own_queue, "late")
+        enqueue(late, own_queue, "late")
         maintain(owner, own_queue)
         for _ in range(2):
             pass_by(owner, own_queue, 500)
             maintain(owner, own_queue)
     for _ in range(3):
         maintain(owner, own_queue)
-    assert bodies(take(owner, own_queue, 10)) == ["late"]
+    assert bodies(dequeue(owner, own_queue, 10)) == ["late"]
 
 
 @pytest.mark.promise("P14")
@@ -78,23 +87,23 @@ def test_an_open_transaction_with_a_dequeue_does_not_hold_up_a_late_message(
     owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
     late, consumer = open_owner(), open_owner()
-    send(owner, own_queue, "opens the lane")
+    enqueue(owner, own_queue, "opens the lane")
     drain(owner, own_queue)
     late.execute("begin")
-    send(late, own_queue, "late")
+    enqueue(late, own_queue, "late")
     pass_by(owner, own_queue, 1000)
     maintain(owner, own_queue)
     call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 300)
     with transaction(consumer):
         for _ in range(300):
-            take_one(consumer, own_queue)
+            dequeue_one(consumer, own_queue)
             if consumer.execute(ADVISORY).fetchone()[0]:
                 break
         drain(owner, own_queue)
         late.execute("commit")
         for _ in range(3):
             maintain(owner, own_queue)
-        assert bodies(take(owner, own_queue, 10)) == ["late"]
+        assert bodies(dequeue(owner, own_queue, 10)) == ["late"]
 
 
 @pytest.mark.promise("P13")
@@ -102,7 +111,7 @@ def test_an_empty_dequeue_does_not_walk_delayed_messages_that_dequeue_has_promot
     owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
     hold_a_snapshot(open_owner())
-    send(owner, own_queue, "warms the caches up")
+    enqueue(owner, own_queue, "warms the caches up")
     drain(owner, own_queue)
     maintain(owner, own_queue)
     before = dequeue_buffers(owner, own_queue)
@@ -149,12 +158,12 @@ def test_a_clock_that_was_ahead_once_does_not_stop_reaping(
     owner: Connection, own_queue: str
 ) -> None:
     maintain(owner, own_queue)
-    send(owner, own_queue, "held")
-    take_one(owner, own_queue)
+    enqueue(owner, own_queue, "held")
+    dequeue_one(owner, own_queue)
     ahead = "now() + interval '10 years'"
     owner.execute(f"update rowq.floor set sweep_at = {ahead}, rescan_at = {ahead}".encode())
     owner.execute("update rowq.claim set lease_until = now()")
-    assert one(owner, "maintain", queue_name=own_queue).reaped == 1
+    assert call_one(owner, "maintain", queue_name=own_queue).reaped == 1
 
 
 @pytest.mark.promise("P09")
@@ -212,13 +221,13 @@ def test_an_enqueue_with_an_old_snapshot_is_not_lost_in_a_dropped_queue(
 ) -> None:
     other = open_owner()
     maintain(owner, own_queue)
-    send(owner, own_queue, "opens the lane")
+    enqueue(owner, own_queue, "opens the lane")
     drain(owner, own_queue)
     other.execute(f"begin isolation level {level}".encode())
     other.execute("select from rowq.queue")
     call(owner, "drop_queue", queue_name=own_queue)
     with pytest.raises(psycopg.Error):
-        send(other, own_queue, "lost")
+        enqueue(other, own_queue, "lost")
 
 
 @pytest.mark.promise("P09")
@@ -229,10 +238,10 @@ def test_a_fault_of_the_archive_does_not_stop_reaping(owner: Connection, own_que
         for values from ('2020-01-01 00:00Z') to ('2020-01-02 00:00Z')
         """)
     call(owner, "alter_queue", queue_name=own_queue, archive_days=36500)
-    send(owner, "archived", "held")
-    take_one(owner, "archived")
+    enqueue(owner, "archived", "held")
+    dequeue_one(owner, "archived")
     owner.execute("update rowq.claim set lease_until = now()")
-    assert one(owner, "maintain", queue_name="archived").reaped == 1
+    assert call_one(owner, "maintain", queue_name="archived").reaped == 1
 
 
 def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
@@ -240,10 +249,10 @@ def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
 ) -> None:
     worker = open_owner()
     call(owner, "create_queue", queue_name="other")
-    send(owner, "other", "held")
-    claim_id = take_one(owner, "other").claim_id
+    enqueue(owner, "other", "held")
+    claim_id = dequeue_one(owner, "other").claim_id
     with transaction(worker), ThreadPoolExecutor(1) as thread:
-        send(worker, "other", "holds the messages, and then wants its claim")
+        enqueue(worker, "other", "holds the messages, and then wants its claim")
         dropping = thread.submit(refused, owner, "RQ705", "drop_queue", queue_name=own_queue)
         wait_until_blocked(server, server.session_id(owner))
         rows = call(worker, "complete", queue_name="other", claim_id=claim_id)
@@ -271,11 +280,11 @@ def test_a_message_that_is_being_committed_is_delivered_without_a_maintain(
 ) -> None:
     producer = open_owner()
     for _ in range(40):
-        send(owner, own_queue, "first")
+        enqueue(owner, own_queue, "first")
         with transaction(producer):
-            send(producer, own_queue, "second")
-            assert take_one(owner, own_queue).body == "first"
-        assert take_one(owner, own_queue).body == "second"
+            enqueue(producer, own_queue, "second")
+            assert dequeue_one(owner, own_queue).body == "first"
+        assert dequeue_one(owner, own_queue).body == "second"
 
 
 @pytest.mark.promise("P14")
@@ -285,15 +294,15 @@ def test_what_maintain_finds_is_not_forgotten_for_the_dequeues_beside_it(
     late, housekeeper = open_owner(), open_owner()
     maintain(owner, own_queue)
     with transaction(late):
-        send(late, own_queue, "late")
+        enqueue(late, own_queue, "late")
         for _ in range(3):
             pass_by(owner, own_queue, 1000)
     call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 200)
     with transaction(housekeeper):
         maintain(housekeeper, own_queue)
         for _ in range(150):
-            take_one(owner, own_queue)
-    assert take_one(owner, own_queue).body == "late"
+            dequeue_one(owner, own_queue)
+    assert dequeue_one(owner, own_queue).body == "late"
 
 
 @pytest.mark.promise("P19")
@@ -301,11 +310,11 @@ def test_the_bounds_of_a_day_in_the_archive_do_not_depend_on_the_callers_setting
     owner: Connection, own_queue: str
 ) -> None:
     call(owner, "alter_queue", queue_name=own_queue, archive_days=1)
-    send(owner, own_queue, "finished")
+    enqueue(owner, own_queue, "finished")
     drain(owner, own_queue)
     owner.execute("set timezone = 'Asia/Kolkata'")
     owner.execute("set datestyle = 'SQL, DMY'")
-    assert one(owner, "archive", queue_name=own_queue).archived == 1
+    assert call_one(owner, "archive", queue_name=own_queue).archived == 1
     owner.execute("set timezone = 'UTC'")
     owner.execute("set datestyle = 'ISO'")
     bounds = owner.execute("""
@@ -320,7 +329,7 @@ def test_reap_rests_after_a_long_walk_behind_a_claim_that_is_kept_alive(
     owner: Connection, open_owner: Open, own_queue: str
 ) -> None:
     call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 2)
-    kept = take_one(owner, own_queue).claim_id
+    kept = dequeue_one(owner, own_queue).claim_id
     call(owner, "extend_lease", queue_name=own_queue, claim_id=kept, lease_seconds=86400)
     maintain(owner, own_queue)
     hold_a_snapshot(open_owner())
@@ -388,13 +397,13 @@ def test_a_partition_of_the_dbas_is_left_alone_and_stops_no_archive(
         "create table rowq.archive_2020 partition of rowq.archive"
         " for values from ('2020-01-01') to ('2021-01-01')"
     )
-    send(owner, own_queue, "a")
+    enqueue(owner, own_queue, "a")
     call(
         owner,
         "complete",
         queue_name=own_queue,
-        claim_id=take_one(owner, own_queue).claim_id,
+        claim_id=dequeue_one(owner, own_queue).claim_id,
     )
-    assert one(owner, "maintain", queue_name=own_queue).archived == 1
-    assert one(owner, "purge_archive", queue_name=own_queue).partitions_dropped == 0
+    assert call_one(owner, "maintain", queue_name=own_queue).archived == 1
+    assert call_one(owner, "purge_archive", queue_name=own_queue).partitions_dropped == 0
     assert owner.execute("select to_regclass('rowq.archive_2020')").fetchone() != (None,)

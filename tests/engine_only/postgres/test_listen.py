@@ -11,7 +11,7 @@ import pytest
 from rowq.postgres.notifications import PostgresEar
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, wait_until
-from tests.helpers.calls import call, one, refused, rolled_back, send, transaction
+from tests.helpers.calls import call, call_one, enqueue, refused, rolled_back, transaction
 
 SOON = 10.0
 """Seconds in which a notification must come; there is no test that waits for one that must not."""
@@ -49,23 +49,23 @@ def listener(open_notifying: Open) -> Listener:
 
 
 def listen(listener: Listener, queue: str) -> str:
-    return str(one(listener.connection, "listen", queue_name=queue).outcome)
+    return str(call_one(listener.connection, "listen", queue_name=queue).outcome)
 
 
 def unlisten(listener: Listener, queue: str) -> str:
-    return str(one(listener.connection, "unlisten", queue_name=queue).outcome)
+    return str(call_one(listener.connection, "unlisten", queue_name=queue).outcome)
 
 
 def test_a_message_is_told_of_from_listen_to_unlisten_only(
     producer: Connection, listener: Listener, queue_name: str
 ) -> None:
-    send(producer, queue_name, "before")
+    enqueue(producer, queue_name, "before")
     assert listener.told() == []
     assert listen(listener, queue_name) == "listening"
-    send(producer, queue_name, "meanwhile")
+    enqueue(producer, queue_name, "meanwhile")
     assert listener.told() == [queue_name]
     assert unlisten(listener, queue_name) == "stopped"
-    send(producer, queue_name, "after")
+    enqueue(producer, queue_name, "after")
     assert listener.told() == []
 
 
@@ -87,10 +87,10 @@ def test_it_is_told_at_the_commit_and_never_of_what_was_rolled_back(
 ) -> None:
     listen(listener, queue_name)
     with rolled_back(producer):
-        send(producer, queue_name, "taken back")
+        enqueue(producer, queue_name, "taken back")
     assert listener.told() == []
     with transaction(producer):
-        send(producer, queue_name, "one", "two")
+        enqueue(producer, queue_name, "one", "two")
         assert listener.told() == []
     assert listener.told() == [queue_name]
 
@@ -120,10 +120,10 @@ def test_a_batch_is_told_of_once_if_any_of_it_is_ready(
 def test_a_delayed_message_and_a_duplicate_are_not_told_of(
     producer: Connection, listener: Listener, queue_name: str
 ) -> None:
-    send(producer, queue_name, "first", dedup_key="k")
+    enqueue(producer, queue_name, "first", dedup_key="k")
     listen(listener, queue_name)
-    send(producer, queue_name, "later", delay_seconds=3600)
-    send(producer, queue_name, "again", dedup_key="k")
+    enqueue(producer, queue_name, "later", delay_seconds=3600)
+    enqueue(producer, queue_name, "again", dedup_key="k")
     assert listener.told() == []
 
 
@@ -131,10 +131,10 @@ def test_a_session_that_listens_is_told_of_its_own_messages_only_beside_another(
     producer: Connection, listener: Listener, queue_name: str
 ) -> None:
     listen(listener, queue_name)
-    send(listener.connection, queue_name, "its own")
+    enqueue(listener.connection, queue_name, "its own")
     assert listener.told() == []
-    one(producer, "listen", queue_name=queue_name)
-    send(listener.connection, queue_name, "its own, beside another that listens")
+    call_one(producer, "listen", queue_name=queue_name)
+    enqueue(listener.connection, queue_name, "its own, beside another that listens")
     assert listener.told() == [queue_name]
 
 
@@ -147,8 +147,8 @@ def test_each_listens_for_itself_and_to_each_queue_for_itself(
     listen(listener, queue_name)
     listen(other, queue_name)
     assert unlisten(other, queue_name) == "stopped"
-    send(producer, another, "nobody listens to this one")
-    send(producer, queue_name, "one still listens")
+    enqueue(producer, another, "nobody listens to this one")
+    enqueue(producer, queue_name, "one still listens")
     assert listener.told() == [queue_name]
 
 
@@ -156,10 +156,10 @@ def test_a_session_that_ends_listens_no_more(
     producer: Connection, listener: Listener, open_notifying: Open, queue_name: str
 ) -> None:
     dying = open_notifying()
-    one(dying, "listen", queue_name=queue_name)
+    call_one(dying, "listen", queue_name=queue_name)
     dying.close()
     wait_until(lambda: not _is_listened(producer), "the server has seen the end of it")
-    send(producer, queue_name, "nobody is told")
+    enqueue(producer, queue_name, "nobody is told")
     assert listener.told() == []
 
 
@@ -167,13 +167,13 @@ def test_a_producer_keeps_no_lock_of_it_and_waits_for_none(
     producer: Connection, listener: Listener, open_notifying: Open, queue_name: str
 ) -> None:
     with transaction(producer):
-        send(producer, queue_name, "open")
+        enqueue(producer, queue_name, "open")
         assert not _is_listened(producer)
         # Listening makes nobody wait, neither the session that begins to listen nor another
         # producer.
         listener.connection.execute("set lock_timeout = '5s'")
         assert listen(listener, queue_name) == "listening"
-        send(open_notifying(), queue_name, "beside")
+        enqueue(open_notifying(), queue_name, "beside")
 
 
 def test_unlisten_without_listen_is_answered_without_a_warning(
@@ -183,7 +183,7 @@ def test_unlisten_without_listen_is_answered_without_a_warning(
     call(session, "create_queue", queue_name=queue_name)
     notices: list[str | None] = []
     session.add_notice_handler(lambda notice: notices.append(notice.message_primary))
-    assert one(session, "unlisten", queue_name=queue_name).outcome == "not_listening"
+    assert call_one(session, "unlisten", queue_name=queue_name).outcome == "not_listening"
     assert notices == []
 
 
@@ -206,12 +206,12 @@ def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepar
             "this server prepares no transactions"
             "; to run it: start it with max_prepared_transactions = 10"
         )
-    assert one(owner, "listen", queue_name=own_queue).outcome == "unavailable"
+    assert call_one(owner, "listen", queue_name=own_queue).outcome == "unavailable"
     # Hold the lock that another producer would hold if it tried at this very moment.
     held = "select pg_advisory_lock_shared(1919907698, part_id) from rowq.queue"
     open_owner().execute(held)
     owner.execute("begin")
-    send(owner, own_queue, "prepared")
+    enqueue(owner, own_queue, "prepared")
     owner.execute("prepare transaction 'rowq_listen'")
     owner.execute("commit prepared 'rowq_listen'")
 
@@ -224,10 +224,10 @@ def test_a_lock_of_a_stranger_does_not_hold_up_who_wants_to_listen(
     stranger = open_notifying()
     stranger.execute(held, [queue_name])
     producer.execute("set lock_timeout = '1ms'")
-    assert one(producer, "listen", queue_name=queue_name).outcome == "busy"
+    assert call_one(producer, "listen", queue_name=queue_name).outcome == "busy"
     stranger.close()
     wait_until(
-        lambda: one(producer, "listen", queue_name=queue_name).outcome == "listening",
+        lambda: call_one(producer, "listen", queue_name=queue_name).outcome == "listening",
         "the lock is free",
     )
 
@@ -244,8 +244,8 @@ def test_producers_that_try_the_lock_do_not_keep_anybody_from_listening(
     with ThreadPoolExecutor(1) as at_work:
         trying = at_work.submit(producer.execute, tries, [queue_name])
         while not trying.done():
-            assert one(listener, "listen", queue_name=queue_name).outcome == "listening"
-            assert one(listener, "unlisten", queue_name=queue_name).outcome == "stopped"
+            assert call_one(listener, "listen", queue_name=queue_name).outcome == "listening"
+            assert call_one(listener, "unlisten", queue_name=queue_name).outcome == "stopped"
         trying.result()
 
 

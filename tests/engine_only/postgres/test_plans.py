@@ -16,7 +16,7 @@ import pytest
 
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection
-from tests.helpers.calls import call, one, send, take
+from tests.helpers.calls import call, call_one, dequeue, enqueue
 from tests.stored_times import pass_seconds
 
 STORED = {
@@ -102,18 +102,18 @@ def cycle(connection: Connection, batch_size: int = 3) -> None:
     """Run every hot routine in every way that leads to statements of its own."""
     messages = [{"body": "x", "dedup_key": None}, {"body": "y"}, {"delay_seconds": 1000}]
     call(connection, "enqueue_batch", queue_name="hot", messages=messages)
-    send(connection, "hot", *"abcd", priority=1)
-    send(connection, "hot", "delayed", delay_seconds=1000)
-    send(connection, "hot", "keyed", dedup_key="key", priority=1)
-    rows = take(connection, "hot", batch_size)
+    enqueue(connection, "hot", *"abcd", priority=1)
+    enqueue(connection, "hot", "delayed", delay_seconds=1000)
+    enqueue(connection, "hot", "keyed", dedup_key="key", priority=1)
+    rows = dequeue(connection, "hot", batch_size)
     common = {"queue_name": "hot", "claim_id": rows[0].claim_id}
     call(connection, "extend_lease", **common)
     call(connection, "complete", **common, message_ids=[rows[0].message_id])
     call(connection, "retry_later", **common, message_ids=[rows[1].message_id], error="x")
     call(connection, "release", **common)
-    rows = take(connection, "hot", batch_size)
+    rows = dequeue(connection, "hot", batch_size)
     call(connection, "complete", queue_name="hot", claim_id=rows[0].claim_id)
-    [row] = take(connection, "hot", 1)
+    [row] = dequeue(connection, "hot", 1)
     call(connection, "complete", queue_name="hot", claim_id=row.claim_id)
     call(connection, "promote", queue_name="hot")
     call(connection, "reap", queue_name="hot")
@@ -128,7 +128,7 @@ def fill(connection: Connection) -> None:
     delayed = [{"body": "x", "delay_seconds": 5000}] * 10000
     call(connection, "enqueue_batch", queue_name="hot", messages=delayed)
     for _ in range(100):
-        take(connection, "hot", 20)
+        dequeue(connection, "hot", 20)
 
 
 @pytest.mark.promise("P13")
@@ -173,12 +173,12 @@ def dequeue_cost(connection: Connection, batch_size: int) -> int:
 def drain(connection: Connection) -> None:
     """Take and complete everything in batches of 50, with housekeeping on the way."""
     turn = 0
-    while rows := take(connection, "hot", 50):
+    while rows := dequeue(connection, "hot", 50):
         call(connection, "complete", queue_name="hot", claim_id=rows[0].claim_id)
         turn += 1
         if turn % 20 == 0:
             pass_seconds(connection, "hot", 1)
-            one(connection, "maintain", queue_name="hot")
+            call_one(connection, "maintain", queue_name="hot")
 
 
 @pytest.mark.promise("P11", "P13")

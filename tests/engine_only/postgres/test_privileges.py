@@ -18,7 +18,7 @@ from rowq.contract import load_contract
 from rowq.migrate import migrate
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until
-from tests.helpers.calls import bodies, call, one, send, take, take_one
+from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue
 
 ROLES = load_contract().roles
 ROUTINES = load_contract().of("postgres")
@@ -69,7 +69,7 @@ def may_call(connection: Connection, routine: str) -> bool:
 def test_each_role_may_call_its_routines_and_no_other(
     owner: Connection, own_queue: str, users: dict[str, str], role: str
 ) -> None:
-    send(owner, own_queue, "a")
+    enqueue(owner, own_queue, "a")
     become(owner, users[role])
     allowed = {routine for routine in ROUTINES if may_call(owner, routine)}
     assert allowed == {name for name, routine in ROUTINES.items() if role in routine.roles}
@@ -135,9 +135,9 @@ def test_public_has_no_right_on_anything(owner: Connection) -> None:
 @pytest.mark.promise("P16")
 def test_a_partition_made_later_has_no_rights_either(owner: Connection) -> None:
     call(owner, "create_queue", queue_name="kept", archive_days=1)
-    send(owner, "kept", "a")
-    call(owner, "complete", queue_name="kept", claim_id=take_one(owner, "kept").claim_id)
-    assert one(owner, "archive", queue_name="kept").archived == 1
+    enqueue(owner, "kept", "a")
+    call(owner, "complete", queue_name="kept", claim_id=dequeue_one(owner, "kept").claim_id)
+    assert call_one(owner, "archive", queue_name="kept").archived == 1
     rows = owner.execute(
         """
         select c.relname, r.rolname, a.grantee::regrole::text
@@ -186,10 +186,10 @@ def test_no_role_of_the_server_has_a_right_but_rowqs_own_whatever_is_granted_by_
                 session.execute(f"alter default privileges grant all on {kind} to public, {name}")
             migrate(empty_database)
             call(session, "create_queue", queue_name="kept", archive_days=1)
-            send(session, "kept", "a")
-            claim_id = take_one(session, "kept").claim_id
+            enqueue(session, "kept", "a")
+            claim_id = dequeue_one(session, "kept").claim_id
             call(session, "complete", queue_name="kept", claim_id=claim_id)
-            assert one(session, "archive", queue_name="kept").archived == 1
+            assert call_one(session, "archive", queue_name="kept").archived == 1
             own = "select oid, rolname from pg_roles where rolname = any(%s)"
             roles = dict(session.execute(own, [[f"rowq_{role}" for role in ROLES]]).fetchall())
             routines = set(ROUTINES) | NEEDED_TO_WAIT
@@ -273,9 +273,9 @@ def test_a_temporary_type_does_not_capture_a_definers_routine(
     for routine in ROUTINES:
         assert may_call(owner, routine)
     call(owner, "create_queue", queue_name=own_queue)  # The loop has dropped it.
-    send(owner, own_queue, "a", headers={"a": 1}, dedup_key="key")
+    enqueue(owner, own_queue, "a", headers={"a": 1}, dedup_key="key")
     call(owner, "enqueue_batch", queue_name=own_queue, messages=[{"body": "b"}])
-    assert bodies(take(owner, own_queue, 10)) == ["a", "b"]
+    assert bodies(dequeue(owner, own_queue, 10)) == ["a", "b"]
     assert [text for text in warnings if "rowq_owner" in text] == []
 
 
@@ -287,9 +287,9 @@ def test_temporary_tables_do_not_capture_a_definers_routine(
     for table in (*TABLES, "pg_class", "pg_inherits", "pg_stat_activity", "pg_type"):
         owner.execute(sql.SQL("create temporary table {} (x int)").format(sql.Identifier(table)))
     call(owner, "create_queue", queue_name="q2", archive_days=1)
-    send(owner, "q2", "a")
-    call(owner, "complete", queue_name="q2", claim_id=take_one(owner, "q2").claim_id)
-    assert one(owner, "maintain", queue_name="q2").archived == 1
+    enqueue(owner, "q2", "a")
+    call(owner, "complete", queue_name="q2", claim_id=dequeue_one(owner, "q2").claim_id)
+    assert call_one(owner, "maintain", queue_name="q2").archived == 1
     assert call(owner, "health")
 
 
@@ -326,14 +326,14 @@ def test_a_hostile_search_path_does_not_capture_a_call(
         )
     owner.execute("set search_path = evil, pg_catalog")
     call(owner, "create_queue", queue_name="q3", archive_days=1)
-    send(owner, "q3", "a", delay_seconds=0.001, dedup_key="key")
+    enqueue(owner, "q3", "a", delay_seconds=0.001, dedup_key="key")
     call(owner, "enqueue_batch", queue_name="q3", messages=[{"body": "b", "headers": {}}])
-    one(owner, "enqueue", queue_name="q3", body_binary=b"c")
-    one(owner, "dequeue_wait", queue_name="q3", wait_seconds=0.1)
-    for row in take(owner, "q3", 10):
+    call_one(owner, "enqueue", queue_name="q3", body_binary=b"c")
+    call_one(owner, "dequeue_wait", queue_name="q3", wait_seconds=0.1)
+    for row in dequeue(owner, "q3", 10):
         call(owner, "retry_later", queue_name="q3", claim_id=row.claim_id, delay_seconds=0)
         break
-    call(owner, "complete", queue_name="q3", claim_id=take_one(owner, "q3").claim_id)
+    call(owner, "complete", queue_name="q3", claim_id=dequeue_one(owner, "q3").claim_id)
     for routine in ("maintain", "queue_stats", "health", "list_dead", "peek"):
         assert may_call(owner, routine)
     assert warnings == []
@@ -365,8 +365,8 @@ def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
             )
     owner.execute("set search_path = evil, pg_catalog")
     call(owner, "create_queue", queue_name="q4")
-    send(owner, "q4", "a", dedup_key="key")
-    call(owner, "complete", queue_name="q4", claim_id=take_one(owner, "q4").claim_id)
+    enqueue(owner, "q4", "a", dedup_key="key")
+    call(owner, "complete", queue_name="q4", claim_id=dequeue_one(owner, "q4").claim_id)
     call(owner, "maintain", queue_name="q4")
     assert warnings == []
 
@@ -375,11 +375,11 @@ def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
 def test_a_producer_learns_nothing_of_a_message_that_is_not_its_own(
     owner: Connection, own_queue: str, users: dict[str, str]
 ) -> None:
-    send(owner, own_queue, "secret", dedup_key="key")
+    enqueue(owner, own_queue, "secret", dedup_key="key")
     become(owner, users["producer"])
     for routine in ("peek", "dequeue_fast", "get_message", "list_dead", "queue_stats"):
         assert not may_call(owner, routine)
-    row = one(owner, "enqueue", queue_name=own_queue, dedup_key="key")
+    row = call_one(owner, "enqueue", queue_name=own_queue, dedup_key="key")
     assert vars(row).keys() == {"message_id", "outcome"}
 
 
@@ -391,20 +391,20 @@ def test_the_client_of_a_role_can_do_its_whole_work(
     call(owner, "create_queue", queue_name="work", archive_days=1)
     owner.execute("reset session authorization")
     become(owner, users["producer"])
-    send(owner, "work", "a", "b", dedup_key=None)
-    [cancelled] = send(owner, "work", "cancelled")
+    enqueue(owner, "work", "a", "b", dedup_key=None)
+    [cancelled] = enqueue(owner, "work", "cancelled")
     call(owner, "cancel", queue_name="work", message_ids=[cancelled])
     owner.execute("reset session authorization")
     become(owner, users["consumer"])
-    messages = one(owner, "dequeue_wait", queue_name="work", wait_seconds=5).messages
+    messages = call_one(owner, "dequeue_wait", queue_name="work", wait_seconds=5).messages
     call(owner, "extend_lease", queue_name="work", claim_id=messages[0]["claim_id"])
     call(owner, "complete", queue_name="work", claim_id=messages[0]["claim_id"])
-    claim = take_one(owner, "work").claim_id
+    claim = dequeue_one(owner, "work").claim_id
     call(owner, "fail_now", queue_name="work", claim_id=claim)
-    assert one(owner, "maintain", queue_name="work").archived == 2
+    assert call_one(owner, "maintain", queue_name="work").archived == 2
     owner.execute("reset session authorization")
     become(owner, users["monitor"])
-    assert one(owner, "queue_stats", queue_name="work").dead == 1
+    assert call_one(owner, "queue_stats", queue_name="work").dead == 1
     assert len(call(owner, "list_dead", queue_name="work")) == 1
     assert {row.check_name for row in call(owner, "health")} >= {"dead_messages"}
 

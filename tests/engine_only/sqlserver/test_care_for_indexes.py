@@ -9,7 +9,7 @@ import pytest
 
 from rowq.sqlserver.driver import load_driver
 from tests.engines.base import Connection
-from tests.helpers.calls import call, one
+from tests.helpers.calls import call, call_one
 from tests.helpers.dialects import dialect_of
 
 KEPT = """
@@ -73,8 +73,8 @@ def test_it_refuses_to_work_inside_a_transaction_and_leaves_that_usable(
     connection: Connection, queue: str
 ) -> None:
     dialect_of(connection).begin(connection)
-    one(connection, "enqueue", queue_name=queue, body="kept")
+    call_one(connection, "enqueue", queue_name=queue, body="kept")
     assert refused(connection) == "RQ713"
     assert refused(connection, min_pages=0) == "RQ711"
     dialect_of(connection).commit(connection)
-    assert one(connection, "queue_stats", queue_name=queue).ready == 1
+    assert call_one(connection, "queue_stats", queue_name=queue).ready == 1

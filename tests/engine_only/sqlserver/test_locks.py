@@ -12,13 +12,13 @@ from tests.engines.base import Connection, Server, wait_until, wait_until_blocke
 from tests.helpers.calls import (
     Row,
     call,
+    call_one,
     counts,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     refused,
     rolled_back,
-    send,
-    take,
-    take_one,
 )
 from tests.helpers.dialects import dialect_of
 
@@ -126,16 +126,16 @@ def test_thousands_of_rows_in_one_transaction_are_locked_as_rows_and_hold_up_nob
     holder, other = connect(), impatient(connect())
     fill(connection, queue, MANY + 1000)
     with rolled_back(holder):
-        claims = [take(holder, queue, 1000)[0].claim_id for _ in range(MANY // 1000)]
+        claims = [dequeue(holder, queue, 1000)[0].claim_id for _ in range(MANY // 1000)]
         locks = rows(holder, MINE)
         assert sum(resource == "KEY" for resource, *_ in locks) > MANY
         assert {mode for resource, mode, _ in locks if resource != "KEY"} <= {"IS", "IU", "IX"}
         for claim in claims:
             call(holder, "complete", queue_name=queue, claim_id=claim)
-        assert len(take(other, queue, 1000)) == 1000
-        send(other, queue, "new", dedup_key="new")
-        assert take_one(other, queue).body == "new"
-        one(other, "maintain", queue_name=queue)
+        assert len(dequeue(other, queue, 1000)) == 1000
+        enqueue(other, queue, "new", dedup_key="new")
+        assert dequeue_one(other, queue).body == "new"
+        call_one(other, "maintain", queue_name=queue)
     assert counts(connection, queue)[0] == MANY
 
 
@@ -145,9 +145,9 @@ def test_a_key_that_is_held_holds_up_neither_its_neighbours_nor_a_range(
 ) -> None:
     other = impatient(connect())
     for key in ("b", "y"):
-        send(connection, queue, key, dedup_key=key)
+        enqueue(connection, queue, key, dedup_key=key)
     with rolled_back(connection):
-        send(connection, queue, "m", dedup_key="m")
+        enqueue(connection, queue, "m", dedup_key="m")
         call(
             connection,
             "enqueue_batch",
@@ -156,7 +156,7 @@ def test_a_key_that_is_held_holds_up_neither_its_neighbours_nor_a_range(
         )
         assert not {mode for _, mode in kinds(connection) if mode.startswith("Range")}
         for key in ("j", "kk", "l", "n", "p", "z"):
-            send(other, queue, key, dedup_key=key)
+            enqueue(other, queue, key, dedup_key=key)
     assert counts(other, queue)[0] == 8
 
 
@@ -166,12 +166,12 @@ def test_an_open_dequeue_of_one_queue_locks_nothing_of_another(
 ) -> None:
     other, second = impatient(connect()), f"{queue}_2"
     call(connection, "create_queue", queue_name=second)
-    send(connection, queue, *"abc")
+    enqueue(connection, queue, *"abc")
     with rolled_back(connection):
-        claim = take(connection, queue, 3)[0].claim_id
+        claim = dequeue(connection, queue, 3)[0].claim_id
         call(connection, "complete", queue_name=queue, claim_id=claim)
-        send(other, second, "x", dedup_key="x")
-        call(other, "complete", queue_name=second, claim_id=take_one(other, second).claim_id)
+        enqueue(other, second, "x", dedup_key="x")
+        call(other, "complete", queue_name=second, claim_id=dequeue_one(other, second).claim_id)
         call(other, "purge_queue", queue_name=second)
         call(other, "drop_queue", queue_name=second, force=True)
 
@@ -241,17 +241,17 @@ def test_two_guests_that_need_each_other_s_keys_are_a_deadlock_that_only_one_of_
     dialect.execute(connection, "set deadlock_priority low")
     dialect.begin(connection)
     dialect.begin(other)
-    send(connection, queue, "a", dedup_key="a")
-    send(other, queue, "b", dedup_key="b")
+    enqueue(connection, queue, "a", dedup_key="a")
+    enqueue(other, queue, "b", dedup_key="b")
     second = threading.Thread(
         target=lambda: answers.append(
-            one(other, "enqueue", queue_name=queue, body="a", dedup_key="a")
+            call_one(other, "enqueue", queue_name=queue, body="a", dedup_key="a")
         )
     )
     second.start()
     wait_until_blocked(server, server.session_id(other), by=server.session_id(connection))
     with pytest.raises(dialect.database_error, match="1205"):
-        send(connection, queue, "b", dedup_key="b")
+        enqueue(connection, queue, "b", dedup_key="b")
     second.join()
     dialect.rollback(connection)
     dialect.commit(other)
@@ -271,10 +271,10 @@ def test_a_trigger_of_somebody_else_s_does_not_stop_the_work(
         " as set nocount on",
     )
     try:
-        send(connection, queue, "a", dedup_key="a")
-        claim = take_one(connection, queue).claim_id
+        enqueue(connection, queue, "a", dedup_key="a")
+        claim = dequeue_one(connection, queue).claim_id
         call(connection, "retry_later", queue_name=queue, claim_id=claim, delay_seconds=0)
-        claim = take_one(connection, queue).claim_id
+        claim = dequeue_one(connection, queue).claim_id
         call(connection, "complete", queue_name=queue, claim_id=claim)
     finally:
         dialect.execute(connection, f"drop trigger rowq.{table}_watched")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.engine_only.sqlserver.showplan import Plan, faults, logical_reads, run
 from tests.engines.base import Connection
-from tests.helpers.calls import call, one, send, take
+from tests.helpers.calls import call, call_one, dequeue, enqueue
 
 pytestmark = pytest.mark.requires("genuine")
 
@@ -34,7 +34,9 @@ def fill(connection: Connection, queue: str, count: int, **settings: object) -> 
         call(connection, "enqueue_batch", queue_name=queue, messages=messages)
 
 
-def dequeue(connection: Connection, queue: str, batch_size: int) -> tuple[list[int], list[Plan]]:
+def dequeue_with_plans(
+    connection: Connection, queue: str, batch_size: int
+) -> tuple[list[int], list[Plan]]:
     """Dequeue and return claim, ids and plans."""
     rows, plans = run(
         connection, "exec rowq.DequeueFast @queue_name = ?, @batch_size = ?", queue, batch_size
@@ -45,7 +47,7 @@ def dequeue(connection: Connection, queue: str, batch_size: int) -> tuple[list[i
 def reads(connection: Connection, queue: str, batch_size: int = 10) -> int:
     """Return the pages that one dequeue reads."""
     before = logical_reads(connection)
-    assert len(take(connection, queue, batch_size)) == batch_size
+    assert len(dequeue(connection, queue, batch_size)) == batch_size
     asked = logical_reads(connection)
     return (asked - before) - (logical_reads(connection) - asked)
 
@@ -82,12 +84,12 @@ def test_dequeue_seeks_and_never_sorts(
     connection: Connection, connect: Open, queue: str, size: int
 ) -> None:
     first = connect()
-    send(first, queue, "compiled while it was empty")
-    dequeue(first, queue, 10)
+    enqueue(first, queue, "compiled while it was empty")
+    dequeue_with_plans(first, queue, 10)
     fill(connection, queue, size)
-    send(connection, queue, *"abc")
+    enqueue(connection, queue, *"abc")
     for session in (first, connect()):
-        ids, plans = dequeue(session, queue, 1)
+        ids, plans = dequeue_with_plans(session, queue, 1)
         assert len(ids) == 1
         assert not faults(plans, small=STEPS)
 
@@ -97,7 +99,7 @@ def test_the_delete_seeks_to_the_floor_and_reads_no_row_more_than_it_takes(
     connection: Connection, queue: str
 ) -> None:
     fill(connection, queue, 5000)
-    ids, plans = dequeue(connection, queue, 50)
+    ids, plans = dequeue_with_plans(connection, queue, 50)
     assert len(ids) == 50
     # Only one of several lanes has messages.
     seeks = [
@@ -121,7 +123,7 @@ def test_a_plan_compiled_for_another_batch_size_is_as_good(
         cursor.execute("exec sys.sp_recompile N'rowq.DequeueFast'")
     fill(connection, queue, 5000)
     for size in sizes:
-        ids, plans = dequeue(connection, queue, size)
+        ids, plans = dequeue_with_plans(connection, queue, size)
         assert len(ids) == size
         assert not faults(plans, small=STEPS)
 
@@ -130,23 +132,23 @@ def test_a_plan_compiled_for_another_batch_size_is_as_good(
 def test_a_table_that_fills_and_empties_is_not_compiled_for_again(
     connection: Connection, queue: str
 ) -> None:
-    send(connection, queue, *"abc")
-    take(connection, queue, 1)
-    take(connection, queue, 1)
+    enqueue(connection, queue, *"abc")
+    dequeue(connection, queue, 1)
+    dequeue(connection, queue, 1)
     before = compilations(connection, "InternalPopReady")
     assert before
     for _ in range(2):
         fill(connection, queue, LARGE)
         for _ in range(LARGE // 1000):
-            take(connection, queue, 1000)
+            dequeue(connection, queue, 1000)
     assert compilations(connection, "InternalPopReady") == before
 
 
 @pytest.mark.promise("P05")
 def test_what_is_returned_needs_no_sort_to_be_in_order(connection: Connection, queue: str) -> None:
     for priority in (7, 3, 5):
-        send(connection, queue, *"ab", priority=priority)
-    ids, plans = dequeue(connection, queue, 10)
+        enqueue(connection, queue, *"ab", priority=priority)
+    ids, plans = dequeue_with_plans(connection, queue, 10)
     assert len(ids) == 6
     last = next(plan for plan in reversed(plans) if "last_error" in plan.text)
     assert [access.table for access in last.accesses] == ["leased", "message"]
@@ -169,8 +171,8 @@ def test_finishing_routines_find_rows_by_seeks(
     connection: Connection, queue: str, statement: str, size: int
 ) -> None:
     fill(connection, queue, size)
-    send(connection, queue, *"abcdefghij")
-    leased = take(connection, queue, 10)
+    enqueue(connection, queue, *"abcdefghij")
+    leased = dequeue(connection, queue, 10)
     ids = json.dumps([row.message_id for row in leased[:5]])
     rows, plans = run(connection, statement, queue, leased[0].claim_id, ids)
     assert len(rows) == 5
@@ -186,7 +188,7 @@ def test_housekeeping_that_finds_nothing_reads_by_seeks(
 ) -> None:
     fill(connection, queue, 5000, delay_seconds=3600)
     fill(connection, queue, 5000)
-    take(connection, queue, 100)
+    dequeue(connection, queue, 100)
     _, plans = run(connection, f"exec rowq.{routine} @queue_name = ?", queue)
     assert not [fault for fault in faults(plans, small=STEPS) if " on " in fault]
 
@@ -194,7 +196,7 @@ def test_housekeeping_that_finds_nothing_reads_by_seeks(
 @pytest.mark.promise("P13")
 def test_enqueue_seeks_and_inserts(connection: Connection, queue: str) -> None:
     fill(connection, queue, LARGE)
-    send(connection, queue, "taken", dedup_key="key")
+    enqueue(connection, queue, "taken", dedup_key="key")
     for key in ("key", "another"):
         statement = "exec rowq.Enqueue @queue_name = ?, @body = ?, @dedup_key = ?"
         _, plans = run(connection, statement, queue, "body", key)
@@ -206,7 +208,7 @@ def test_a_dequeue_costs_the_same_beside_a_large_backlog(
     connection: Connection, queue: str
 ) -> None:
     fill(connection, queue, 5000)
-    take(connection, queue, 10)
+    dequeue(connection, queue, 10)
     small = min(reads(connection, queue) for _ in range(5))
     fill(connection, queue, LARGE)
     fill(connection, queue, LARGE, delay_seconds=3600)
@@ -220,13 +222,13 @@ def test_a_dequeue_costs_the_same_beside_an_old_snapshot(
     connection: Connection, connect: Open, queue: str
 ) -> None:
     fill(connection, queue, LARGE)
-    take(connection, queue, 10)
+    dequeue(connection, queue, 10)
     fresh = min(reads(connection, queue) for _ in range(5))
     with snapshot(connect()):
         for _ in range(15):
-            claim = take(connection, queue, 1000)[0].claim_id
+            claim = dequeue(connection, queue, 1000)[0].claim_id
             call(connection, "complete", queue_name=queue, claim_id=claim)
-        one(connection, "maintain", queue_name=queue)
+        call_one(connection, "maintain", queue_name=queue)
         beside = min(reads(connection, queue) for _ in range(5))
     # The 15,000 ghosts fill some 60 pages of ready alone; the floor skips all but those of the last
     # half second.

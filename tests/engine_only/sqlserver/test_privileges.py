@@ -21,7 +21,7 @@ from rowq.resources import sql_directory
 from rowq.sqlserver.calls import procedure_name
 from rowq.sqlserver.statements import batches
 from tests.engines.base import Connection, Server
-from tests.helpers.calls import call, one, send, take_one
+from tests.helpers.calls import call, call_one, dequeue_one, enqueue
 from tests.helpers.dialects import dialect_of
 
 pytestmark = [pytest.mark.promise("P16"), pytest.mark.requires("genuine")]
@@ -126,7 +126,7 @@ def plain_call(routine: Routine) -> str:
 def test_each_role_may_call_its_routines_and_no_other(
     connection: Connection, users: dict[str, str], queue: str, role: str
 ) -> None:
-    send(connection, queue, "1")
+    enqueue(connection, queue, "1")
     with acting(connection, users[role]):
         allowed = {
             name for name, entry in ROUTINES.items() if not is_denied(connection, plain_call(entry))
@@ -232,9 +232,9 @@ def test_a_consumer_opens_the_days_of_the_archive_without_a_right_on_it(
     dialect.execute(owner, "create user consumer without login")
     dialect.execute(owner, "alter role rowq_consumer add member consumer")
     call(owner, "create_queue", queue_name="q", archive_days=1)
-    send(owner, "q", "1")
+    enqueue(owner, "q", "1")
     assert rows(owner, DAYS) == [(0,)]
     with acting(owner, "consumer"):
-        call(owner, "complete", queue_name="q", claim_id=take_one(owner, "q").claim_id)
-        assert one(owner, "archive", queue_name="q").archived == 1
+        call(owner, "complete", queue_name="q", claim_id=dequeue_one(owner, "q").claim_id)
+        assert call_one(owner, "archive", queue_name="q").archived == 1
     assert rows(owner, DAYS) == [(3,)]

@@ -14,13 +14,13 @@ from tests.helpers.calls import (
     Row,
     bodies,
     call,
+    call_one,
     counts,
-    one,
+    dequeue,
+    dequeue_one,
+    enqueue,
     refused,
     rolled_back,
-    send,
-    take,
-    take_one,
     transaction,
 )
 from tests.helpers.dialects import dialect_of
@@ -67,7 +67,7 @@ def test_a_refused_call_leaves_its_caller_s_transaction_as_it_was(
     connection: Connection, queue: str
 ) -> None:
     with transaction(connection):
-        send(connection, queue, "before")
+        enqueue(connection, queue, "before")
         refused(connection, "RQ711", "enqueue", queue_name=queue, priority=10)
         refused(connection, "RQ701", "enqueue", queue_name=f"{queue} ")
         refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=[{"no": 1}])
@@ -78,8 +78,8 @@ def test_a_refused_call_leaves_its_caller_s_transaction_as_it_was(
         refused(connection, "RQ711", "peek", queue_name=queue, batch_size=0)
         assert value(connection, "select xact_state()") == 1
         assert value(connection, "select @@trancount") == 1
-        send(connection, queue, "after")
-    assert bodies(take(connection, queue, 10)) == ["before", "after"]
+        enqueue(connection, queue, "after")
+    assert bodies(dequeue(connection, queue, 10)) == ["before", "after"]
 
 
 @pytest.mark.promise("P17")
@@ -88,7 +88,7 @@ def test_a_call_with_implicit_transactions_is_in_its_caller_s(
 ) -> None:
     run(connection, "set implicit_transactions on")
     try:
-        send(connection, queue, "gone")
+        enqueue(connection, queue, "gone")
         assert value(connection, "select @@trancount") == 1
         run(connection, "rollback transaction")
         refused(connection, "RQ713", "dequeue_wait", queue_name=queue, wait_seconds=0)
@@ -107,12 +107,12 @@ def test_a_call_with_implicit_transactions_is_in_its_caller_s(
 def test_a_transaction_that_begins_with_a_call_goes_on_at_its_own_level(
     connection: Connection, queue: str, isolation: str
 ) -> None:
-    send(connection, queue, "a")
+    enqueue(connection, queue, "a")
     with at(connection, isolation):
-        claim = take_one(connection, queue).claim_id
+        claim = dequeue_one(connection, queue).claim_id
         run(connection, "select count(*) from rowq.meta")
         call(connection, "complete", queue_name=queue, claim_id=claim)
-        send(connection, queue, "b")
+        enqueue(connection, queue, "b")
         run(connection, "select count(*) from rowq.meta")
         assert (
             value(
@@ -122,7 +122,7 @@ def test_a_transaction_that_begins_with_a_call_goes_on_at_its_own_level(
             )
             == {"repeatable read": 3, "serializable": 4, "snapshot": 5}[isolation]
         )
-    assert bodies(take(connection, queue, 10)) == ["b"]
+    assert bodies(dequeue(connection, queue, 10)) == ["b"]
 
 
 @genuine
@@ -132,13 +132,13 @@ def test_rows_of_others_are_passed_over_at_every_level(
     connection: Connection, connect: Open, queue: str, isolation: str
 ) -> None:
     other = connect()
-    send(connection, queue, *"abc")
+    enqueue(connection, queue, *"abc")
     with rolled_back(other):
-        assert bodies(take(other, queue, 2)) == ["a", "b"]
+        assert bodies(dequeue(other, queue, 2)) == ["a", "b"]
         with at(connection, isolation):
-            assert bodies(take(connection, queue, 2)) == ["c"]
-            send(connection, queue, "d")
-    assert bodies(take(connection, queue, 9)) == ["a", "b", "d"]
+            assert bodies(dequeue(connection, queue, 2)) == ["c"]
+            enqueue(connection, queue, "d")
+    assert bodies(dequeue(connection, queue, 9)) == ["a", "b", "d"]
 
 
 @genuine
@@ -147,16 +147,16 @@ def test_no_floor_passes_what_a_guest_has_taken(
     connection: Connection, connect: Open, queue: str
 ) -> None:
     guest = connect()
-    old = send(connection, queue, "old")
+    old = enqueue(connection, queue, "old")
     dialect_of(connection).pass_seconds(connection, queue, 60)
-    send(connection, queue, *(str(number) for number in range(150)))
+    enqueue(connection, queue, *(str(number) for number in range(150)))
     with rolled_back(guest):
-        assert bodies(take(guest, queue)) == ["old"]
+        assert bodies(dequeue(guest, queue)) == ["old"]
         dialect_of(connection).pass_seconds(connection, queue, 60)
         for _ in range(100):
-            take_one(connection, queue)
-        one(connection, "maintain", queue_name=queue)
-    assert [row.message_id for row in take(connection, queue)] == old
+            dequeue_one(connection, queue)
+        call_one(connection, "maintain", queue_name=queue)
+    assert [row.message_id for row in dequeue(connection, queue)] == old
 
 
 @genuine
@@ -166,14 +166,14 @@ def test_a_call_that_its_client_gives_up_leaves_no_transaction_open(
 ) -> None:
     second = connect()
     with rolled_back(connection):
-        send(connection, queue, "first", dedup_key="key")
+        enqueue(connection, queue, "first", dedup_key="key")
         second.timeout = 1
         with pytest.raises(dialect_of(second).database_error):
-            send(second, queue, "second", dedup_key="key")
+            enqueue(second, queue, "second", dedup_key="key")
         second.timeout = 0
         assert value(second, "select @@trancount") == 0
     assert counts(connection, queue)[0] == 0
-    send(second, queue, "third", dedup_key="key")
+    enqueue(second, queue, "third", dedup_key="key")
 
 
 @genuine
@@ -181,8 +181,8 @@ def test_a_call_that_its_client_gives_up_leaves_no_transaction_open(
 def test_the_victim_of_a_deadlock_is_tried_again(
     server: Server, connection: Connection, connect: Open, queue: str
 ) -> None:
-    [message] = send(connection, queue, "a")
-    claim = take_one(connection, queue).claim_id
+    [message] = enqueue(connection, queue, "a")
+    claim = dequeue_one(connection, queue).claim_id
     victim, answers = connect(), list[Row]()
     run(victim, "set deadlock_priority low")
     finish = threading.Thread(
@@ -208,7 +208,7 @@ def test_the_victim_of_a_deadlock_is_tried_again(
 @genuine
 @pytest.mark.promise("P07")
 def test_insert_exec_is_a_transaction_of_the_caller_s(connection: Connection, queue: str) -> None:
-    send(connection, queue, *"ab")
+    enqueue(connection, queue, *"ab")
     run(
         connection,
         "create table #taken (claim_id bigint, message_id bigint, attempt int,"
@@ -230,7 +230,7 @@ def test_a_waiter_s_lock_that_was_left_behind_is_given_back_by_the_next_wait(
     lock = f"rowq.wait.{part(connection, queue)}"
     for _ in range(2):
         run(connection, f"exec sys.sp_getapplock N'{lock}', N'Exclusive', N'Session', 0")
-    assert one(connection, "dequeue_wait", queue_name=queue, wait_seconds=0.2).messages is None
+    assert call_one(connection, "dequeue_wait", queue_name=queue, wait_seconds=0.2).messages is None
     mode = value(connection, f"select applock_mode(N'public', N'{lock}', N'Session')")
     assert mode == "NoLock"
 
@@ -245,12 +245,12 @@ def test_waiters_get_their_message_although_another_session_keeps_their_lock(
     run(connection, f"exec sys.sp_getapplock N'{lock}', N'Exclusive', N'Session', 0")
     waiting = threading.Thread(
         target=lambda: answers.append(
-            one(waiter, "dequeue_wait", queue_name=queue, wait_seconds=60.0)
+            call_one(waiter, "dequeue_wait", queue_name=queue, wait_seconds=60.0)
         )
     )
     waiting.start()
     wait_until_blocked(server, server.session_id(waiter), by=server.session_id(connection))
-    send(connection, queue, "here")
+    enqueue(connection, queue, "here")
     waiting.join(timeout=30)
     assert [message["body"] for row in answers for message in row.messages] == ["here"]
     run(connection, f"exec sys.sp_releaseapplock N'{lock}', N'Session'")

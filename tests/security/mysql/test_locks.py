@@ -12,7 +12,7 @@ from rowq.migrate.engines import release_for
 from rowq.mysql import install
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.accounts import Accounts, open_account
-from tests.helpers.calls import bodies, one, send, take
+from tests.helpers.calls import bodies, call_one, dequeue, enqueue
 from tests.security.mysql.test_numbers import part_of
 from tests.stored_times import expire_claim
 
@@ -31,10 +31,10 @@ def test_nobody_keeps_a_queue_from_its_housekeeping_by_a_name(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
     take_names(users["nobody"], part_of(connection, queue))
-    send(connection, queue, "taken back")
-    [row] = take(connection, queue)
+    enqueue(connection, queue, "taken back")
+    [row] = dequeue(connection, queue)
     expire_claim(connection, row.claim_id)
-    kept = one(users["consumer"], "maintain", queue_name=queue)
+    kept = call_one(users["consumer"], "maintain", queue_name=queue)
     assert (kept.elected, kept.reaped) == (True, 1)
 
 
@@ -44,8 +44,8 @@ def test_nobody_keeps_a_waiter_from_its_message_by_a_name(
 ) -> None:
     take_names(users["nobody"], part_of(connection, queue))
     started = time.monotonic()
-    send(connection, queue, "at once", delay_seconds=0.5)
-    answer = one(users["consumer"], "dequeue_wait", queue_name=queue, wait_seconds=20)
+    enqueue(connection, queue, "at once", delay_seconds=0.5)
+    answer = call_one(users["consumer"], "dequeue_wait", queue_name=queue, wait_seconds=20)
     assert [message["body"] for message in answer.messages] == ["at once"]
     assert time.monotonic() - started < 5
 
@@ -85,9 +85,9 @@ def test_an_open_maintain_of_a_consumer_holds_up_no_delivery(
 ) -> None:
     attacker = users["consumer"]
     attacker.begin()
-    assert one(attacker, "maintain", queue_name=queue).elected
-    assert not one(connection, "maintain", queue_name=queue).elected
-    send(connection, queue, "a", "b")
-    assert bodies(take(connection, queue, 10)) == ["a", "b"]
+    assert call_one(attacker, "maintain", queue_name=queue).elected
+    assert not call_one(connection, "maintain", queue_name=queue).elected
+    enqueue(connection, queue, "a", "b")
+    assert bodies(dequeue(connection, queue, 10)) == ["a", "b"]
     attacker.rollback()
-    assert one(connection, "maintain", queue_name=queue).elected
+    assert call_one(connection, "maintain", queue_name=queue).elected

@@ -8,7 +8,7 @@ import pytest
 from rowq.migrate import migrate
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.accounts import Accounts
-from tests.helpers.calls import bodies, call, one, send, take
+from tests.helpers.calls import bodies, call, call_one, dequeue, enqueue
 
 LAST = 2**63 - 1
 TAKEN = 1062
@@ -20,15 +20,15 @@ def test_a_producer_that_chooses_the_highest_number_stops_nobody(
 ) -> None:
     attacker, consumer = users["producer"], users["consumer"]
     attacker.execute(f"set insert_id = {LAST - 1}")
-    sent = send(attacker, queue, "evil")
+    sent = enqueue(attacker, queue, "evil")
     attacker.execute(f"set insert_id = {LAST - 1}")
     call(attacker, "enqueue_batch", queue_name=queue, messages=[{"body": "batch"}] * 2)
-    sent += send(connection, queue, "honest")
+    sent += enqueue(connection, queue, "honest")
     assert max(sent) < LAST // 2
     consumer.execute(f"set insert_id = {LAST - 1}")
-    assert bodies(take(consumer, queue, 10)) == ["evil", "batch", "batch", "honest"]
-    assert send(connection, queue, "again")
-    assert take(connection, queue)[0].claim_id < LAST // 2
+    assert bodies(dequeue(consumer, queue, 10)) == ["evil", "batch", "batch", "honest"]
+    assert enqueue(connection, queue, "again")
+    assert dequeue(connection, queue)[0].claim_id < LAST // 2
 
 
 @pytest.mark.promise("P01", "P12")
@@ -36,13 +36,13 @@ def test_a_producer_that_chooses_a_used_number_loses_no_message_and_takes_no_key
     connection: Connection, users: Accounts, queue: str
 ) -> None:
     attacker = users["producer"]
-    [used] = send(connection, queue, "first")
+    [used] = enqueue(connection, queue, "first")
     attacker.execute(f"set insert_id = {used}")
-    row = one(attacker, "enqueue", queue_name=queue, body="second", dedup_key="invoice-77")
+    row = call_one(attacker, "enqueue", queue_name=queue, body="second", dedup_key="invoice-77")
     assert (row.message_id > used, row.outcome) == (True, "enqueued")
-    again = one(connection, "enqueue", queue_name=queue, dedup_key="invoice-77")
+    again = call_one(connection, "enqueue", queue_name=queue, dedup_key="invoice-77")
     assert (again.message_id, again.outcome) == (row.message_id, "duplicate")
-    assert bodies(take(connection, queue, 10)) == ["first", "second"]
+    assert bodies(dequeue(connection, queue, 10)) == ["first", "second"]
 
 
 @pytest.mark.promise("P01", "P12")
@@ -50,7 +50,7 @@ def test_a_producer_that_chooses_a_used_number_loses_no_message_and_takes_no_key
 def test_a_number_that_a_message_has_already_is_an_error_and_never_a_message(
     connection: Connection, queue: str, key: str | None
 ) -> None:
-    [used] = send(connection, queue, "first")
+    [used] = enqueue(connection, queue, "first")
     part = part_of(connection, queue)
     connection.begin()
     connection.execute(f"set insert_id = {used}")
@@ -69,7 +69,7 @@ def test_a_number_that_a_message_has_already_is_an_error_and_never_a_message(
         )
     assert met.value.args[0] == TAKEN
     connection.execute("set insert_id = 0")
-    row = one(connection, "enqueue", queue_name=queue, dedup_key="invoice-77")
+    row = call_one(connection, "enqueue", queue_name=queue, dedup_key="invoice-77")
     assert row.outcome == "enqueued"
 
 
@@ -88,8 +88,8 @@ def test_a_queue_whose_number_is_taken_is_refused_and_not_said_to_exist(
             call(admin, "create_queue", queue_name="invoices")
         assert met.value.args[0] == TAKEN
         admin.execute("set insert_id = 0")
-        assert one(admin, "create_queue", queue_name="invoices").outcome == "created"
-        assert one(admin, "create_queue", queue_name="orders").outcome == "exists"
+        assert call_one(admin, "create_queue", queue_name="invoices").outcome == "created"
+        assert call_one(admin, "create_queue", queue_name="orders").outcome == "exists"
 
 
 @pytest.mark.promise("P02")
@@ -98,9 +98,9 @@ def test_numbers_that_jump_are_the_callers_own_and_never_those_of_queues(
 ) -> None:
     jump = "set auto_increment_increment = 65535, auto_increment_offset = 65535"
     users["producer"].execute(jump)
-    first, last = send(users["producer"], queue, "1", "2")
+    first, last = enqueue(users["producer"], queue, "1", "2")
     assert last - first == 65535
-    third, fourth = send(connection, queue, "3", "4")
+    third, fourth = enqueue(connection, queue, "3", "4")
     assert (third - last <= 65535, fourth - third) == (True, 1)
     users["admin"].execute(jump)
     part = part_of(connection, queue)
@@ -122,11 +122,11 @@ def test_an_open_producer_without_unique_checks_keeps_no_other_producer_waiting(
         # the first one.
         attacker.execute("set unique_checks = 0, foreign_key_checks = 0")
         attacker.begin()
-        send(attacker, "orders", "first")
+        enqueue(attacker, "orders", "first")
         honest.execute("set innodb_lock_wait_timeout = 1")
-        send(honest, "orders", "second")
+        enqueue(honest, "orders", "second")
         attacker.rollback()
-        assert bodies(take(honest, "orders", 10)) == ["second"]
+        assert bodies(dequeue(honest, "orders", 10)) == ["second"]
 
 
 def test_numbers_that_run_out_are_named_in_time(connection: Connection) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.engines.base import Connection
 from tests.engines.mysql.accounts import Accounts
-from tests.helpers.calls import bodies, call, send, take, take_one
+from tests.helpers.calls import bodies, call, dequeue, dequeue_one, enqueue
 
 HALVES = ("_utf8mb4 x'41EDA08042'", "_ucs2 x'0041D83D'", "_utf32 x'0000DFFF'")
 """Half of a surrogate pair, which MariaDB takes for a character of UTF-8, and Python does not."""
@@ -41,22 +41,22 @@ def refused(session: Connection, words: str, **places: object) -> None:
 def test_a_producer_puts_no_text_into_a_queue_that_consumers_cannot_read(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
-    send(connection, queue, "good")
+    enqueue(connection, queue, "good")
     for words in PRODUCER:
         refused(users["producer"], words, queue=queue)
-    assert bodies(take(connection, queue, 10)) == ["good"]
+    assert bodies(dequeue(connection, queue, 10)) == ["good"]
 
 
 @pytest.mark.promise("P06", "P15", "P20")
 def test_a_consumer_leaves_no_text_behind_that_others_cannot_read(
     connection: Connection, users: Accounts, queue: str
 ) -> None:
-    send(connection, queue, "1", "2")
-    claim = take_one(connection, queue).claim_id
+    enqueue(connection, queue, "1", "2")
+    claim = dequeue_one(connection, queue).claim_id
     for words in CONSUMER:
         refused(users["consumer"], words, queue=queue, claim=claim)
     call(connection, "complete", queue_name=queue, claim_id=claim)
-    assert bodies(take(connection, queue, 10)) == ["2"]
+    assert bodies(dequeue(connection, queue, 10)) == ["2"]
 
 
 def test_no_queue_has_a_name_that_nobody_can_read(users: Accounts) -> None:
@@ -71,13 +71,13 @@ def test_texts_beside_the_halves_come_out_as_they_went_in(
 ) -> None:
     # Korean texts begin with the same byte as the halves of surrogate pairs.
     texts = ["한국어 \ud7a3", "힘\ue000\ufeff\ufffe\0 \U0001f418", "한" * 400_000]
-    send(connection, queue, *texts)
+    enqueue(connection, queue, *texts)
     call(
         connection,
         "enqueue_batch",
         queue_name=queue,
         messages=[{"body": text, "headers": {"a": text[:9]}} for text in texts],
     )
-    rows = take(connection, queue, 10, worker_name=texts[0])
+    rows = dequeue(connection, queue, 10, worker_name=texts[0])
     assert bodies(rows) == texts * 2
     call(connection, "retry_later", queue_name=queue, claim_id=rows[0].claim_id, error=texts[1])

@@ -16,7 +16,7 @@ import oracledb
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, counts, send
+from tests.helpers.calls import call, counts, enqueue
 from tests.helpers.dialects import dialect_of
 
 Open = Callable[..., Connection]
@@ -86,7 +86,7 @@ def test_a_session_that_forbids_procedures_to_commit_is_refused_a_wait_and_loses
     connection: Connection, connect: Open, queue_name: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
-    [sent] = send(connection, queue_name, "x")
+    [sent] = enqueue(connection, queue_name, "x")
     session = connect(autocommit=False)
     dialect = dialect_of(session)
     dialect.execute(session, "alter session disable commit in procedure")

@@ -10,7 +10,7 @@ import pytest
 
 import rowq
 from rowq import migrate
-from tests.helpers.calls import call, one, send
+from tests.helpers.calls import call, call_one, enqueue
 from tests.security.postgres.conftest import Login, Session, Trap
 
 TABLES = (
@@ -60,11 +60,11 @@ def test_waiting_takes_no_operator_and_no_function_of_the_path(
     ):
         trap.set_up(f"bait.{signature}", result, "" if result == "void" else f"null::{result}")
     consumer.execute(f"set search_path = {path}")
-    one(consumer, "dequeue_wait", queue_name="q", wait_seconds=0.1)
+    call_one(consumer, "dequeue_wait", queue_name="q", wait_seconds=0.1)
     consumer.execute("reset search_path")
-    send(owner, "q", "a")
+    enqueue(owner, "q", "a")
     consumer.execute(f"set search_path = {path}")
-    assert one(consumer, "dequeue_wait", queue_name="q", wait_seconds=5).messages
+    assert call_one(consumer, "dequeue_wait", queue_name="q", wait_seconds=5).messages
     consumer.execute("reset search_path")
     assert not trap.has_sprung
 
@@ -80,7 +80,7 @@ def test_a_transactional_worker_takes_no_function_and_no_type_of_the_path(
         trap.set_up(f"bait.{signature}", result, f"null::{result}")
     trap.attacker.execute("create domain bait.text as pg_catalog.text check (bait.spring())")
     trap.attacker.execute("create domain bait.xid8 as pg_catalog.xid8 check (bait.spring())")
-    send(owner, "q", "a")
+    enqueue(owner, "q", "a")
     owner.execute(f"alter database {owner.info.dbname} set search_path = bait, pg_catalog")
     as_consumer = url.replace("postgres@", f"{consumer.info.user}@")
     handled = []
@@ -104,10 +104,10 @@ def test_nobody_may_use_a_row_type(consumer: Session, table: str) -> None:
 def test_nobody_may_use_the_row_type_of_a_day_of_the_archive(
     owner: Session, consumer: Session
 ) -> None:
-    send(owner, "q", "a")
-    claim_id = one(consumer, "dequeue_fast", queue_name="q").claim_id
+    enqueue(owner, "q", "a")
+    claim_id = call_one(consumer, "dequeue_fast", queue_name="q").claim_id
     call(consumer, "complete", queue_name="q", claim_id=claim_id)
-    assert one(consumer, "archive", queue_name="q").archived == 1
+    assert call_one(consumer, "archive", queue_name="q").archived == 1
     query = """
         select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
         where i.inhparent = 'rowq.archive'::regclass
@@ -126,11 +126,11 @@ def test_where_and_how_the_archive_is_stored_is_not_the_callers_to_say(
 ) -> None:
     if "bait" in setting:
         owner.execute("create access method bait type table handler heap_tableam_handler")
-    send(owner, "q", "a")
-    claim_id = one(consumer, "dequeue_fast", queue_name="q").claim_id
+    enqueue(owner, "q", "a")
+    claim_id = call_one(consumer, "dequeue_fast", queue_name="q").claim_id
     call(consumer, "complete", queue_name="q", claim_id=claim_id)
     consumer.execute(f"set {setting}")
-    assert one(consumer, "maintain", queue_name="q").archived == 1
+    assert call_one(consumer, "maintain", queue_name="q").archived == 1
     method = """
         select distinct a.amname from pg_class c join pg_am a on a.oid = c.relam
         where c.relnamespace = 'rowq'::regnamespace and c.relkind = 'r'

@@ -13,7 +13,7 @@ from rowq import migrate
 from rowq.doctor import Status, examine
 from tests.engines.base import Server
 from tests.engines.postgres.psql import psql_program
-from tests.helpers.calls import call, one, send
+from tests.helpers.calls import call, call_one, enqueue
 from tests.security.postgres.conftest import Login, Session
 
 EVERYTHING = (
@@ -58,10 +58,10 @@ FOREIGN = """
 def archive_a_day(session: Session) -> None:
     """Let a message live, so that the archive gets a partition."""
     call(session, "create_queue", queue_name="kept", archive_days=1)
-    send(session, "kept", "secret")
-    claim_id = one(session, "dequeue_fast", queue_name="kept").claim_id
+    enqueue(session, "kept", "secret")
+    claim_id = call_one(session, "dequeue_fast", queue_name="kept").claim_id
     call(session, "complete", queue_name="kept", claim_id=claim_id)
-    assert one(session, "archive", queue_name="kept").archived == 1
+    assert call_one(session, "archive", queue_name="kept").archived == 1
 
 
 def notices_of_doctor(url: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from tests.helpers.calls import call, one, send, take_one
+from tests.helpers.calls import call, call_one, dequeue_one, enqueue
 from tests.security.postgres.conftest import Login, Session
 
 TURN = 1919907697
@@ -41,16 +41,16 @@ def test_housekeeping_goes_on_whatever_locks_a_stranger_holds(
 ) -> None:
     hold_all(as_role("stranger", *role))
     consumer = as_role("consumer", "rowq_consumer")
-    send(owner, "q", "a")
-    send(owner, "q", "later", delay_seconds=0.01)
-    call(consumer, "complete", queue_name="q", claim_id=take_one(consumer, "q").claim_id)
-    done = one(consumer, "maintain", queue_name="q")
+    enqueue(owner, "q", "a")
+    enqueue(owner, "q", "later", delay_seconds=0.01)
+    call(consumer, "complete", queue_name="q", claim_id=dequeue_one(consumer, "q").claim_id)
+    done = call_one(consumer, "maintain", queue_name="q")
     assert (done.elected, done.promoted, done.archived) == (True, 1, 1)
-    send(owner, "q", "lost")
-    take_one(consumer, "q", lease_seconds=1)
-    take_one(consumer, "q", lease_seconds=1)
+    enqueue(owner, "q", "lost")
+    dequeue_one(consumer, "q", lease_seconds=1)
+    dequeue_one(consumer, "q", lease_seconds=1)
     consumer.execute("select pg_sleep(1.1)")
-    assert one(consumer, "maintain", queue_name="q").reaped == 2
+    assert call_one(consumer, "maintain", queue_name="q").reaped == 2
 
 
 @pytest.mark.promise("P19")
@@ -59,11 +59,11 @@ def test_of_those_who_may_keep_house_one_is_elected(
 ) -> None:
     consumer = as_role("consumer", "rowq_consumer")
     consumer.execute("begin")
-    assert one(consumer, "maintain", queue_name="q").elected
-    assert not one(owner, "maintain", queue_name="q").elected
-    assert not one(as_role("admin", "rowq_admin"), "maintain", queue_name="q").elected
+    assert call_one(consumer, "maintain", queue_name="q").elected
+    assert not call_one(owner, "maintain", queue_name="q").elected
+    assert not call_one(as_role("admin", "rowq_admin"), "maintain", queue_name="q").elected
     consumer.execute("rollback")
-    assert one(owner, "maintain", queue_name="q").elected
+    assert call_one(owner, "maintain", queue_name="q").elected
 
 
 @pytest.mark.promise("P19")
@@ -76,9 +76,11 @@ def test_of_those_who_take_the_role_on_to_keep_house_one_is_elected(
     with psycopg.connect(pooled) as first, psycopg.connect(pooled, autocommit=True) as second:
         for session in (first, second):
             session.execute("set role rowq_consumer")
-        assert one(first, "maintain", queue_name="q").elected
-        assert not one(second, "maintain", queue_name="q").elected
-        assert not one(as_role("consumer", "rowq_consumer"), "maintain", queue_name="q").elected
+        assert call_one(first, "maintain", queue_name="q").elected
+        assert not call_one(second, "maintain", queue_name="q").elected
+        assert not call_one(
+            as_role("consumer", "rowq_consumer"), "maintain", queue_name="q"
+        ).elected
 
 
 @pytest.mark.promise("P19")
@@ -103,15 +105,15 @@ def test_what_waits_for_the_shape_of_the_archive_waits_a_second_and_keeps_house_
 ) -> None:
     first = as_role("first", "rowq_consumer")
     second = as_role("second", "rowq_consumer")
-    send(owner, "q", "a", "b")
-    call(first, "complete", queue_name="q", claim_id=take_one(first, "q").claim_id)
+    enqueue(owner, "q", "a", "b")
+    call(first, "complete", queue_name="q", claim_id=dequeue_one(first, "q").claim_id)
     first.execute("begin")
-    assert one(first, "archive", queue_name="q").archived == 1
-    call(second, "complete", queue_name="q", claim_id=take_one(second, "q").claim_id)
+    assert call_one(first, "archive", queue_name="q").archived == 1
+    call(second, "complete", queue_name="q", claim_id=dequeue_one(second, "q").claim_id)
     with pytest.raises(psycopg.errors.LockNotAvailable):
         call(second, "archive", queue_name="q")
     first.execute("commit")
-    assert one(second, "archive", queue_name="q").archived == 1
+    assert call_one(second, "archive", queue_name="q").archived == 1
 
 
 @pytest.mark.promise("P16", "P19")
@@ -125,7 +127,7 @@ def test_a_lock_of_a_prepared_transaction_elects_nobody(
     stranger.execute("prepare transaction 'rowq_test_locks'")
     stranger.close()
     try:
-        assert one(consumer, "maintain", queue_name="q").elected
+        assert call_one(consumer, "maintain", queue_name="q").elected
     finally:
         owner.execute("rollback prepared 'rowq_test_locks'")
 
@@ -138,9 +140,9 @@ def test_the_archive_is_waited_for_once_however_many_queues_have_one(
     queues = ["q", "q2", "q3", "q4"]
     for name in queues:
         call(owner, "create_queue", queue_name=name, archive_days=1)
-        send(owner, name, "a")
-        send(owner, name, "later", delay_seconds=0.01)
-        call(consumer, "complete", queue_name=name, claim_id=take_one(consumer, name).claim_id)
+        enqueue(owner, name, "a")
+        enqueue(owner, name, "later", delay_seconds=0.01)
+        call(consumer, "complete", queue_name=name, claim_id=dequeue_one(consumer, name).claim_id)
     owner.execute("begin; lock table rowq.archive in share mode; select pg_sleep(0.05)")
     started = time.monotonic()
     done = call(consumer, "maintain")
@@ -155,14 +157,14 @@ def test_a_day_that_another_has_dropped_and_not_committed_is_waited_for_a_second
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
     consumer = as_role("consumer", "rowq_consumer")
-    send(owner, "q", "a", "b")
-    call(consumer, "complete", queue_name="q", claim_id=take_one(consumer, "q").claim_id)
-    assert one(consumer, "archive", queue_name="q").archived == 1
-    call(consumer, "complete", queue_name="q", claim_id=take_one(consumer, "q").claim_id)
+    enqueue(owner, "q", "a", "b")
+    call(consumer, "complete", queue_name="q", claim_id=dequeue_one(consumer, "q").claim_id)
+    assert call_one(consumer, "archive", queue_name="q").archived == 1
+    call(consumer, "complete", queue_name="q", claim_id=dequeue_one(consumer, "q").claim_id)
     owner.execute("begin; lock table rowq.archive in access exclusive mode")
-    done = one(consumer, "maintain", queue_name="q")
+    done = call_one(consumer, "maintain", queue_name="q")
     assert (done.elected, done.archived) == (True, 0)
     with pytest.raises(psycopg.errors.LockNotAvailable):
         call(consumer, "archive", queue_name="q")
     owner.execute("rollback")
-    assert one(consumer, "maintain", queue_name="q").archived == 1
+    assert call_one(consumer, "maintain", queue_name="q").archived == 1

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.helpers.calls import Row, call, one, send, state_of, take
+from tests.helpers.calls import Row, call, call_one, dequeue, enqueue, state_of
 from tests.security.postgres.conftest import Login, Session
 
 REFUSES = {
@@ -91,7 +91,7 @@ def life(session: Session, owner: Session, queue: str) -> list[object]:
         )
 
     call(session, "create_queue", queue_name=queue, archive_days=1, backoff_jitter=0)
-    [first] = send(session, queue, "naïve \\ ' \n", headers={"a": 1.5}, message_type="t")
+    [first] = enqueue(session, queue, "naïve \\ ' \n", headers={"a": 1.5}, message_type="t")
     rows = call(
         session, "enqueue_batch", queue_name=queue,
         messages=[
@@ -101,7 +101,7 @@ def life(session: Session, owner: Session, queue: str) -> list[object]:
     )  # fmt: skip
     rows += call(session, "enqueue", queue_name=queue, body="f", dedup_key="k")
     rows += call(session, "peek", queue_name=queue, batch_size=10)
-    taken = take(session, queue, 2)
+    taken = dequeue(session, queue, 2)
     rows += taken
     claim_id = taken[0].claim_id
     rows += call(session, "extend_lease", queue_name=queue, claim_id=claim_id, lease_seconds=60)
@@ -109,9 +109,9 @@ def life(session: Session, owner: Session, queue: str) -> list[object]:
         session, "complete", queue_name=queue, claim_id=claim_id, message_ids=[first]
     )  # fmt: skip
     rows += call(session, "retry_later", queue_name=queue, claim_id=claim_id, error="e")
-    waited = one(session, "dequeue_wait", queue_name=queue, wait_seconds=5).messages
+    waited = call_one(session, "dequeue_wait", queue_name=queue, wait_seconds=5).messages
     rows += call(session, "release", queue_name=queue, claim_id=waited[0]["claim_id"])
-    claim_id = take(session, queue)[0].claim_id
+    claim_id = dequeue(session, queue)[0].claim_id
     rows += call(session, "fail_now", queue_name=queue, claim_id=claim_id, error="f")
     rows += call(session, "list_dead", queue_name=queue)
     rows += call(session, "reset", queue_name=queue)

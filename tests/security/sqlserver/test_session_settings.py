@@ -16,7 +16,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, counts, send
+from tests.helpers.calls import call, counts, enqueue
 
 Open = Callable[..., Connection]
 
@@ -88,7 +88,7 @@ def test_where_nothing_runs_nothing_happens(
     connection: Connection, connect: Open, queue_name: str, setting: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
-    send(connection, queue_name, "x")
+    enqueue(connection, queue_name, "x")
     session = connect()
     session.execute(f"set {setting} on")
     for statement in (

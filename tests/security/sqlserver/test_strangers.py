@@ -12,7 +12,7 @@ import pytest
 import rowq
 from rowq import migrate
 from tests.engines.base import Connection, Server
-from tests.helpers.calls import call, one, send, take_one
+from tests.helpers.calls import call, call_one, dequeue_one, enqueue
 
 pytestmark = [pytest.mark.promise("P16"), pytest.mark.requires("genuine")]
 
@@ -50,9 +50,9 @@ def test_locks_by_name_that_everybody_may_take_hold_up_neither_migrate_nor_maint
     assert [hold(name) for name in NAMES] == [0] * len(NAMES)
     assert migrate.migrate(empty_database).applied == (1,)
     call(session, "create_queue", queue_name="q")
-    send(session, "q", "late", delay_seconds=0.1)
+    enqueue(session, "q", "late", delay_seconds=0.1)
     time.sleep(0.2)
-    kept = one(session, "maintain", queue_name="q")
+    kept = call_one(session, "maintain", queue_name="q")
     assert (kept.elected, kept.promoted) == (True, 1)
 
 
@@ -66,7 +66,7 @@ def test_a_waiter_whose_lock_is_held_by_a_stranger_is_a_second_late_at_most(
     with ThreadPoolExecutor(1) as pool, rowq.connect(empty_database) as waiter:
         wait = pool.submit(waiter.dequeue_wait, "q", wait_seconds=30)
         time.sleep(0.3)
-        send(session, "q", "1")
+        enqueue(session, "q", "1")
         sent_at = time.monotonic()
         assert len(wait.result()) == 1
     assert time.monotonic() - sent_at < 3
@@ -86,7 +86,7 @@ def test_a_procedure_of_dbo_s_does_not_reach_the_tables_for_who_may_write_one(
 ) -> None:
     migrate.migrate(empty_database)
     call(session, "create_queue", queue_name="q")
-    send(session, "q", "a secret")
+    enqueue(session, "q", "a secret")
     session.execute(f"grant create procedure to {stranger}")
     session.execute(f"grant alter, execute on schema::dbo to {stranger}")
     theirs.execute("create procedure dbo.Peep as select m.body from rowq.message m")
@@ -95,7 +95,7 @@ def test_a_procedure_of_dbo_s_does_not_reach_the_tables_for_who_may_write_one(
     theirs.execute("create procedure dbo.Take as exec rowq.DequeueFast @queue_name = N'q'")
     with pytest.raises(Exception, match="EXECUTE permission was denied"):
         theirs.execute("exec dbo.Take")
-    assert take_one(session, "q").body == "a secret"
+    assert dequeue_one(session, "q").body == "a secret"
 
 
 def test_the_owner_of_the_schema_can_shape_partitions_and_nothing_else(
