@@ -209,11 +209,11 @@ class Engine(ABC):
         )
 
 
-class Ear(ABC):
+class Notifications(ABC):
     """What an open connection is told of new messages, between the calls made on it."""
 
     @abstractmethod
-    def hear(self, seconds: float) -> list[str]:
+    def wait(self, seconds: float) -> list[str]:
         """Return the names of queues told so far, waiting so long for the first.
 
         Raises the driver's errors.
@@ -228,8 +228,8 @@ class ListeningEngine(Engine):
     """An engine with the routines listen and unlisten, which can tell a connection of messages."""
 
     @abstractmethod
-    def ear(self, connection: Any) -> Ear:
-        """Return what hears for a connection; made before `listen` is called."""
+    def notifications(self, connection: Any) -> Notifications:
+        """Return the notifications of a connection; ask for them before `listen` is called."""
 
 
 class PipeliningEngine(Engine):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
-from rowq.engines.base import Ear, ListeningEngine, PipeliningEngine, Row, WorkTransaction
+from rowq.engines.base import ListeningEngine, Notifications, PipeliningEngine, Row, WorkTransaction
 from rowq.engines.sockets import has_input, is_of_the_network
 from rowq.errors import CannotConnect, Refused
 from rowq.postgres.calls import call_of
@@ -21,7 +21,7 @@ from rowq.postgres.errors import (
     refusal_of,
     sqlstate_of,
 )
-from rowq.postgres.notifications import PostgresEar
+from rowq.postgres.notifications import PostgresNotifications
 from rowq.postgres.url import connection_parameters
 
 _BRIEF_WAITS = "set local lock_timeout = '50ms'"
@@ -124,8 +124,8 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
                 raise refusal from error
             raise
 
-    def ear(self, connection: Any) -> Ear:
-        return PostgresEar(connection)
+    def notifications(self, connection: Any) -> Notifications:
+        return PostgresNotifications(connection)
 
     def close(self, connection: Any) -> None:
         connection.close()

@@ -6,12 +6,12 @@ import time
 import uuid
 from typing import Any
 
-from rowq.engines.base import Ear
+from rowq.engines.base import Notifications
 from rowq.engines.sockets import has_input
 
 
-class PostgresEar(Ear):
-    """Hears the notifications of a connection."""
+class PostgresNotifications(Notifications):
+    """The notifications that one connection of psycopg receives."""
 
     def __init__(self, connection: Any) -> None:
         """Begin to keep what comes with the answers to calls, too."""
@@ -19,7 +19,7 @@ class PostgresEar(Ear):
         self._heard: list[str] = []
         connection.add_notify_handler(lambda notify: self._heard.append(notify.payload))
 
-    def hear(self, seconds: float) -> list[str]:
+    def wait(self, seconds: float) -> list[str]:
         self._collect()
         if not self._heard and has_input(self._connection.fileno(), seconds):
             self._connection.pgconn.consume_input()
@@ -32,7 +32,7 @@ class PostgresEar(Ear):
         self._connection.execute("listen rowq")
         other.execute("select pg_catalog.pg_notify('rowq', %s)", [token])
         until = time.monotonic() + seconds
-        while token not in self.hear(max(until - time.monotonic(), 0)):
+        while token not in self.wait(max(until - time.monotonic(), 0)):
             if time.monotonic() >= until:
                 self._connection.execute("unlisten rowq")
                 return True

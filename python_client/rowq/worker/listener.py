@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rowq.engines.base import Ear, ListeningEngine
+from rowq.engines.base import ListeningEngine, Notifications
 from rowq.errors import WorkerFailed
 from rowq.worker.context import Context, log
 
@@ -47,7 +47,7 @@ class Listener:
         if self._context.stopping.is_set():
             return
         with self._connected() as connection:
-            notifications = self._engine.ear(connection)
+            notifications = self._engine.notifications(connection)
             if why := self._begin(connection, notifications):
                 self._do_without(why)
                 return
@@ -68,7 +68,7 @@ class Listener:
         finally:
             self._engine.close(connection)
 
-    def _begin(self, connection: Any, notifications: Ear) -> str:
+    def _begin(self, connection: Any, notifications: Notifications) -> str:
         """Listen; return why that cannot be, or an empty text."""
         with self._connected() as other:
             if notifications.is_deaf(other, _FIRST_SECONDS):
@@ -90,11 +90,11 @@ class Listener:
         log.warning("listen, trying again in %g s: %s", _AGAIN_SECONDS, why)
         self._context.stopping.wait(_AGAIN_SECONDS)
 
-    def _go_on(self, connection: Any, notifications: Ear) -> None:
+    def _go_on(self, connection: Any, notifications: Notifications) -> None:
         """Pass notifications on; listen while some thread was idle within the last tick."""
         idle_at = time.monotonic()
         while not self._context.stopping.is_set():
-            self._pass_on(notifications.hear(_TICK_SECONDS))
+            self._pass_on(notifications.wait(_TICK_SECONDS))
             if self._context.polling.was_idle():
                 idle_at = time.monotonic()
             is_idle = time.monotonic() - idle_at < _TICK_SECONDS

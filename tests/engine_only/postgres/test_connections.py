@@ -272,7 +272,7 @@ def test_no_name_of_a_call_is_looked_up_in_the_callers_search_path(
         hostile.complete(queue_name, claim[0].claim_id, [message.message_id for message in claim])
         other = connect()
         other.execute(f"set search_path = {schema}, pg_catalog")
-        assert not ENGINE.ear(own).is_deaf(other, 5)
+        assert not ENGINE.notifications(own).is_deaf(other, 5)
     finally:
         own.execute(f"drop schema {schema} cascade")
 

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowq.postgres.notifications import PostgresEar
+from rowq.postgres.notifications import PostgresNotifications
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import call, call_one, enqueue, refused, rolled_back, transaction
@@ -22,7 +22,7 @@ class Listener:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self._ear = PostgresEar(connection)
+        self._notifications = PostgresNotifications(connection)
         connection.execute("listen rowq")
 
     def told(self) -> list[str]:
@@ -30,7 +30,7 @@ class Listener:
         self.connection.execute("notify rowq, 'the end'")
         heard: list[str] = []
         while "the end" not in heard:
-            new = self._ear.hear(SOON)
+            new = self._notifications.wait(SOON)
             assert new, "not even the own notification came"
             heard += new
         return [name for name in heard if name != "the end"]
@@ -70,15 +70,15 @@ def test_a_message_is_told_of_from_listen_to_unlisten_only(
 
 
 def test_a_connection_that_hears_another_one_is_not_deaf(open_notifying: Open) -> None:
-    ear = PostgresEar(open_notifying())
-    assert not ear.is_deaf(open_notifying(), SOON)
+    notifications = PostgresNotifications(open_notifying())
+    assert not notifications.is_deaf(open_notifying(), SOON)
 
 
 def test_a_connection_that_does_not_hear_another_one_is_deaf(
     open_notifying: Open, owner: Connection
 ) -> None:
     """The other one is connected with another server."""
-    assert PostgresEar(open_notifying()).is_deaf(owner, 0.2)
+    assert PostgresNotifications(open_notifying()).is_deaf(owner, 0.2)
 
 
 @pytest.mark.promise("P01")
