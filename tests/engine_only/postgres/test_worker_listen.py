@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import rowq
-from rowq.postgres.notifications import PostgresEar
+from rowq.postgres.notifications import PostgresNotifications
 from rowq.worker import listener
 from rowq.worker.listener import Rate
 from tests.cli.conftest import run_app
@@ -136,23 +136,23 @@ def test_one_that_has_listened_before_polls_while_it_hears_nothing(
     worker = rowq.Worker(
         notifying_url, queue_name, lambda message: seen.append(message.data), listen=True
     )
-    is_deaf = PostgresEar.is_deaf
+    is_deaf = PostgresNotifications.is_deaf
     with running(worker):
         wait_until(lambda: bool(listeners(connection, queue_name)), "it listens")
         tried: list[float] = []
 
-        def hears_nothing(_ear: PostgresEar, _other: Connection, seconds: float) -> bool:
+        def hears_nothing(_ear: PostgresNotifications, _other: Connection, seconds: float) -> bool:
             tried.append(seconds)
             return True
 
-        monkeypatch.setattr(PostgresEar, "is_deaf", hears_nothing)
+        monkeypatch.setattr(PostgresNotifications, "is_deaf", hears_nothing)
         cut = listeners(connection, queue_name)
         for pid in cut:
             connection.execute("select pg_terminate_backend(%s)", [pid])
         wait_until(lambda: len(tried) > 1, "it tries again and again")
         queue.enqueue(queue_name, 1)
         wait_until(lambda: seen == [1], "the message is handled")
-        monkeypatch.setattr(PostgresEar, "is_deaf", is_deaf)
+        monkeypatch.setattr(PostgresNotifications, "is_deaf", is_deaf)
         wait_until(lambda: bool(listeners(connection, queue_name) - cut), "it listens again")
 
 
