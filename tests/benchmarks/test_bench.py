@@ -93,7 +93,7 @@ def test_without_a_peer_rowq_is_measured_alone_and_the_report_says_so(home: Path
 def test_rowq_is_measured_beside_rowq_of_another_commit(home: Path, tmp_path: Path) -> None:
     root = BENCHMARKS.parent
     if not (root / ".git").exists():
-        pytest.skip("this is no checkout of git: clone the repository")
+        pytest.skip("this is no checkout of git; to run it: clone the repository")
     scenarios = before.beside([tiny(load_scenarios()[0])])
     other = before.rowq_before(rowq(), root, "HEAD", tmp_path)
     found = run(home, scenarios, [other])

@@ -99,7 +99,7 @@ def test_what_others_ask_an_engine_for_is_whole(
 ) -> None:
     assert f"`{name}`" in section()
     if part == "install" and engine == "sqlserver":
-        missing = "pyodbc does not load: apt-get install unixodbc"
+        missing = "pyodbc does not load; to run it: apt-get install unixodbc"
         pytest.importorskip("pyodbc", reason=missing, exc_type=ImportError)
     found = getattr(part_of(engine, part), name)
     if isinstance(found, type):

@@ -346,8 +346,8 @@ def test_the_isolation_of_the_callers_next_transaction_is_the_callers(
 
 def test_only_one_file_opens_transactions_and_none_but_its_counterparts_end_them() -> None:
     folder = sql_directory() / "mysql"
-    openers = {"begin.sql"}
-    enders = {"commit.sql", "undo.sql"}
+    openers = {"begin_work.sql"}
+    enders = {"commit_work.sql", "roll_back.sql"}
     for path in [*folder.glob("internal/*.sql"), *folder.glob("routines/*.sql")]:
         code = [line.strip() for line in path.read_text().splitlines()]
         code = [line for line in code if not line.startswith("--")]
