@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -32,7 +33,7 @@ def rowq_before(rowq: Any, root: Path, commit: str, to: Path) -> Any:
         rowq: the system that is rowq as it is now; the calls and their client stay the same.
         root: the checkout.
         commit: whatever git knows as one.
-        to: a directory for the files of that commit.
+        to: a directory for the files of that commit, which is emptied first.
     """
     return replace(
         rowq, name=NAME, version="", origin=f"commit {commit}", install=_installer(root, commit, to)
@@ -58,6 +59,8 @@ def ratios(data: dict[str, Any]) -> Iterator[str]:
 def _installer(root: Path, commit: str, to: Path) -> Callable[[str], object]:
     command = ["git", "-C", str(root), "archive", commit, "python_client", "sql", "migrations"]
     packed = subprocess.run(command, capture_output=True, check=True).stdout
+    # Remove what another run has left, so that files of two commits are never mixed.
+    shutil.rmtree(to, ignore_errors=True)
     with tarfile.open(fileobj=io.BytesIO(packed)) as files:
         files.extractall(to, filter="data")
     environment = os.environ | {"PYTHONPATH": str(to / "python_client")}
