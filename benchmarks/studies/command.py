@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.harness.results import write_results
@@ -39,7 +39,7 @@ def main(words: list[str] | None = None) -> None:
     if asked.set in others:
         others[asked.set](asked)
         return
-    whole = not (asked.quick or asked.only or asked.before)
+    whole = not (asked.quick or asked.only or asked.before or asked.rounds)
     to = asked.to or (COMMITTED if whole else SCRATCH)
     engine = _seeds(asked.engine) if asked.set == "seeds" else _engine(asked.engine)
     scenarios = [s for s in engine.scenarios(asked.quick) if s.name in (asked.only or [s.name])]
@@ -48,6 +48,8 @@ def main(words: list[str] | None = None) -> None:
         (own, *_) = engine.engine.systems()
         peers = [before.rowq_before(own, ROOT, asked.before, SCRATCH / "before")]
         scenarios = before.beside(scenarios)
+    if asked.rounds:
+        scenarios = [replace(scenario, rounds=asked.rounds) for scenario in scenarios]
     plan = Plan(
         engine=engine.engine,
         scenarios=scenarios,
@@ -143,6 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--middle", action="store_true", help="the set peers in 12 minutes instead of 25")
     add("--quick", action="store_true", help="small numbers, about a minute, into .local")
     add("--only", nargs="+", metavar="SCENARIO", help="only these scenarios, into .local")
+    add("--rounds", type=int, metavar="N", help="so many of each scenario, into .local")
     add("--before", metavar="COMMIT", help="of the set queues rowq beside rowq of a commit only")
     add("--pgmq-sql", type=Path, metavar="FILE", help="pgmq's SQL, instead of the package's")
     add("--url", help="a server of yours; by default a private one")
@@ -155,6 +158,8 @@ def _fault(asked: argparse.Namespace) -> str | None:
     """Return why that cannot be run, or None."""
     if asked.before and asked.set != "queues":
         return "--before goes with the set queues"
+    if asked.rounds is not None and (asked.rounds < 1 or asked.set not in ("queues", "seeds")):
+        return "--rounds takes a number from 1, and goes with the sets queues and seeds"
     if asked.engine not in _AT_A_URL:
         return None
     if asked.set != "seeds":
@@ -176,6 +181,7 @@ def _command(asked: argparse.Namespace) -> str:
     more += ["--again"] if asked.again else []
     more += ["--peers", *asked.peers] if asked.peers else []
     more += ["--only", *asked.only] if asked.only else []
+    more += ["--rounds", str(asked.rounds)] if asked.rounds else []
     more += ["--before", asked.before] if asked.before else []
     more += ["--url", f"{asked.engine}://..."] if asked.url else []
     return shlex.join(words) + (f' ARGS="{" ".join(more)}"' if more else "")

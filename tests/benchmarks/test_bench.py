@@ -13,7 +13,7 @@ from benchmarks.harness.drawing import save_plots
 from benchmarks.harness.results import Results
 from benchmarks.harness.runner import Plan, run_plan
 from benchmarks.harness.scenarios import Scenario, load_scenarios
-from benchmarks.studies import before
+from benchmarks.studies import before, command
 from benchmarks.studies.queues.engine import POSTGRES
 from benchmarks.studies.queues.plots import plots
 from benchmarks.studies.queues.report import render
@@ -100,6 +100,16 @@ def test_rowq_is_measured_beside_rowq_of_another_commit(home: Path, tmp_path: Pa
     lines = list(before.ratios(found))
     assert [line.partition(":")[0] for line in lines] == ["drain_durable"] * 3
     assert all(float(line.rpartition(" ")[2]) > 0 for line in lines)
+
+
+@pytest.mark.parametrize("words", [["--rounds", "0"], ["--rounds", "3", "--set", "profile"]])
+def test_rounds_that_cannot_be_run_are_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(words)
+    assert ended.value.code == 2
+    assert "--rounds takes a number from 1" in capsys.readouterr().err
 
 
 def test_the_committed_report_is_fresh_and_measured_every_target() -> None:
