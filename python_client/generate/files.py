@@ -38,15 +38,18 @@ FILES: dict[str, Callable[[], str]] = {
 
 def is_fresh(name: str) -> bool:
     """Return whether a file has the text that it should have."""
-    file = ROOT / name
-    return file.exists() and file.read_text(encoding="utf-8") == FILES[name]()
+    return _text_now(name) == FILES[name]()
 
 
 def write_all() -> None:
     """Write every file that is not as it should be, and print its name."""
     for name, make in FILES.items():
         text = make()
-        file = ROOT / name
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            file.write_text(text, encoding="utf-8", newline="\n")
+        if _text_now(name) != text:
+            (ROOT / name).write_text(text, encoding="utf-8", newline="\n")
             print(f"{name}: written")
+
+
+def _text_now(name: str) -> str | None:
+    file = ROOT / name
+    return file.read_text(encoding="utf-8") if file.exists() else None

@@ -71,7 +71,8 @@ def _may_call(engine: str) -> Iterator[tuple[str, list[Routine]]]:
     """Yield every role, with the routines of an engine that it may call."""
     contract = load_contract()
     for role in contract.roles:
-        yield role, [one for one in contract.of(engine).values() if role in one.roles]
+        routines = contract.of(engine).values()
+        yield role, [routine for routine in routines if role in routine.roles]
 
 
 def _helpers_for_callers(routine: str) -> list[str]:
@@ -83,6 +84,6 @@ def _helpers_for_callers(routine: str) -> list[str]:
 def _packages() -> Iterator[tuple[str, str]]:
     for role, routines in _may_call("oracle"):
         yield role, ROLES.get(role, "rowq")
-        parameters = [one for routine in routines for one in routine.parameters]
-        if any(parameter.type == "int64s" for parameter in parameters):
+        types = {parameter.type for routine in routines for parameter in routine.parameters}
+        if "int64s" in types:
             yield role, "rowq_ids"

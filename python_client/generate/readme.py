@@ -5,11 +5,11 @@ routines, and the attacks that tests try.
 """
 
 import ast
-import tomllib
 from pathlib import Path
 
+from rowq.contract import load_contract
+
 ROOT = Path(__file__).resolve().parents[2]
-CONTRACT = ROOT / "sql" / "contract.toml"
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 SHOWN = 3
 ENGINES = {
@@ -68,8 +68,7 @@ def promises() -> str:
     files = sorted((ROOT / "tests").rglob("test_*.py"), key=_rank)
     cited = {path: cited_in(path) for path in files}
     lines = []
-    contract = tomllib.loads(CONTRACT.read_text(encoding="utf-8"))
-    for number, text in contract["promises"].items():
+    for number, text in load_contract().promises.items():
         held = [path for path, numbers in cited.items() if number in numbers]
         links = ", ".join(
             f"[{path.stem.removeprefix('test_')}]({path.relative_to(ROOT).as_posix()})"
@@ -88,15 +87,12 @@ def numbers() -> str:
 
 def rights() -> str:
     """Return the table of roles and what each may call."""
-    contract = tomllib.loads(CONTRACT.read_text(encoding="utf-8"))
+    contract = load_contract()
     lines = ["| Role | may call |\n", "| --- | --- |\n"]
-    may: dict[str, list[str]] = {}
-    for name, routine in contract["routine"].items():
-        for role in routine["roles"]:
-            may.setdefault(role, []).append(f"`{name}`")
-    everything = len(contract["routine"])
-    for role, names in may.items():
-        what = "everything" if len(names) == everything else ", ".join(names)
+    for role in contract.roles:
+        routines = [routine for routine in contract.routines.values() if role in routine.roles]
+        names = ", ".join(f"`{routine.name}`" for routine in routines)
+        what = "everything" if len(routines) == len(contract.routines) else names
         lines.append(f"| `rowq_{role}` | {what} |\n")
     return "".join(lines)
 
