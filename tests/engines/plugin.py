@@ -197,7 +197,7 @@ def _capabilities(request: pytest.FixtureRequest) -> None:
             pytest.skip(f"{lacks}{TO_RUN}{', '.join(REMEDIES[name] for name in sorted(missing))}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def database_url(request: pytest.FixtureRequest, server: Server) -> str:
     """Return the URL of a database with rowq in it, shared by all tests on the server."""
     migrated = request.config.stash[SERVERS].migrated

@@ -10,7 +10,7 @@ import pytest
 from tests.engines.provide import SERVERS
 from tests.run.selection import SELECTIONS, selection_of
 from tests.run.summary import Summary
-from tests.run.workers import FileAndServerScheduling, printable, processors, workers_for
+from tests.run.workers import FIRST, FileAndServerScheduling, printable, processors, workers_for
 
 HOW = "servers"
 """Where a worker process puts how its servers run, for the process that started it."""
@@ -43,6 +43,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileAndServerScheduling:
     """Return what shares out the tests."""
     return FileAndServerScheduling(config, log, config.stash[SERVERS])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put what takes long first, where workers share the tests."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
 
 
 @pytest.hookimpl(wrapper=True)

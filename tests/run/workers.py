@@ -18,6 +18,21 @@ from tests.engines.provide import Servers
 WORKERS_PER_PROCESSOR = 2
 """Tests wait about as long as they compute."""
 
+FIRST = (
+    "tests/benchmarks/",
+    "tests/chaos/",
+    "tests/client/test_worker",
+    "tests/concurrency/",
+    "tests/contract/test_hostile_arguments.py",
+    "tests/demo/",
+    "tests/docs/",
+    "tests/security/mysql/test_session_variables.py",
+    "tests/static/test_oracle_forms.py",
+    "tests/static/test_plsql.py",
+    "tests/static/test_tsql.py",
+)
+"""Files that take long. They begin first, or at the end all workers would wait for the last one."""
+
 
 class FileAndServerScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Gives a worker all tests of a file on a server, or all of a server that is shared."""

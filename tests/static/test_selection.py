@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.run.selection import LONG, VERSIONS, favoured_by, is_selected, newest
+from tests.run.workers import FIRST
 from tests.static.sources import ROOT
 
 AT_HAND = ["postgres15", "postgres18", "mariadb10.11", "mariadb11.8", "sqlserver2022"]
@@ -63,3 +64,8 @@ def test_what_is_listed_exists(begins: str) -> None:
     assert (ROOT / path).exists()
     if name:
         assert f"\ndef {name}" in (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("begins", FIRST)
+def test_what_begins_first_exists(begins: str) -> None:
+    assert list(ROOT.glob(f"{begins}*"))

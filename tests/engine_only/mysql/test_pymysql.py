@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pymysql
@@ -47,6 +48,17 @@ def goes_and_comes_back(queue: rowq.Queue, queue_name: str) -> None:
     assert (text.body, text.headers, text.message_type) == (AWKWARD, {"x": AWKWARD}, "\\")
     assert binary.data == bytes(range(256))
     assert (text.enqueued_at.tzinfo, text.body_binary) == (binary.enqueued_at.tzinfo, None)
+
+
+def test_a_session_is_encrypted_where_the_server_can_and_the_url_says_nothing_else(
+    own: Connection, database_url: str, queue_name: str
+) -> None:
+    url = database_url.replace("ssl_mode=disabled", "")
+    with closing(Session(**connection_parameters(url), autocommit=True)) as session:
+        ((_, cipher),) = session.execute("show session status like 'ssl_cipher'").fetchall()
+        ((can,),) = own.execute("select @@have_ssl").fetchall()
+        assert bool(cipher) == (can == "YES")
+        goes_and_comes_back(rowq.Queue(session), queue_name)
 
 
 @pytest.mark.promise("P20")

@@ -148,7 +148,9 @@ class LocalMariaDB:
     @property
     def url(self) -> str:
         """The URL of an account that may do everything."""
-        return f"mariadb://{self.user}:{self.password}@127.0.0.1:{self.port}/"
+        # There is no TLS, because PyMySQL would read all the system's certificates at each
+        # connection, 20 ms of work.
+        return f"mariadb://{self.user}:{self.password}@127.0.0.1:{self.port}/?ssl_mode=disabled"
 
     @property
     def log(self) -> Path:

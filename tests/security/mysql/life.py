@@ -74,7 +74,9 @@ class Life:
             variable.name for variable in variables(admin) if variable.name not in left_out
         ]
         # This query reads no table and has a limit of its own, because the session may limit both.
-        self._look = f"select {', '.join(f'@@{name}' for name in self._names)} limit 1"
+        # It asks for one value, because the driver takes its time over each of hundreds.
+        values = ", ".join(f"quote(@@{name})" for name in self._names)
+        self._look = f"select concat_ws(char(10), {values}) limit 1"
         self._messages: dict[int, str] = {}
         self._claims: dict[int, str] = {}
 
@@ -203,8 +205,10 @@ class Life:
         try:
             return self._answered(routine, arguments)
         finally:
-            if changed := before ^ self._variables():
-                self.seen.append((routine, "changed", sorted(map(str, changed))))
+            if (after := self._variables()) != before:
+                values = zip(self._names, before, after, strict=True)
+                changed = [f"{name}: {old}, {new}" for name, old, new in values if old != new]
+                self.seen.append((routine, "changed", changed))
 
     def _answered(self, routine: str, arguments: dict[str, Any]) -> list[Row]:
         if not self._is_open:
@@ -218,10 +222,10 @@ class Life:
         self._session.execute("commit and no chain no release")
         return rows
 
-    def _variables(self) -> set[tuple[str, Any]]:
-        """Return the variables of the session with their values."""
-        row = self._session.execute(self._look).fetchone()
-        return set(zip(self._names, row, strict=True))
+    def _variables(self) -> list[str]:
+        """Return the values of the session's variables."""
+        ((values,),) = self._session.execute(self._look).fetchall()
+        return str(values).split("\n")
 
     def _is_left_open(self) -> bool:
         """Return whether the session is in a transaction, as no call may leave it."""

@@ -19,7 +19,7 @@ import pymysql
 import pytest
 
 from rowq.resources import sql_directory
-from tests.engines.base import Connection
+from tests.engines.base import Connection, Server
 from tests.engines.mysql.accounts import open_account
 from tests.engines.mysql.server import Session
 from tests.helpers.calls import call
@@ -78,12 +78,11 @@ class Lives:
         self._admin = admin
         self._open = open_session
         self._plain = {is_open: self._lived([], is_open=is_open) for is_open in (False, True)}
+        self.settable = list(self._settable())
+        """The variables that the account may set, with the values that it may give."""
 
-    def settable(self, name: str | None = None) -> Iterator[Variable]:
-        """Yield the variables (or one) that the account may set, with the values it may give."""
+    def _settable(self) -> Iterator[Variable]:
         for variable in variables(self._admin):
-            if name not in (None, variable.name):
-                continue
             with closing(self._open()) as session:
                 values = [
                     value for value in variable.values if may_set(session, variable.name, value)
@@ -128,10 +127,14 @@ def caller(connection: Connection, database_url: str) -> Iterator[Opened]:
         yield opened
 
 
-@pytest.fixture
-def lives(connection: Connection, caller: Opened) -> Lives:
+@pytest.fixture(scope="module")
+def lives(server: Server, database_url: str) -> Iterator[Lives]:
     """Return what compares lives."""
-    return Lives(connection, caller)
+    with (
+        closing(server.connect(database_url, autocommit=True)) as admin,
+        open_account(admin, database_url, "rowq_admin") as opened,
+    ):
+        yield Lives(admin, opened)
 
 
 @pytest.mark.promise("P01", "P03", "P12", "P15", "P20")
@@ -141,7 +144,7 @@ def test_no_variable_of_a_session_changes_what_a_queue_lives_through(
     lives: Lives, is_open: bool
 ) -> None:
     wrong: list[str] = []
-    for chosen in rounds(lives.settable()):
+    for chosen in rounds(lives.settable):
         if lives.differences(chosen, is_open=is_open):
             wrong += [
                 line
@@ -151,7 +154,7 @@ def test_no_variable_of_a_session_changes_what_a_queue_lives_through(
     assert wrong == []
 
 
-def rounds(settable: Iterator[Variable]) -> Iterator[list[Assignment]]:
+def rounds(settable: list[Variable]) -> Iterator[list[Assignment]]:
     """Yield what is set in each round: all variables that do not disturb the setting of others."""
     together: list[Variable] = []
     for variable in settable:
@@ -172,7 +175,7 @@ def rounds(settable: Iterator[Variable]) -> Iterator[list[Assignment]]:
 def test_a_limit_of_the_session_ends_calls_and_leaves_nothing_behind(
     lives: Lives, name: str
 ) -> None:
-    found = list(lives.settable(name))
+    found = [variable for variable in lives.settable if variable.name == name]
     if not found:
         pytest.skip(
             "this server has no such variable, or nobody may set it"
@@ -183,7 +186,7 @@ def test_a_limit_of_the_session_ends_calls_and_leaves_nothing_behind(
 
 
 def test_the_dangerous_variables_are_among_those_that_are_tried(lives: Lives) -> None:
-    names = {variable.name for variable in lives.settable()}
+    names = {variable.name for variable in lives.settable}
     assert names >= SURELY_SET
     assert len(names) > 100
 

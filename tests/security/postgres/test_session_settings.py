@@ -6,6 +6,8 @@ as a time-out, may make a call fail, and then nothing has changed.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,6 +30,9 @@ REFUSES = {
     # By this he asks for answers in another encoding.
     "client_encoding",
 }  # fmt: skip
+ALONE = REFUSES | {"exit_on_error"}
+"""With one of these no other can be tried; the last one ends a session that may not set another."""
+
 NOT_A_SETTING = {"role", "session_authorization", "is_superuser", "seed"}
 TEXTS = {
     "search_path": ["public", "''", "pg_temp, public"],
@@ -132,33 +137,58 @@ def life(session: Session, owner: Session, queue: str) -> list[object]:
     return [*(shape(row, first) for row in rows), len(waited), names, states, partitions]
 
 
+def rounds(settings: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Yield what is set at once: a value of each of the settings, or of one that is tried alone."""
+    together: dict[str, list[tuple[str, str]]] = {}
+    for name, value in settings:
+        if name in ALONE:
+            yield [(name, value)]
+        else:
+            together.setdefault(name, []).append((name, value))
+    for values in itertools.zip_longest(*together.values()):
+        yield list(filter(None, values))
+
+
+def set_all(session: Session, settings: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Set what the session may set, and return it."""
+    done = []
+    for name, value in settings:
+        with contextlib.suppress(psycopg.Error):
+            session.execute(sql.SQL("set {} = {}").format(sql.Identifier(name), sql.Literal(value)))
+            done.append((name, value))
+    return done
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.promise("P05", "P10", "P12", "P16", "P20")
 def test_no_setting_of_a_session_changes_what_a_routine_does(installed: str, login: Login) -> None:
+    """A life that is the same in spite of many settings at once is so in spite of each.
+
+    Where it is not, they are tried one by one.
+    """
     url = login("caller", "rowq_admin", "rowq_producer", "rowq_consumer")
-    with (
-        psycopg.connect(installed, autocommit=True) as owner,
-        psycopg.connect(url, autocommit=True, cursor_factory=BinaryCursor) as clean,
-    ):
-        wanted = life(clean, owner, "clean")
-        tried = 0
-        for name, value in list(user_settings(owner)):
+    queues = (f"life {number}" for number in itertools.count())
+    with psycopg.connect(installed, autocommit=True) as owner:
+
+        def lived(settings: list[tuple[str, str]]) -> tuple[list[object], int]:
             with psycopg.connect(url, autocommit=True, cursor_factory=BinaryCursor) as session:
+                done = set_all(session, settings)
+                queue = next(queues)
                 try:
-                    session.execute(
-                        sql.SQL("set {} = {}").format(sql.SQL(name), sql.Literal(value))
-                    )
-                except psycopg.Error:
-                    continue
-                queue = f"{name} {value}"[:100]
-                tried += 1
-                try:
-                    found = life(session, owner, queue)
+                    return life(session, owner, queue), len(done)
                 except psycopg.Error as error:
-                    if name not in REFUSES:
-                        raise AssertionError(f"{queue} keeps a call from working") from error
-                    call(owner, "create_queue", queue_name=queue)
-                    call(owner, "drop_queue", queue_name=queue, force=True)
-                else:
-                    assert found == wanted, queue
+                    if any(name not in REFUSES for name, _ in done):
+                        return [f"{settings} keep a call from working: {error}"], len(done)
+                call(owner, "create_queue", queue_name=queue)
+                call(owner, "drop_queue", queue_name=queue, force=True)
+                return wanted, len(done)
+
+        wanted, tried = lived([])
+        for settings in rounds(user_settings(owner)):
+            found, count = lived(settings)
+            tried += count
+            if found != wanted:
+                for setting in settings:
+                    assert lived([setting])[0] == wanted, setting
+                pytest.fail(f"only together: {settings}: {found}")
         assert tried > 200
