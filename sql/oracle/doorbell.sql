@@ -41,7 +41,7 @@ end rowq_doorbell;
 create or replace package body rowq_doorbell as
 
     type t_parts is table of boolean index by pls_integer;
-    v_transaction varchar2(100 char);
+    v_transaction raw(100);
     v_rung        t_parts;
 
     function queue_name
@@ -54,7 +54,9 @@ create or replace package body rowq_doorbell as
 
     procedure ring(p_part_id in number)
     is
-        v_now        constant varchar2(100 char) := dbms_transaction.local_transaction_id;
+        -- The id is compared as bytes, because texts are compared as the session's NLS_SORT says.
+        v_now        constant raw(100) :=
+            utl_raw.cast_to_raw(dbms_transaction.local_transaction_id);
         c_nothing    constant raw(1) := hextoraw('00');
         v_options    dbms_aq.enqueue_options_t;
         v_properties dbms_aq.message_properties_t;

@@ -50,7 +50,10 @@ begin
     for each_right in (
         select distinct p.privilege, p.table_name, p.grantee
         from user_tab_privs_made p
-        where (p.table_name = 'ROWQ' or p.table_name like 'ROWQ\_%' escape '\')
+        -- A row of type USER is a right on the account itself, which may be called ROWQ_something,
+        -- and everybody has the right INHERIT PRIVILEGES on it.
+        where p.type <> 'USER'
+          and (p.table_name = 'ROWQ' or p.table_name like 'ROWQ\_%' escape '\')
           and p.grantee in (
               'ROWQ_PRODUCER', 'ROWQ_CONSUMER', 'ROWQ_MONITOR', 'ROWQ_ADMIN', 'PUBLIC'
           )

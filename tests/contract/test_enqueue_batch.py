@@ -325,6 +325,7 @@ BAD_MESSAGES: list[tuple[Any, str]] = [
     ({"body": "x", "body_base64": "eA=="}, "body"),
     ({"body_base64": "not base64!"}, "body_base64"),
     ({"body_base64": "eA="}, "body_base64"),
+    ({"body_base64": "===="}, "body_base64"),
     ({"body_base64": 5}, "body_base64"),
     ({"message_type": "x" * 201}, "message_type"),
     ({"message_type": "x" + "🐘" * 201}, "message_type"),

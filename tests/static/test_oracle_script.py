@@ -139,3 +139,10 @@ def test_the_scripts_of_two_releases_are_accepted_by_the_grammar() -> None:
 def test_the_script_is_accepted_by_the_grammar() -> None:
     need(tools.missing(), REQUIRED)
     assert not gate.check(scripts())
+
+
+def test_a_right_on_an_account_called_rowq_is_not_taken_for_one_on_an_object() -> None:
+    texts = [path.read_text("utf-8") for path in (sql_directory() / "oracle").rglob("*.sql")]
+    queries = [part for text in texts for part in text.split("user_tab_privs_made")[1:]]
+    assert queries
+    assert all(".type <> 'USER'" in query.partition(";")[0] for query in queries)

@@ -72,6 +72,7 @@ FORMS = (
     ("internal/check_claim.sql", "p_claim_id is null", "p_claim_id = ''"),
     ("routines/complete.sql", "        raise;\n", "        null;\n"),
     ("routines/complete.sql", "    savepoint rowq_call;\n", ""),
+    ("routines/enqueue.sql", "    internal_begin_work(v_has_savepoint);\n", ""),
     ("routines/pause_queue.sql", "\n        from dual;", ";"),
     ("routines/enqueue.sql", "v_fault varchar2(32767)", "v_fault varchar2(100)"),
     ("routines/reset.sql", "v_limit := 10000;", "execute immediate 'x';"),

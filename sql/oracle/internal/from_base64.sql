@@ -27,7 +27,9 @@ begin
         v_place := v_place + length2(v_chunk);
         v_digits := case when v_place > v_length then rtrim(v_chunk, '=') else v_chunk end;
         -- Use ltrim and not a regular expression, whose ranges follow the session's NLS_SORT.
-        if ltrim(v_digits, c_alphabet) is not null or length(v_digits) < length(v_chunk) - 2 then
+        if ltrim(v_digits, c_alphabet) is not null
+           or coalesce(length(v_digits), 0) < length(v_chunk) - 2
+        then
             return null;
         end if;
         v_raw := utl_encode.base64_decode(utl_raw.cast_to_raw(v_chunk));

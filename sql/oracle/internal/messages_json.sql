@@ -18,8 +18,9 @@ is
         if p_text is null then
             v_object.put_null(p_key);
         elsif dbms_lob.getlength(p_text) = 0 then
-            -- An empty text is not a missing one, so it is put as "".
-            v_object.put(p_key, json_element_t.parse('""'));
+            -- An empty text is not a missing one, so it is put as "". Before 21c only an array or
+            -- an object can be parsed, and put takes '' as null.
+            v_object.put(p_key, json_array_t.parse('[""]').get(0));
         else
             v_object.put(p_key, p_text);
         end if;

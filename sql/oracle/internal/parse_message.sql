@@ -56,6 +56,7 @@ is
     function number_of(p_key in varchar2, p_default in number default null)
     return number
     is
+        v_number number;
     begin
         if not has(p_key) then
             return p_default;
@@ -64,7 +65,12 @@ is
             p_fault := p_key || ' must be a number';
             return null;
         end if;
-        return v_object.get_number(p_key);
+        v_number := v_object.get_number(p_key);
+        if v_number is null then
+            -- The number is greater than any that NUMBER holds.
+            p_fault := p_key || ' is out of range';
+        end if;
+        return v_number;
     end number_of;
 begin
     p_fault := null;

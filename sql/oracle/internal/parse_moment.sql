@@ -25,7 +25,8 @@ begin
     if length(v_zone) > 1 then
         v_minutes := to_number(substr(v_zone, 2, 2), '99') * 60
             + to_number(substr(v_zone, -2), '99');
-        if substr(v_zone, 1, 1) = '-' then
+        -- Compare the code of the sign: NLS_COMP and NLS_SORT may make '-' equal to '+'.
+        if ascii(v_zone) = 45 then
             v_minutes := -v_minutes;
         end if;
     end if;

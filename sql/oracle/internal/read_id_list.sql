@@ -36,7 +36,8 @@ begin
             internal_refuse(c_fault);
         end if;
         v_id := v_array.get_number(i - 1);
-        if v_id <> trunc(v_id) or abs(v_id) >= 1e19 then
+        -- A number greater than any that NUMBER holds is read as null.
+        if v_id is null or v_id <> trunc(v_id) or abs(v_id) >= 1e19 then
             internal_refuse(c_fault);
         end if;
         v_ids(i) := v_id;

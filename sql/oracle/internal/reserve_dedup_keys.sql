@@ -5,17 +5,24 @@ is
 -- promise   P12
 -- locks     new dedup rows; waits for open enqueues of the same keys, in key order
     c_most_tries constant pls_integer := 100;
+    v_count constant pls_integer := p_new.count;
+    v_ids   t_numbers;
     v_order t_places;
     v_at    varchar2(4000 char);
     v_key   raw(800);
     v_tries pls_integer;
     v_other rowq_dedup.message_id%type;
 begin
-    for i in 1 .. p_new.count loop
+    -- One statement takes all numbers, because each statement is a change from PL/SQL to SQL.
+    select rowq_message_seq.nextval
+    bulk collect into v_ids
+    from dual
+    connect by level <= v_count;
+
+    for i in 1 .. v_count loop
         p_new(i).outcome := 'enqueued';
-        if p_new(i).dedup_key is null then
-            p_new(i).message_id := rowq_message_seq.nextval;
-        else
+        p_new(i).message_id := v_ids(i);
+        if p_new(i).dedup_key is not null then
             v_order(internal_dedup_order(p_new(i).dedup_key, i)) := i;
         end if;
     end loop;
@@ -24,7 +31,6 @@ begin
     v_at := v_order.first;
     while v_at is not null loop
         v_key := utl_raw.cast_to_raw(p_new(v_order(v_at)).dedup_key);
-        p_new(v_order(v_at)).message_id := rowq_message_seq.nextval;
         v_tries := 0;
         loop
             begin

@@ -16,8 +16,9 @@ is
     v_ids      rowq_ids;
     v_messages t_messages;
     v_lines    rowq_lines;
+    v_has_savepoint boolean;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     if p_message_ids is null then
         internal_refuse('message_ids is missing');
     end if;
@@ -35,6 +36,6 @@ begin
         order by n.place;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end cancel;

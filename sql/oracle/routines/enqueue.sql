@@ -23,8 +23,9 @@ is
     v_fault varchar2(32767);
     v_queue t_queue;
     v_new   t_new_messages;
+    v_has_savepoint boolean;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     v_fault := internal_message_fault(
         p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds, p_run_at,
         p_dedup_key, p_max_attempts
@@ -50,6 +51,6 @@ begin
         from dual;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end enqueue;

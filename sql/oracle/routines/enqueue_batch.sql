@@ -15,8 +15,9 @@ is
     v_queue t_queue;
     v_new   t_new_messages;
     v_lines rowq_lines := rowq_lines();
+    v_has_savepoint boolean;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     v_queue := internal_require_queue(p_queue_name);
     v_new := internal_parse_messages(p_messages, v_queue.max_body_length);
     internal_store(v_queue.part_id, p_queue_name, v_new);
@@ -32,6 +33,6 @@ begin
         order by n.place;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end enqueue_batch;

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import oracledb
@@ -12,6 +13,7 @@ import pytest
 from rowq.oracle.engine import ENGINE
 from tests.engines.base import Connection, wait_until_blocked
 from tests.engines.oracle.server import OracleServer
+from tests.engines.oracle.session import Session
 from tests.helpers.calls import (
     bodies,
     call,
@@ -173,3 +175,61 @@ def test_a_body_of_a_batch_that_was_completed_meanwhile_is_still_in_the_fetched_
     rows = dequeue(connection, queue, 20)
     call(connect(), "complete", queue_name=queue, claim_id=rows[0].claim_id)
     assert bodies(rows) == texts
+
+
+@pytest.fixture
+def orders(server: OracleServer, connection: Session) -> Iterator[str]:
+    """Return a table with a trigger that enqueues the number of each row, to a queue it names."""
+    dialect, table = dialect_of(connection), f"orders_{uuid.uuid4().hex[:8]}"
+    owner = connection.username
+    server.tell(f"grant create trigger to {owner}")
+    dialect.execute(connection, f"create table {table} (number_ number, queue_ varchar2(100 char))")
+    dialect.execute(
+        connection,
+        f"""
+        create trigger {table}_t after insert on {table} for each row
+        declare
+            v_rows sys_refcursor;
+        begin
+            rowq.enqueue(
+                p_queue_name => :new.queue_,
+                p_body       => to_clob(to_char(:new.number_)),
+                p_dedup_key  => to_char(:new.number_),
+                p_rows       => v_rows
+            );
+            close v_rows;
+        end;
+        """,
+    )
+    yield table
+    dialect.execute(connection, f"drop table {table} purge")
+    server.tell(f"revoke create trigger from {owner}")
+
+
+@pytest.mark.promise("P01", "P17")
+def test_a_trigger_enqueues_in_the_transaction_of_its_statement(
+    connection: Connection, connect: Open, queue: str, orders: str
+) -> None:
+    dialect = dialect_of(connection)
+    with rolled_back(connection):
+        dialect.execute(connection, f"insert into {orders} values (1, '{queue}')")
+    with transaction(connection):
+        dialect.execute(connection, f"insert into {orders} values (2, '{queue}')")
+        assert counts(connect(), queue) == (0, 0, 0, 0)
+    assert bodies(dequeue(connection, queue, 10)) == ["2"]
+
+
+@pytest.mark.promise("P15")
+def test_a_refusal_in_a_trigger_fails_its_statement_and_leaves_nothing(
+    connection: Connection, queue: str, orders: str
+) -> None:
+    dialect = dialect_of(connection)
+    with transaction(connection):
+        with pytest.raises(oracledb.DatabaseError) as failed:
+            dialect.execute(
+                connection,
+                f"insert into {orders} select level, decode(level, 1, '{queue}', 'nowhere')"
+                " from dual connect by level <= 2",
+            )
+        assert dialect.error(failed.value)[0] == "RQ701"
+    assert counts(connection, queue) == (0, 0, 0, 0)

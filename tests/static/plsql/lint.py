@@ -31,6 +31,9 @@ DYNAMIC |= {"grants", "partition_archive", "doorbell_off", "remove"}
 AUTONOMOUS = {"drop_days"}
 """A statement that changes a table commits, and must not commit the caller's transaction."""
 
+OPENS, ROLLS_BACK = "begin_work", "roll_back"
+"""The helpers that set a savepoint and go back to it."""
+
 WITHOUT_ROWIDS = ("rowq_finished", "rowq_leased")
 """Tables that are indexes: nothing is looked up from them, so nothing is looked up in batches."""
 
@@ -103,12 +106,20 @@ def _transactions(source: Source) -> Iterator[Finding]:
         r"\bcommit\b", source.code
     ):
         yield 1, "a commit among fetches (ORA-01002)"
-    for match in re.finditer(r"rollback to savepoint (\w+)", source.code):
-        if f"savepoint {match[1]};" not in source.code[: match.start()].replace("to savepoint", ""):
-            yield source.line_of(match.start()), "a savepoint that was never set"
     for match in re.finditer(r"pragma autonomous_transaction", source.code):
         if source.stem not in AUTONOMOUS:
             yield source.line_of(match.start()), "a transaction beside the caller's"
+
+
+def _savepoints(source: Source) -> Iterator[Finding]:
+    for match in re.finditer(rf"\binternal_{ROLLS_BACK}\((\w+)\);", source.code):
+        if f"internal_{OPENS}({match[1]});" not in source.code[: match.start()]:
+            yield source.line_of(match.start()), "a savepoint that was never set"
+    for match in re.finditer(r"rollback to savepoint (\w+)", source.code):
+        if source.stem == ROLLS_BACK:
+            continue
+        if f"savepoint {match[1]};" not in source.code[: match.start()].replace("to savepoint", ""):
+            yield source.line_of(match.start()), "a savepoint that was never set"
 
 
 def _handlers(source: Source) -> Iterator[Finding]:
@@ -190,6 +201,6 @@ def _state(source: Source) -> Iterator[Finding]:
 
 
 _RULES: tuple[Callable[[Source], Iterator[Finding]], ...] = (
-    _locking, _transactions, _handlers, _dynamic, _conversions, _functions_in_sql, _selects,
-    _refusals, _texts, _deletes, _ends, _cursors, _state,
+    _locking, _transactions, _savepoints, _handlers, _dynamic, _conversions, _functions_in_sql,
+    _selects, _refusals, _texts, _deletes, _ends, _cursors, _state,
 )  # fmt: skip
