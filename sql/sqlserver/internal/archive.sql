@@ -30,7 +30,7 @@ begin
 
     with head as (
         select top (@limit) f.part_id, f.finished_at, f.message_id, f.lane, f.attempt, f.state
-        from rowq.finished f with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+        from rowq.finished f with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where f.part_id = @part_id
           and f.finished_at >= @since
         order by f.finished_at, f.message_id

@@ -10,13 +10,15 @@ begin
 -- purpose   Return the moment that is so many microseconds after the beginning of 1970.
 -- differs   other engines have an expression for it
     set nocount on;
-    -- dateadd takes an int, so the moment is built in three steps.
+    -- dateadd takes an int, so the moment is built in three steps. A literal beyond int would make
+    -- the division a numeric one, which fails under numeric_roundabort.
     set @moment = dateadd(
         microsecond, cast(@microseconds % 1000000 as int),
         dateadd(
             second, cast(@microseconds / 1000000 % 86400 as int),
             dateadd(
-                day, cast(@microseconds / 86400000000 as int), cast('19700101' as datetime2(6))
+                day, cast(@microseconds / 1000000 / 86400 as int),
+                cast('19700101' as datetime2(6))
             )
         )
     );

@@ -44,11 +44,12 @@ begin
             break;
         set @lane = @next;
 
-        -- This is one seek to the floor and a walk along the key. It puts an update lock on one row
-        -- after the other and passes over rows that other sessions have locked.
+        -- This is one seek to the floor and a walk along the key. It locks one row after the other
+        -- and passes over rows that other sessions have locked. An update lock would not do: where a
+        -- reader keeps a shared lock, it is granted, and the delete would wait for the reader.
         with head as (
             select top (@left) r.part_id, r.lane, r.seq, r.message_id, r.attempt
-            from rowq.ready r with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+            from rowq.ready r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
             where r.part_id = @part_id
               and r.lane = @lane
               and r.seq >= @floor
@@ -64,7 +65,7 @@ begin
             continue;
         set @left -= @next;
 
-        if @owns_transaction = 1 and rand() < 0.08
+        if @owns_transaction = 1 and @claim_id % 12 = 0
         begin
             -- Moving the floor costs a write, so only one dequeue in twelve does it. The floor
             -- moves up to the first message taken, but stays half a second behind now, because

@@ -43,7 +43,7 @@ begin
 
     with head as (
         select top (@limit) d.part_id, d.due_at, d.message_id, d.lane, d.attempt
-        from rowq.delayed d with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+        from rowq.delayed d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where d.part_id = @part_id
           and d.due_at >= @since
           and d.due_at <= @now
@@ -65,7 +65,7 @@ begin
     -- Moving the floor costs a write, so only some calls do it. The floor moves up to the first
     -- message taken, but stays half a second behind now, because messages of the last moments may
     -- not be committed yet.
-    if @owns_transaction = 1 and rand() < 0.08 * @promoted
+    if @owns_transaction = 1 and abs(cast(checksum(newid()) as bigint)) % 12 < @promoted
     begin
         select top (1) @first = j.due_at from @moved j order by j.due_at;
         if @first > dateadd(millisecond, -500, @now)

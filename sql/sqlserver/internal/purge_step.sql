@@ -24,7 +24,7 @@ begin
     begin
         with head as (
             select top (@limit) r.part_id, r.lane, r.seq, r.message_id, r.attempt
-            from rowq.ready r with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+            from rowq.ready r with (rowlock, xlock, readpast, readcommittedlock, forceseek)
             where r.part_id = @part_id
               and r.lane = @stage
               and r.seq >= @from
@@ -40,7 +40,7 @@ begin
         exec rowq.InternalFromMicroseconds @from, @since output;
         with head as (
             select top (@limit) d.part_id, d.due_at, d.message_id, d.lane, d.attempt
-            from rowq.delayed d with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+            from rowq.delayed d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
             where d.part_id = @part_id
               and d.due_at >= @since
             order by d.due_at, d.message_id
@@ -55,7 +55,7 @@ begin
     begin
         with head as (
             select top (@limit) d.part_id, d.message_id, d.lane, d.attempt
-            from rowq.dead d with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+            from rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
             where d.part_id = @part_id
               and d.message_id >= @from
             order by d.message_id

@@ -52,7 +52,7 @@ begin
         -- its row is locked or gone.
         set @worker_name = null;
         select @worker_name = c.worker_name
-        from rowq.claim c with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+        from rowq.claim c with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where c.part_id = @part_id
           and c.claim_id = @claim_id
           and c.lease_until <= @now;

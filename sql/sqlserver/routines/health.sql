@@ -42,8 +42,9 @@ begin
             select v.check_name, q.queue_name, cast(v.value as float), v.warning, v.critical,
                    v.detail
             from rowq.queue q
+            -- top keeps this an apply for each queue: as a join it would have nothing to seek by.
             outer apply (
-                select min(m.enqueued_at) as enqueued_at
+                select top (1) m.enqueued_at
                 from rowq.lane l with (readuncommitted, forceseek)
                 cross apply (
                     select top (1) r.message_id
@@ -59,6 +60,7 @@ begin
                 where l.part_id = q.part_id
                   and l.lane >= 0
                   and l.is_open = 1
+                order by m.enqueued_at
             ) o
             outer apply (
                 select count_big(*) as messages
@@ -76,10 +78,11 @@ begin
                 order by d.due_at, d.message_id
             ) d
             outer apply (
-                select min(e.lease_until) as lease_until
+                select top (1) e.lease_until
                 from rowq.claim e with (rowlock, readpast, readcommittedlock, forceseek)
                 where e.part_id = q.part_id
                   and e.lease_until <= @now
+                order by e.lease_until
             ) e
             cross apply (
                 values

@@ -71,8 +71,9 @@ begin
                q.backoff_factor, q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
                q.max_body_length
         from rowq.queue q
+        -- top keeps this an apply for each queue: as a join it would have nothing to seek by.
         outer apply (
-            select min(m.enqueued_at) as enqueued_at
+            select top (1) m.enqueued_at
             from rowq.lane l with (readuncommitted, forceseek)
             cross apply (
                 select top (1) r.message_id
@@ -88,6 +89,7 @@ begin
             where l.part_id = q.part_id
               and l.lane >= 0
               and l.is_open = 1
+            order by m.enqueued_at
         ) o
         where @part_id is null
            or q.part_id = @part_id

@@ -75,7 +75,7 @@ begin
             begin
                 insert into @dead (message_id, lane, place, attempt)
                 select top (@max_messages) d.message_id, d.lane / 2 * 2 + 1, 0, 0
-                from rowq.dead d with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+                from rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                 where d.part_id = @part_id
                 order by d.message_id
                 option (maxdop 1);
@@ -88,7 +88,7 @@ begin
                 select d.message_id, d.lane / 2 * 2 + 1, 0, 0
                 from (select distinct a.message_id from @asked a) j
                 inner join rowq.dead d
-                    with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+                    with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                     on d.part_id = @part_id
                    and d.message_id = j.message_id
                 option (loop join, force order, maxdop 1);

@@ -11,6 +11,7 @@ import pytest
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
 from tests.helpers.calls import (
     Row,
+    bodies,
     call,
     call_one,
     counts,
@@ -32,13 +33,13 @@ MANY = 7000
 MINE = """
     select l.resource_type, l.request_mode,
         case when l.resource_type = 'OBJECT'
-            then object_name(cast(l.resource_associated_entity_id as int)) end
+            then object_name(try_cast(l.resource_associated_entity_id as int)) end
     from sys.dm_tran_locks l
     where l.request_session_id = @@spid
         and l.resource_database_id = db_id()
         and l.resource_type in ('KEY', 'RID', 'PAGE', 'HOBT', 'OBJECT', 'APPLICATION')
         and (l.resource_type <> 'OBJECT'
-            or object_schema_name(cast(l.resource_associated_entity_id as int)) = N'rowq')
+            or object_schema_name(try_cast(l.resource_associated_entity_id as int)) = N'rowq')
     """
 HOT = """
     select t.name, t.lock_escalation_desc, i.type_desc, i.allow_row_locks, i.allow_page_locks,
@@ -117,6 +118,20 @@ def test_the_crowd_at_the_last_page_is_kept_in_order_where_the_server_can(
             "; to run it: --engine sqlserver2022"
         )
     assert [bool(is_on) for _, is_on in rows(connection, LAST_PAGES)] == [True] * 4
+
+
+@pytest.mark.promise("P06")
+def test_a_message_that_a_reader_keeps_locked_is_passed_over(
+    connection: Connection, connect: Open, queue: str
+) -> None:
+    reader, consumer = connect(), impatient(connect())
+    enqueue(connection, queue, *"abc")
+    with rolled_back(reader):
+        query = "select top (1) message_id from rowq.ready with (rowlock, holdlock) where part_id ="
+        part = f"(select part_id from rowq.queue where queue_name = N'{queue}')"
+        rows(reader, f"{query} {part} order by lane, seq")
+        assert bodies(dequeue(consumer, queue, 3))[-1:] == ["c"]
+    assert len(dequeue(consumer, queue, 3)) > 0
 
 
 @pytest.mark.promise("P06")

@@ -7,11 +7,11 @@ SYNTAX = [
     ("end catch;", "end catc;"),
     ("where p.shelf_id = @shelf_id and p.seq >= 0", "where p.shelf_id = @shelf_id and"),
     (
-        "with (rowlock, updlock, readpast, readcommittedlock, forceseek)",
-        "with (rowlock, updlock, readpast, readcommittedlock, forceseek",
+        "with (rowlock, xlock, readpast, readcommittedlock, forceseek)",
+        "with (rowlock, xlock, readpast, readcommittedlock, forceseek",
     ),
     (
-        "with (rowlock, updlock, readpast, readcommittedlock, forceseek)",
+        "with (rowlock, xlock, readpast, readcommittedlock, forceseek)",
         "with (rowlock, uplock, readpast, readcommittedlock, forceseek)",
     ),
     ("order by p.seq, p.parcel_id\n        )", "order by p.seq, p.parcel_id\n"),
@@ -89,9 +89,9 @@ COUNTS_AND_ARGUMENTS = [
 ]
 
 HINTS_AND_NUMBERS = [
-    ("(rowlock, updlock, readpast,", "(rowlock, updlock, readpast, readuncommitted,"),
+    ("(rowlock, xlock, readpast,", "(rowlock, updlock, readpast, readuncommitted,"),
     ("readpast, readcommittedlock, forceseek", "readpast, forceseek"),
-    ("(rowlock, updlock,", "(rowlock, tablock, updlock,"),
+    ("(rowlock, xlock,", "(rowlock, tablock, xlock,"),
     ("where p.shelf_id = @shelf_id and p.seq >= 0", "where p.seq >= 0"),
     ("insert into depot.parcel (", "insert into depot.parcel with (readpast, readcommittedlock) ("),
     ("into depot.taken (shelf_id,", "into depot.counted (shelf_id,"),

@@ -105,7 +105,7 @@ begin
     begin try
         with first_ones as (
             select top (@batch_size) p.shelf_id, p.seq, p.parcel_id, p.attempt
-            from depot.parcel p with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+            from depot.parcel p with (rowlock, xlock, readpast, readcommittedlock, forceseek)
             where p.shelf_id = @shelf_id and p.seq >= 0
             order by p.seq, p.parcel_id
         )
