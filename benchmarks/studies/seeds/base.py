@@ -12,12 +12,10 @@ from typing import Any
 from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.harness.targets import Target
-from benchmarks.studies.seeds.client import RowqClient, SqlClient
+from benchmarks.studies.seeds.client import RowqClient, SqlClient, rowq_file
 from benchmarks.studies.seeds.dialects import DIALECTS, Dialect
 from benchmarks.studies.seeds.sections import read_sections
 from rowq.migrate import migrate
-
-_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +75,7 @@ def sql_form(
 
 def rowq_form(engine: str) -> Form:
     """Return rowq as `rowq migrate` installs it."""
-    path = _FOLDER / "rowq" / f"{engine}.sql"
-    open_client = partial(RowqClient, DIALECTS[engine], path)
+    open_client = partial(RowqClient, DIALECTS[engine], rowq_file(engine))
     return Form("rowq", "this checkout", _install_rowq, open_client, version("rowq"))
 
 

@@ -42,6 +42,9 @@ begin
     end loop;
 end fill;
 /
+-- part: dequeue_procedure
+
+-- name: dequeue_procedure
 create procedure dequeue(p_batch_size in number, p_rows out sys_refcursor)
 is
     e_lost exception;
