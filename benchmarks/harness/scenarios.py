@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios.toml"
+SIZES = ("full", "middle", "quick")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,18 @@ class Scenario:
 
 def load_scenarios(*, quick: bool = False, path: Path = SCENARIOS) -> list[Scenario]:
     """Return all scenarios in the order of the file, as small ones for a quick run."""
+    return [Scenario(**values) for values in scenario_values(path, "quick" if quick else "full")]
+
+
+def scenario_values(path: Path, size: str) -> Iterator[dict[str, Any]]:
+    """Yield the values of each scenario of a file, for a run of one of SIZES.
+
+    The table "defaults" has those of all scenarios. A table in it, or in a scenario, that is named
+    after the size takes the place of the same values.
+    """
     tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text("utf-8"))
-    found = []
+    defaults = tables.pop("defaults", {})
     for name, table in tables.items():
-        small = table.pop("quick")
-        found.append(Scenario(name=name, **(table | small if quick else table)))
-    return found
+        smaller = defaults.get(size, {}) | table.get(size, {})
+        values = {"name": name} | defaults | table | smaller
+        yield {key: value for key, value in values.items() if key not in SIZES}

@@ -24,7 +24,7 @@ from benchmarks.studies.peers.registry import PEERS
 from benchmarks.studies.peers.report import render_peers
 from benchmarks.studies.peers.results import PeerResults
 from benchmarks.studies.peers.run import PeerPlan, run_peers, turned
-from benchmarks.studies.peers.scenarios import SIZES, PeerScenario, load_peer_scenarios
+from benchmarks.studies.peers.scenarios import PeerScenario, load_peer_scenarios
 from rowq.local_postgres.binaries import choose_binaries
 from rowq.local_postgres.server import LocalPostgresError
 
