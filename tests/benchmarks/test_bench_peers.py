@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.harness.drawing import save_plots
+from benchmarks.harness.scenarios import SIZES
 from benchmarks.studies.peers.command import replaced
 from benchmarks.studies.peers.figures import WrongCountError, check, rates_within
 from benchmarks.studies.peers.peer import AbsentError, Peer
@@ -129,7 +130,7 @@ def test_a_peer_that_is_not_here_or_cannot_is_shown_with_the_reason(home: Path) 
     assert [run["system"] for run in found["runs"]] == ["bare"]
     report = render_peers(found)
     assert "**missing is absent: its package is not installed.**" in report
-    assert "Not run: bare: a bare table has no due time." in report
+    assert "| bare | a bare table has no due time | Behind delayed messages |" in report
 
 
 def test_a_program_that_fails_is_reported_with_its_last_words() -> None:
