@@ -9,6 +9,17 @@ from benchmarks.harness.measure import Spread
 from benchmarks.harness.results import Results
 from benchmarks.harness.targets import Target
 
+_SETTING = {
+    "sessions": "sessions",
+    "rounds": "rounds",
+    "messages": "messages",
+    "delayed": "delayed",
+    "calm": "seconds before the snapshot",
+    "seconds": "seconds at most",
+    "preload": "waiting all the time",
+    "samples": "samples",
+}
+
 
 def generated_from(*sources: str) -> str:
     """Return the first line of a report, which is not shown."""
@@ -68,18 +79,8 @@ def systems_table(data: dict[str, Any]) -> str:
     )
 
 
-def setting(scenario: dict[str, Any]) -> str:
-    """Say what the numbers of a scenario are."""
-    words = {
-        "sessions": "sessions",
-        "rounds": "rounds",
-        "messages": "messages",
-        "delayed": "delayed",
-        "calm": "seconds before the snapshot",
-        "seconds": "seconds at most",
-        "preload": "waiting all the time",
-        "samples": "samples",
-    }
+def setting(scenario: dict[str, Any], words: Mapping[str, str] = _SETTING) -> str:
+    """Say what the numbers of a scenario are; words: their names in the report."""
     said = [f"{word}: {scenario[key]:,}" for key, word in words.items() if scenario[key]]
     return ", ".join(said)
 

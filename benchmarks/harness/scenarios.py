@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios.toml"
+_Name = TypeVar("_Name")
 SIZES = ("full", "middle", "quick")
 
 
@@ -40,10 +41,11 @@ class Scenario:
         (batch,) = self.batches
         return batch
 
-    def order(self, turn: int) -> list[str]:
-        """Return the systems in the order of a round, numbered from 0."""
-        first = turn % len(self.systems)
-        return self.systems[first:] + self.systems[:first]
+
+def turned(names: Sequence[_Name], turn: int) -> list[_Name]:
+    """Return names in the order of a round, numbered from 0: each round another one begins."""
+    first = turn % len(names) if names else 0
+    return [*names[first:], *names[:first]]
 
 
 def load_scenarios(*, quick: bool = False, path: Path = SCENARIOS) -> list[Scenario]:

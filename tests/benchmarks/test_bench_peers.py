@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.harness.drawing import save_plots
-from benchmarks.harness.scenarios import SIZES
+from benchmarks.harness.scenarios import SIZES, turned
 from benchmarks.studies.peers.command import replaced
 from benchmarks.studies.peers.figures import WrongCountError, check, rates_within
 from benchmarks.studies.peers.peer import AbsentError, Peer
@@ -24,7 +24,7 @@ from benchmarks.studies.peers.python_peers import PYTHON_PEERS
 from benchmarks.studies.peers.registry import PEERS
 from benchmarks.studies.peers.report import render_peers
 from benchmarks.studies.peers.results import PeerResults
-from benchmarks.studies.peers.run import PeerPlan, run_peers, turned
+from benchmarks.studies.peers.run import PeerPlan, run_peers
 from benchmarks.studies.peers.scenarios import PeerScenario, load_peer_scenarios
 from rowq.local_postgres.binaries import choose_binaries
 from rowq.local_postgres.server import LocalPostgresError

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.harness.report import facts, generated_from, notes, picture, spread_text, table
+from benchmarks.harness.report import (
+    facts,
+    generated_from,
+    notes,
+    picture,
+    setting,
+    spread_text,
+    table,
+)
 from benchmarks.studies.peers.plots import plots
 from benchmarks.studies.peers.results import (
     BUFFERS,
@@ -57,6 +65,18 @@ _FILL_COSTS = {
     "fill_wal_bytes_per_message": "WAL bytes to put in",
     "fill_table_bytes_per_message": "table bytes put in",
     "fill_index_bytes_per_message": "index bytes put in",
+}
+_WORDS = {
+    "rounds": "rounds",
+    "processes": "processes",
+    "workers": "workers",
+    "batch": "batch",
+    "messages": "messages",
+    "delayed": "delayed",
+    "rate": "a second",
+    "bulk": "a call to put them in",
+    "seconds": "seconds at most",
+    "fill_seconds": "seconds at most to put them in",
 }
 _MARKS = {"capped": "¹", "one_worker": "²", "cold": "³"}
 _FOOTNOTES = (
@@ -231,18 +251,5 @@ def _marked(results: PeerResults, name: str, system: str) -> str:
 
 def _setting(scenario: dict[str, Any]) -> str:
     """Say what the numbers of a scenario are."""
-    words = {
-        "rounds": "rounds",
-        "processes": "processes",
-        "workers": "workers",
-        "batch": "batch",
-        "messages": "messages",
-        "delayed": "delayed",
-        "rate": "a second",
-        "bulk": "a call to put them in",
-        "seconds": "seconds at most",
-        "fill_seconds": "seconds at most to put them in",
-    }
-    said = [f"{word}: {scenario[key]:,}" for key, word in words.items() if scenario[key]]
     bodies = " and ".join(f"{length:,} bytes ({count})" for length, count in scenario["bodies"])
-    return f"{', '.join(said)}; bodies of {bodies}."
+    return f"{setting(scenario, _WORDS)}; bodies of {bodies}."

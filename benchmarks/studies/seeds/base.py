@@ -73,6 +73,11 @@ def sql_form(
     )
 
 
+def sql_forms(origins: Mapping[str, str], folder: Path, engine: str) -> list[Form]:
+    """Return the forms of these names, each with what it is."""
+    return [sql_form(name, origin, folder, engine) for name, origin in origins.items()]
+
+
 def rowq_form(engine: str) -> Form:
     """Return rowq as `rowq migrate` installs it."""
     open_client = partial(RowqClient, DIALECTS[engine], rowq_file(engine))

@@ -31,14 +31,14 @@ end enqueue;
 create procedure fill(p_messages in clob)
 is
 begin
-    for one in (
+    for message in (
         select j.place, j.body
         from json_table(
             p_messages, '$[*]' columns (place for ordinality, body clob path '$.body')
         ) j
         order by j.place
     ) loop
-        enqueue('Item no: ' || one.place, one.body);
+        enqueue('Item no: ' || message.place, message.body);
     end loop;
 end fill;
 /
