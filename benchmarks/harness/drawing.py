@@ -110,27 +110,36 @@ def save_plots(plots: Plots, to: Path, source: str) -> None:
 
 
 def _small(svg: str) -> str:
-    """Return a drawing without groups that only have a name, and with a digit behind points."""
+    """Return a drawing with a line for each of its axes, and with a digit behind points."""
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
     root = ET.fromstring(svg)  # noqa: S314 - matplotlib wrote it
     for element in root.iter():
         element[:] = _ungrouped(element)
+        element.text = (element.text or "").strip()
+        element.tail = "\n" if element in root[:] else ""
         for name, value in element.attrib.items():
             element.set(name, _DECIMAL.sub(_rounded, " ".join(value.split())))
-    ET.indent(root, " ")
+    root.text = "\n"
     return ET.tostring(root, "unicode")
 
 
 def _ungrouped(element: ET.Element) -> list[ET.Element]:
-    """Return the elements inside of one, those of groups without an effect among them."""
+    """Return the elements inside of one; of a group that only has a name, what is in it.
+
+    The groups of whole axes stay, and so each is a line of the file.
+    """
     return [
         inner
         for child in element
-        for inner in (
-            _ungrouped(child) if child.tag == _GROUP and child.keys() in ([], ["id"]) else [child]
-        )
+        for inner in (_ungrouped(child) if _only_names(child) else [child])
     ]
+
+
+def _only_names(element: ET.Element) -> bool:
+    if element.tag != _GROUP or element.keys() not in ([], ["id"]):
+        return False
+    return not element.get("id", "").startswith("axes_")
 
 
 def _rounded(number: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,23 @@ def commit_of(root: Path) -> str:
     return ""
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return the processor time that a process has used, user and system."""
-    with contextlib.suppress(FileNotFoundError):
+def cpu_seconds(pid: int, *, waited: bool = False) -> float:
+    """Return the processor time that a process has used, user and system.
+
+    waited: add that of the children that it has waited for.
+    """
+    with contextlib.suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        used = fields[11:15] if waited else fields[11:13]
+        return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
     return 0.0
+
+
+def children_of(pid: int) -> Iterator[int]:
+    """Yield the pids of a process's children."""
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            yield from map(int, task.read_text("ascii").split())
 
 
 def _field(path: str, name: str) -> str:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import multiprocessing
-import queue
 import resource
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from multiprocessing.synchronize import Barrier
+from functools import partial
 from typing import Any, Protocol
 
 from benchmarks.harness.bodies import body
+from benchmarks.harness.team import Gate, Team
 
 WARM_UP = 5
-_PATIENCE = 120
+NO_END = 3600.0
+NO_LIMIT = 10**12
+"""Values of a task's `seconds` and `messages` that it does not come to."""
+
 _EMPTY_ENOUGH = 3
 
 
@@ -92,74 +95,36 @@ class Report:
     drains: bool = True
 
 
-class SessionError(RuntimeError):
-    """A session could not do its work; the text says why."""
-
-
 class Crew:
-    """The sessions of one run: warmed up on entering `start`, at work until `join` returns.
-
-    tasks: one for each session.
-    """
+    """The sessions of one run, which begin together; tasks: one for each session."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._barrier = context.Barrier(len(tasks) + 1)
-        self._passed = context.Value("q", 0)
-        self._reports: Any = context.Queue()
-        common = (self._barrier, self._passed, self._reports)
-        self._processes = [
-            context.Process(target=_session, args=(number, task, *common), daemon=True)
-            for number, task in enumerate(tasks)
-        ]
+        self._passed = multiprocessing.get_context("spawn").Value("q", 0)
+        self._team = Team(
+            [partial(_session, number, task, self._passed) for number, task in enumerate(tasks)]
+        )
 
     @property
     def passed(self) -> int:
         """Return how many messages went through since the start."""
         return int(self._passed.value)
 
-    def start(self, before: Callable[[], object]) -> float:
-        """Let all sessions warm up, call `before`, let them go; return the monotonic time."""
-        for process in self._processes:
-            process.start()
-        self._barrier.wait(_PATIENCE)
-        before()
-        self._barrier.wait(_PATIENCE)
-        return time.monotonic()
+    def work(
+        self, before: Callable[[], object], tick: Callable[[], object], every: float = 1
+    ) -> tuple[float, list[Report]]:
+        """Let all sessions warm up, then work; return when they were let go, and their reports.
 
-    def join(self, tick: Callable[[], object], every: float = 1) -> list[Report]:
-        """Wait for the sessions, calling a function every so many seconds; return the reports."""
-        reports = list(self._collect(tick, every))
-        for process in self._processes:
-            process.join()
-        return reports
-
-    def _collect(self, tick: Callable[[], object], every: float) -> Iterator[Report]:
-        missing = len(self._processes)
-        while missing:
-            try:
-                report = self._reports.get(timeout=every)
-            except queue.Empty:
-                tick()
-                continue
-            if not isinstance(report, Report):
-                raise SessionError(report)
-            missing -= 1
-            yield report
+        before: called between both. tick: called every so many seconds. Raises TeamError.
+        """
+        return self._team.run(before, tick, every)
 
 
-def _session(number: int, task: Task, barrier: Barrier, passed: Any, reports: Any) -> None:
-    """Run one session; what goes wrong is reported as text."""
-    try:
-        with task.open() as client:
-            for _ in range(WARM_UP):
-                _loop(client, task, number)
-            barrier.wait(_PATIENCE)
-            barrier.wait(_PATIENCE)
-            reports.put(_work(client, task, number, passed))
-    except Exception as error:
-        barrier.abort()
-        reports.put(f"{type(error).__name__}: {error}")
+def _session(number: int, task: Task, passed: Any, gate: Gate) -> Report:
+    with task.open() as client:
+        for _ in range(WARM_UP):
+            _loop(client, task, number)
+        gate.wait()
+        return _work(client, task, number, passed)
 
 
 def _work(client: Worker, task: Task, number: int, passed: Any) -> Report:

@@ -1,11 +1,11 @@
-"""The counters that are read of every server, and the protocol of what reads them."""
+"""The counters that are read of every server, and the base class of what reads them."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, fields
-from types import TracebackType
-from typing import Protocol, Self
 
+from benchmarks.harness.closing import Closing
 from benchmarks.harness.session import Session
 
 
@@ -33,28 +33,29 @@ class Counts:
         return Counts(**{name: getattr(self, name) - getattr(before, name) for name in names})
 
 
-class Observer(Protocol):
+class Observer(Closing):
     """A session beside the others that reads the server's counters."""
 
-    def __enter__(self) -> Self:
-        """Return the observer."""
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Close the session."""
+        self._session.close()
 
+    @abstractmethod
     def counts(self, session: Session | None = None) -> Counts:
         """Read the counters; session: first let this one hand in what it has not told yet."""
 
     def settle(self) -> None:
-        """Wait until sessions that have been opened since this one have handed in what they did."""
+        """Wait until sessions that have been opened since this one have handed in what they did.
+
+        There is nothing to wait for where every count is the server's own.
+        """
 
     def look(self) -> None:
         """Note who waits for a lock now, where the server does not count it."""
 
+    @abstractmethod
     def rows_locked(self, session: Session) -> int:
         """Return how many rows an open transaction has locked."""

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.harness.measure import Spread
+from benchmarks.harness.results import Results
 from benchmarks.harness.targets import Target
+
+_SETTING = {
+    "sessions": "sessions",
+    "rounds": "rounds",
+    "messages": "messages",
+    "delayed": "delayed",
+    "calm": "seconds before the snapshot",
+    "seconds": "seconds at most",
+    "preload": "waiting all the time",
+    "samples": "samples",
+}
 
 
 def generated_from(*sources: str) -> str:
@@ -31,18 +43,44 @@ def target_row(target: Target) -> list[str]:
     return [target.what, bound, spread_text(target.found), verdict, spread_text(target.peer)]
 
 
-def setting(scenario: dict[str, Any]) -> str:
-    """Say what the numbers of a scenario are."""
-    words = {
-        "sessions": "sessions",
-        "rounds": "rounds",
-        "messages": "messages",
-        "delayed": "delayed",
-        "calm": "seconds before the snapshot",
-        "seconds": "seconds at most",
-        "preload": "waiting all the time",
-        "samples": "samples",
-    }
+def figures_row(
+    results: Results, scenario: str, system: str, columns: Mapping[str, str]
+) -> list[str]:
+    """Return a system's name and its figures, "" for one that a round of it has not.
+
+    columns: headings by the figures' names.
+    """
+    rounds = results.rounds(scenario, system)
+    return [
+        system,
+        *(
+            spread_text(results.figure(scenario, system, key))
+            if all(key in figures for figures in rounds)
+            else ""
+            for key in columns
+        ),
+    ]
+
+
+def figures_table(results: Results, scenario: str, columns: Mapping[str, str]) -> str:
+    """Return a scenario's figures, with a row for each system."""
+    systems = results.systems(scenario)
+    return table(
+        ["", *columns.values()],
+        (figures_row(results, scenario, system, columns) for system in systems),
+    )
+
+
+def systems_table(data: dict[str, Any]) -> str:
+    """Return the systems that took part, with where they come from."""
+    return table(
+        ["system", "version", "origin"],
+        ([system["name"], system["version"], system["origin"]] for system in data["systems"]),
+    )
+
+
+def setting(scenario: dict[str, Any], words: Mapping[str, str] = _SETTING) -> str:
+    """Say what the numbers of a scenario are; words: their names in the report."""
     said = [f"{word}: {scenario[key]:,}" for key, word in words.items() if scenario[key]]
     return ", ".join(said)
 

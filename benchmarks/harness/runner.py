@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.harness.host import commit_of, host_facts
-from benchmarks.harness.scenarios import Scenario
+from benchmarks.harness.scenarios import Scenario, turned
 
 
 class System(Protocol):
@@ -78,6 +78,21 @@ class Plan:
     note: str
 
 
+def run_facts(lab: Lab, root: Path, command: str, note: str) -> dict[str, Any]:
+    """Return when, from what, where and on which server a run that begins now is made.
+
+    root, command, note: as in a plan.
+    """
+    return {
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit_of(root),
+        "command": command,
+        "note": note,
+        "host": host_facts(lab.directory),
+        "server": lab.facts(),
+    }
+
+
 def run_plan(plan: Plan) -> dict[str, Any]:
     """Run everything, and return the results as JSON data."""
     present = {system.name: system for system in [*plan.engine.systems(), *plan.peers]}
@@ -87,14 +102,7 @@ def run_plan(plan: Plan) -> dict[str, Any]:
     ]
     began = time.monotonic()
     with plan.engine.open_lab(plan.url, plan.home) as lab:
-        facts = {
-            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "commit": commit_of(plan.root),
-            "command": plan.command,
-            "note": plan.note,
-            "host": host_facts(lab.directory),
-            "server": lab.facts(),
-        }
+        facts = run_facts(lab, plan.root, plan.command, plan.note)
         for name in dict.fromkeys(name for scenario in scenarios for name in scenario.systems):
             lab.prepare(present[name])
         runs = [
@@ -115,7 +123,7 @@ def _run_all(
     lab: Lab, engine: Engine, present: dict[str, System], scenario: Scenario
 ) -> Iterator[dict[str, Any]]:
     for turn in range(scenario.rounds):
-        for name in scenario.order(turn):
+        for name in turned(scenario.systems, turn):
             began = time.monotonic()
             with lab.database(present[name]) as url:
                 figures = engine.kinds[scenario.kind](url, present[name], scenario)

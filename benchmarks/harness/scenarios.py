@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios.toml"
+_Name = TypeVar("_Name")
+SIZES = ("full", "middle", "quick")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +41,27 @@ class Scenario:
         (batch,) = self.batches
         return batch
 
-    def order(self, turn: int) -> list[str]:
-        """Return the systems in the order of a round, numbered from 0."""
-        first = turn % len(self.systems)
-        return self.systems[first:] + self.systems[:first]
+
+def turned(names: Sequence[_Name], turn: int) -> list[_Name]:
+    """Return names in the order of a round, numbered from 0: each round another one begins."""
+    first = turn % len(names) if names else 0
+    return [*names[first:], *names[:first]]
 
 
 def load_scenarios(*, quick: bool = False, path: Path = SCENARIOS) -> list[Scenario]:
     """Return all scenarios in the order of the file, as small ones for a quick run."""
+    return [Scenario(**values) for values in scenario_values(path, "quick" if quick else "full")]
+
+
+def scenario_values(path: Path, size: str) -> Iterator[dict[str, Any]]:
+    """Yield the values of each scenario of a file, for a run of one of SIZES.
+
+    The table "defaults" has those of all scenarios. A table in it, or in a scenario, that is named
+    after the size takes the place of the same values.
+    """
     tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text("utf-8"))
-    found = []
+    defaults = tables.pop("defaults", {})
     for name, table in tables.items():
-        small = table.pop("quick")
-        found.append(Scenario(name=name, **(table | small if quick else table)))
-    return found
+        smaller = defaults.get(size, {}) | table.get(size, {})
+        values = {"name": name} | defaults | table | smaller
+        yield {key: value for key, value in values.items() if key not in SIZES}

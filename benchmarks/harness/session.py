@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Any
+
+from benchmarks.harness.closing import Closing
 
 Row = tuple[bytes | None, ...]
 Value = int | str | bytes | Sequence[int]
@@ -18,40 +20,32 @@ class RetryError(RuntimeError):
     """A deadlock, a lock timeout or a lost race: nothing was done, the caller may try again."""
 
 
-class Session(Protocol):
-    """An open session in autocommit."""
+class Session(Closing):
+    """An open session in autocommit.
 
-    def __enter__(self) -> Self:
-        """Return the session."""
+    backend: the server's number of the session. affected: how many rows the last statement changed.
+    """
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the session."""
-
-    def close(self) -> None:
-        """Close the session, as leaving a `with` does."""
-
-    @property
-    def backend(self) -> int:
-        """The server's number of the session."""
+    backend: int
+    affected: int = 0
 
     @property
     def server_cpu(self) -> float:
         """Seconds that the server spent for this session alone; 0 where nobody can tell."""
+        return 0.0
 
-    @property
-    def affected(self) -> int:
-        """The number of rows that the last statement changed."""
-
+    @abstractmethod
     def run(self, statement: str, **values: Value) -> list[Row]:
         """Run a statement, return its rows; raises RetryError, or RuntimeError for the others."""
 
+    @abstractmethod
     def script(self, text: str) -> None:
         """Run any number of statements."""
+
+
+def as_bytes(value: Any) -> bytes | None:
+    """Return a column as libpq and libmariadb give it: numbers and texts as their characters."""
+    return value if value is None or isinstance(value, bytes) else str(value).encode()
 
 
 OpenSession = Callable[[str], Session]

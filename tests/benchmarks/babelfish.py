@@ -17,8 +17,7 @@ import pytest
 from benchmarks.engines.sqlserver.lab import Lab
 from benchmarks.engines.sqlserver.observe import COUNTERS
 from benchmarks.engines.sqlserver.session import SqlserverSession
-from benchmarks.harness.closing import Closing
-from benchmarks.harness.observe import Counts
+from benchmarks.harness.observe import Counts, Observer
 from benchmarks.harness.session import RetryError, Row, Session, Value
 from benchmarks.studies.seeds.dialects import DIALECTS
 from rowq.sqlserver.driver import load_driver
@@ -47,7 +46,7 @@ class BabelfishSession(SqlserverSession):
             raise
 
 
-class BabelfishObserver(Closing):
+class BabelfishObserver(Observer):
     """An observer that counts nothing."""
 
     def __init__(self, url: str) -> None:
@@ -59,12 +58,6 @@ class BabelfishObserver(Closing):
     def counts(self, session: Session | None = None) -> Counts:  # noqa: ARG002
         """Return nothing but zeros."""
         return Counts(0, 0, 0, 0, 0.0, 0, 0, 0.0)
-
-    def settle(self) -> None:
-        """Do nothing."""
-
-    def look(self) -> None:
-        """Do nothing."""
 
     def rows_locked(self, session: Session) -> int:  # noqa: ARG002
         """Return 0."""

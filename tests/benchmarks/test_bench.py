@@ -12,7 +12,7 @@ from benchmarks.harness.bodies import BODY_BYTES, body
 from benchmarks.harness.drawing import save_plots
 from benchmarks.harness.results import Results
 from benchmarks.harness.runner import Plan, run_plan
-from benchmarks.harness.scenarios import Scenario, load_scenarios
+from benchmarks.harness.scenarios import Scenario, load_scenarios, turned
 from benchmarks.studies import before, command
 from benchmarks.studies.queues.engine import POSTGRES
 from benchmarks.studies.queues.plots import plots
@@ -127,5 +127,5 @@ def test_a_body_is_a_json_object_of_the_length_that_the_readme_says() -> None:
 @pytest.mark.parametrize("quick", [False, True])
 def test_scenarios_give_each_system_a_first_turn(quick: bool) -> None:
     for scenario in load_scenarios(quick=quick):
-        firsts = {scenario.order(turn)[0] for turn in range(len(scenario.systems))}
+        firsts = {turned(scenario.systems, turn)[0] for turn in range(len(scenario.systems))}
         assert firsts == set(scenario.systems)

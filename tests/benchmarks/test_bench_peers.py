@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.harness.drawing import save_plots
+from benchmarks.harness.scenarios import SIZES, turned
 from benchmarks.studies.peers.command import replaced
 from benchmarks.studies.peers.figures import WrongCountError, check, rates_within
 from benchmarks.studies.peers.peer import AbsentError, Peer
@@ -23,8 +24,8 @@ from benchmarks.studies.peers.python_peers import PYTHON_PEERS
 from benchmarks.studies.peers.registry import PEERS
 from benchmarks.studies.peers.report import render_peers
 from benchmarks.studies.peers.results import PeerResults
-from benchmarks.studies.peers.run import PeerPlan, run_peers, turned
-from benchmarks.studies.peers.scenarios import SIZES, PeerScenario, load_peer_scenarios
+from benchmarks.studies.peers.run import PeerPlan, run_peers
+from benchmarks.studies.peers.scenarios import PeerScenario, load_peer_scenarios
 from rowq.local_postgres.binaries import choose_binaries
 from rowq.local_postgres.server import LocalPostgresError
 
@@ -129,7 +130,7 @@ def test_a_peer_that_is_not_here_or_cannot_is_shown_with_the_reason(home: Path) 
     assert [run["system"] for run in found["runs"]] == ["bare"]
     report = render_peers(found)
     assert "**missing is absent: its package is not installed.**" in report
-    assert "Not run: bare: a bare table has no due time." in report
+    assert "| bare | a bare table has no due time | Behind delayed messages |" in report
 
 
 def test_a_program_that_fails_is_reported_with_its_last_words() -> None:

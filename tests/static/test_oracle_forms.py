@@ -95,7 +95,8 @@ def test_no_form_bounds_a_batch_before_locked_rows_are_passed_over() -> None:
     found = [
         (path.name, match.group())
         for path in FORMS
-        for match in SKIPPING.finditer(path.read_text("utf-8"))
+        for text in read_sections(path).values()
+        for match in SKIPPING.finditer(text)
     ]
     assert len(found) == 6
     assert not [name for name, text in found if UNBOUNDED.search(text)]
@@ -103,7 +104,7 @@ def test_no_form_bounds_a_batch_before_locked_rows_are_passed_over() -> None:
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: f"{path.parent.parent.name} {path.stem}")
 def test_a_cursor_of_a_form_is_closed_and_a_bulk_fetch_is_bounded(path: Path) -> None:
-    file = source(path.name, path.read_text("utf-8"))
+    file = source(path.name, "\n".join(read_sections(path).values()))
     assert not list(lint._cursors(file))
     for fetch in re.findall(r"fetch \w+ bulk collect into [^;]*;", file.code):
         assert " limit " in fetch

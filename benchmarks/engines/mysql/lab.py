@@ -1,18 +1,16 @@
-"""The MariaDB server under test, a fresh database for each run, and the server's counters."""
+"""The MariaDB server under test and a fresh database for each run."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pymysql
 
 from benchmarks.engines.mysql.wire import BARE
 from benchmarks.harness.given import Installed
-from benchmarks.harness.host import cpu_seconds
 from rowq.mysql.url import connection_parameters
 from tests.engines.mysql.local import LocalMariaDB, find_programs
 
@@ -36,17 +34,6 @@ _SHOWN = (
 )
 _SETTLE_SECONDS = 30.0
 _SHORT_HISTORY = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Counters:
-    """The server's counters at one moment; cpu: seconds of its process, 0 if it is elsewhere."""
-
-    redo_bytes: int
-    deadlocks: int
-    lock_waits: int
-    lock_wait_ms: int
-    cpu: float
 
 
 class Lab:
@@ -108,25 +95,6 @@ def open_lab(url: str | None) -> Iterator[Lab]:
         yield Lab(local.url, local.home)
     finally:
         local.stop()
-
-
-def read_counters(url: str) -> Counters:
-    """Read the counters."""
-    with _cursor(url) as cursor:
-        cursor.execute("show global status like 'Innodb%'")
-        status = dict(cursor.fetchall())
-        cursor.execute("select @@pid_file")
-        ((pid_file,),) = cursor.fetchall()
-    cpu = 0.0
-    with contextlib.suppress(OSError, ValueError):
-        cpu = cpu_seconds(int(Path(pid_file).read_text("ascii")))
-    return Counters(
-        redo_bytes=int(status["Innodb_lsn_current"]),
-        deadlocks=int(status["Innodb_deadlocks"]),
-        lock_waits=int(status["Innodb_row_lock_waits"]),
-        lock_wait_ms=int(status["Innodb_row_lock_time"]),
-        cpu=cpu,
-    )
 
 
 def _history(cursor: pymysql.cursors.Cursor) -> int:

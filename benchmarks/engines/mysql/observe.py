@@ -7,24 +7,19 @@ import time
 from pathlib import Path
 
 from benchmarks.engines.mysql.session import MariadbSession
-from benchmarks.harness.closing import Closing
 from benchmarks.harness.host import cpu_seconds
-from benchmarks.harness.observe import Counts
+from benchmarks.harness.observe import Counts, Observer
 from benchmarks.harness.session import Session
 
 # InnoDB refreshes its list of transactions only after this time; an earlier look sees the old list.
 _CACHED_SECONDS = 0.15
 
 
-class MariadbObserver(Closing):
+class MariadbObserver(Observer):
     """Counters of the whole server, and of InnoDB's list of transactions."""
 
     def __init__(self, url: str) -> None:
-        self._session = MariadbSession(url)
-
-    def close(self) -> None:
-        """Close the session."""
-        self._session.close()
+        super().__init__(MariadbSession(url))
 
     def counts(self, session: Session | None = None) -> Counts:  # noqa: ARG002
         """Read the counters. Reads are requests to the buffer pool, those of purge included."""
@@ -46,12 +41,6 @@ class MariadbObserver(Closing):
             log_bytes=status["Innodb_lsn_current"],
             cpu=cpu,
         )
-
-    def settle(self) -> None:
-        """Do nothing: every count is the server's own."""
-
-    def look(self) -> None:
-        """Do nothing: the server counts every wait."""
 
     def rows_locked(self, session: Session) -> int:
         """Return InnoDB's count of the session's row locks, index entries included."""

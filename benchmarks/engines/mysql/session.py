@@ -6,18 +6,17 @@ import pymysql
 from pymysql.constants import CLIENT
 
 from benchmarks.engines.mysql.wire import Connection, WireError
-from benchmarks.harness.closing import Closing
-from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Value
+from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Session, Value
 from rowq.mysql.url import connection_parameters
 
 _RETRY_NUMBERS = {1213, 1205, 1020}
 
 
-class MariadbSession(Closing):
+class MariadbSession(Session):
     """A session through libmariadb; values are written into the text."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
         self._connection = Connection(url)
         ((number,),) = self._connection.run(b"select connection_id()")
         self.backend = int(number or 0)
@@ -26,29 +25,24 @@ class MariadbSession(Closing):
         """Close the session."""
         self._connection.close()
 
-    @property
-    def server_cpu(self) -> float:
-        """Return 0: a session's time is unknown, as the server is one process of many threads."""
-        return 0.0
-
-    @property
-    def affected(self) -> int:
-        """The number of rows that the last statement changed."""
-        return self._connection.affected
-
     def run(self, statement: str, **values: Value) -> list[Row]:
         """Run a statement and return the rows of its first result."""
-        text = NAMED_VALUE.sub(lambda found: _text(values[found[1]]), statement)
+        return self.send(NAMED_VALUE.sub(lambda found: _text(values[found[1]]), statement))
+
+    def send(self, text: str) -> list[Row]:
+        """Run a statement without values, as `run` does."""
         try:
-            return self._connection.run(text.encode())
+            rows = self._connection.run(text.encode())
         except WireError as error:
             if error.number in _RETRY_NUMBERS:
                 raise RetryError(str(error)) from error
             raise
+        self.affected = self._connection.affected
+        return rows
 
     def script(self, text: str) -> None:
         """Run any number of statements; the server finds where each ends, bodies included."""
-        given = connection_parameters(self._url)
+        given = connection_parameters(self.url)
         with (
             pymysql.connect(
                 **given, autocommit=True, client_flag=CLIENT.MULTI_STATEMENTS

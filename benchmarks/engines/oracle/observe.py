@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from benchmarks.engines.oracle.session import OracleSession
-from benchmarks.harness.closing import Closing
-from benchmarks.harness.observe import Counts
+from benchmarks.harness.observe import Counts, Observer
 from benchmarks.harness.session import Session
 
 RIGHTS = ("select_catalog_role", "alter system")
 """The rights that an account needs besides its own objects: to read v$ views, to end a session."""
 
 DISCONNECT = """begin
-    for one in (select s.serial# as serial from v$session s where s.sid = :session) loop
+    for victim in (select s.serial# as serial from v$session s where s.sid = :session) loop
         execute immediate
-            'alter system disconnect session ''' || :session || ',' || one.serial
+            'alter system disconnect session ''' || :session || ',' || victim.serial
             || ''' immediate';
     end loop;
 end"""
@@ -67,16 +66,16 @@ _LOCKED = """declare
     v_all    number;
     v_locked number := 0;
 begin
-    for one in (
+    for kept in (
         select t.table_name
         from user_tables t
         where t.temporary = 'N'
           and t.nested = 'NO'
           and (t.iot_type is null or t.iot_type = 'IOT')
     ) loop
-        execute immediate 'select count(*) from "' || one.table_name || '"' into v_all;
+        execute immediate 'select count(*) from "' || kept.table_name || '"' into v_all;
         v_locked := v_locked + v_all;
-        open v_rows for 'select 1 from "' || one.table_name || '" for update skip locked';
+        open v_rows for 'select 1 from "' || kept.table_name || '" for update skip locked';
         loop
             fetch v_rows bulk collect into v_found limit 1000;
             v_locked := v_locked - v_found.count;
@@ -90,18 +89,14 @@ end"""
 _MICRO = 1e-6
 
 
-class OracleObserver(Closing):
+class OracleObserver(Observer):
     """Counters of the whole instance, and the reads of one session.
 
     url: of an account with RIGHTS. A wait for a row's lock counts from its beginning on.
     """
 
     def __init__(self, url: str) -> None:
-        self._session = OracleSession(url)
-
-    def close(self) -> None:
-        """Close the session."""
-        self._session.close()
+        super().__init__(OracleSession(url))
 
     def counts(self, session: Session | None = None) -> Counts:
         """Read the counters. Reads are those of the session given, or else of all; with bodies."""
@@ -124,12 +119,6 @@ class OracleObserver(Closing):
             log_bytes=int(found["redo size"]),
             cpu=(found["DB CPU"] + found["background cpu time"]) * _MICRO,
         )
-
-    def settle(self) -> None:
-        """Do nothing: every count is the server's own."""
-
-    def look(self) -> None:
-        """Do nothing: the server counts every wait."""
 
     def rows_locked(self, session: Session) -> int:  # noqa: ARG002
         """Return how many rows of the account's tables `for update skip locked` leaves out."""

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeGuard
 
-from benchmarks.harness.closing import Closing
-from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Value
+from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Session, Value, as_bytes
 from rowq.oracle.engine import ENGINE
 from rowq.oracle.statements import units
 
@@ -38,18 +37,16 @@ _FAULTS = """
 """
 
 
-class OracleSession(Closing):
+class OracleSession(Session):
     """A session; each statement commits by itself, unless `begin` has been run before.
 
-    affected: how many rows the last statement changed. backend: the session's SID. The words
-    begin, commit, rollback and IMPATIENT are for the driver. A list of numbers stands for that
-    many values: `in (:ids)`.
+    backend: the session's SID. The words begin, commit, rollback and IMPATIENT are for the driver.
+    A list of numbers stands for that many values: `in (:ids)`.
     """
 
     def __init__(self, url: str) -> None:
         self._connection = ENGINE.connect(url)
         self.backend = int(self._connection.session_id)
-        self.affected = 0
         self._words: Mapping[str, Callable[[], None]] = {
             "begin": self._begin,
             "commit": lambda: self._end(self._connection.commit),
@@ -60,11 +57,6 @@ class OracleSession(Closing):
     def close(self) -> None:
         """Close the session."""
         ENGINE.close(self._connection)
-
-    @property
-    def server_cpu(self) -> float:
-        """Return 0: a session's time is unknown; the observer tells that of the whole instance."""
-        return 0.0
 
     def run(self, statement: str, **values: Value) -> list[Row]:
         """Run a statement and return its rows; LOBs come as values, like everything else."""
@@ -175,13 +167,7 @@ def _wide(cursor: Any) -> Any:
 
 
 def _row(row: Sequence[Any]) -> Row:
-    return tuple(_column(value) for value in row)
-
-
-def _column(value: Any) -> bytes | None:
-    if value is None or isinstance(value, bytes):
-        return value
-    return str(value).encode()
+    return tuple(map(as_bytes, row))
 
 
 def _returned(value: Any) -> Sequence[Any]:

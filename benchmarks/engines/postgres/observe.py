@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 from benchmarks.engines.postgres.session import PostgresSession
-from benchmarks.harness.closing import Closing
-from benchmarks.harness.observe import Counts
+from benchmarks.harness.observe import Counts, Observer
 from benchmarks.harness.session import Session
 
 _READS = """
@@ -47,17 +46,13 @@ _TABLES = """
 """
 
 
-class PostgresObserver(Closing):
+class PostgresObserver(Observer):
     """Counters of one database. Lock waits are those that a look found: distinct by their start."""
 
     def __init__(self, url: str) -> None:
-        self._session = PostgresSession(url)
+        super().__init__(PostgresSession(url))
         self._waits: dict[tuple[bytes | None, bytes | None], float] = {}
         self._there = self._others()
-
-    def close(self) -> None:
-        """Close the session."""
-        self._session.close()
 
     def counts(self, session: Session | None = None) -> Counts:
         """Read the counters. Reads are those of the database's tables, indexes and sequences."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from benchmarks.engines.sqlserver.session import SqlserverSession
 from benchmarks.engines.sqlserver.statistics_io import Reads
-from benchmarks.harness.closing import Closing
-from benchmarks.harness.observe import Counts
+from benchmarks.harness.observe import Counts, Observer
 from benchmarks.harness.session import Session
 
 COUNTERS = (
@@ -45,7 +44,7 @@ _LOCKED = """
 QUERIES = (_COUNTERS, _LOCKS, _CPU, _LOCKED)
 
 
-class SqlserverObserver(Closing):
+class SqlserverObserver(Observer):
     """Counters of the whole server; lock waits, commits and log are those of the URL's database.
 
     Reads are requests to the buffer pool, those of bodies included. For one session they are what
@@ -53,11 +52,7 @@ class SqlserverObserver(Closing):
     """
 
     def __init__(self, url: str) -> None:
-        self._session = SqlserverSession(url)
-
-    def close(self) -> None:
-        """Close the session."""
-        self._session.close()
+        super().__init__(SqlserverSession(url))
 
     def counts(self, session: Session | None = None) -> Counts:
         """Read the counters; session: the reads are those that it made since it was first asked."""
@@ -77,12 +72,6 @@ class SqlserverObserver(Closing):
             log_bytes=counters["Log Bytes Flushed/sec"],
             cpu=int(cpu_ms or 0) / 1e3,
         )
-
-    def settle(self) -> None:
-        """Do nothing: every count is the server's own."""
-
-    def look(self) -> None:
-        """Do nothing: the server counts every wait."""
 
     def rows_locked(self, session: Session) -> int:
         """Return how many keys and rows a session has locked, index entries and pages included."""

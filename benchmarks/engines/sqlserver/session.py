@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.engines.sqlserver.statistics_io import START, Reads, parse
-from benchmarks.harness.closing import Closing
-from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Value
+from benchmarks.harness.session import NAMED_VALUE, RetryError, Row, Session, Value, as_bytes
 from rowq.sqlserver.driver import execute, is_by_freetds, load_driver, value_of
 from rowq.sqlserver.engine import ENGINE
 from rowq.sqlserver.errors import numbers_of, text_of
@@ -38,7 +37,7 @@ class _Prepared:
     cursor: Any
 
 
-class SqlserverSession(Closing):
+class SqlserverSession(Session):
     """A session through pyodbc; a statement that has values is prepared when it is first run.
 
     A list of values gets a mark for each of its elements. All results are read, to the end.
@@ -50,17 +49,11 @@ class SqlserverSession(Closing):
         self._text_type = _LONG_NVARCHAR if is_by_freetds(self._connection) else _NVARCHAR
         self._prepared: dict[str, _Prepared] = {}
         self.backend = int(value_of(self._connection, "select @@spid"))
-        self.affected = 0
         self._reads: Reads | None = None
 
     def close(self) -> None:
         """Close the session."""
         ENGINE.close(self._connection)
-
-    @property
-    def server_cpu(self) -> float:
-        """Return 0: a session's time is unknown; the observer tells that of the whole server."""
-        return 0.0
 
     def run(self, statement: str, **values: Value) -> list[Row]:
         """Run a statement, return the rows of all its results."""
@@ -98,7 +91,7 @@ class SqlserverSession(Closing):
         self.affected = 0
         while True:
             if cursor.description:
-                rows.extend(tuple(map(_bytes, row)) for row in cursor.fetchall())
+                rows.extend(tuple(map(as_bytes, row)) for row in cursor.fetchall())
             else:
                 self.affected = max(self.affected, cursor.rowcount)
             # The driver makes a new list for each result; what was read comes after its rows.
@@ -129,8 +122,3 @@ def _elements(value: Value) -> Sequence[int | str]:
     if isinstance(value, bytes):
         return [value.decode()]
     return [value] if isinstance(value, int | str) else value
-
-
-def _bytes(value: Any) -> bytes | None:
-    """Return a value as other engines' drivers give it: numbers and texts as their characters."""
-    return value if value is None or isinstance(value, bytes) else str(value).encode()

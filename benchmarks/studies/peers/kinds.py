@@ -11,7 +11,7 @@ from benchmarks.studies.peers import figures as count
 from benchmarks.studies.peers.figures import Figures, Sample
 from benchmarks.studies.peers.process import Program, start_together
 from benchmarks.studies.peers.runs import Run
-from benchmarks.studies.peers.watch import sizes
+from benchmarks.studies.peers.watch import Counters, sizes
 
 _STEP = 0.02
 _SETTLE = 1.0
@@ -22,13 +22,34 @@ _FAR = 10**7
 _TOMORROW = 86400
 
 
+class _Crew:
+    """The programs of a run besides its producers, and the counters of its database."""
+
+    def __init__(self, run: Run, stack: ExitStack) -> None:
+        self._keepers = stack.enter_context(run.keeper())
+        self.watch = stack.enter_context(run.watch())
+        self.consumers = run.consumers(stack)
+        self.programs = [*self.consumers, *self._keepers]
+
+    def cpu_so_far(self) -> float:
+        """Return the processor seconds of all programs since they began."""
+        return sum(program.cpu_so_far() for program in self.programs)
+
+    def stop(self) -> tuple[list[dict[str, Any]], Counters]:
+        """Stop the programs; return the consumers' results and the counters at their end."""
+        results = _stop(self.consumers)
+        self.watch.wait_quiet()
+        end = self.watch.read()
+        _stop(self._keepers)
+        return results, end
+
+
 def steady(run: Run) -> Figures:
     """Messages come at a rate for a while, of which the first seconds do not count."""
     scenario = run.scenario
     with ExitStack() as stack:
-        keepers = stack.enter_context(run.keeper())
-        watch = stack.enter_context(run.watch())
-        consumers = run.consumers(stack)
+        crew = _Crew(run, stack)
+        consumers = crew.consumers
         lead = stack.enter_context(run.producer(seconds=_LEAD))
         producer = stack.enter_context(run.producer(first=_FAR))
         before = sizes(run.url)
@@ -37,16 +58,12 @@ def steady(run: Run) -> Figures:
         producer.wait_ready()
         for program in consumers:
             program.mark()
-        spent = sum(program.cpu_so_far() for program in [*consumers, *keepers])
-        start, began = watch.read(), time.time()
+        spent, start, began = crew.cpu_so_far(), crew.watch.read(), time.time()
         handled = sum(program.handled for program in consumers)
         start_together([producer])
         _wait(consumers, scenario.seconds + _SETTLE, lambda: _sent(producer, first))
         sent = producer.finish()["messages"]
-        results = _stop(consumers)
-        watch.wait_quiet()
-        end = watch.read()
-        _stop(keepers)
+        results, end = crew.stop()
     numbers = _sum(0, first) + _sum(_FAR, sent)
     count.check(results, first + sent, numbers)
     total = sum(result["messages"] for result in results)
@@ -55,7 +72,7 @@ def steady(run: Run) -> Figures:
         count.rate(passed, began, results, capped=total < first + sent)
         | count.latency(results)
         | count.costs(start, end, passed)
-        | count.client_cpu([producer, *consumers, *keepers], passed, spent)
+        | count.client_cpu([producer, *crew.programs], passed, spent)
         | count.growth(before, sizes(run.url), total)
     )
 
@@ -63,24 +80,19 @@ def steady(run: Run) -> Figures:
 def burst(run: Run) -> Figures:
     """Messages come as fast as one client sends them, to workers that have been waiting."""
     with ExitStack() as stack:
-        keepers = stack.enter_context(run.keeper())
-        watch = stack.enter_context(run.watch())
-        consumers = run.consumers(stack)
+        crew = _Crew(run, stack)
+        consumers = crew.consumers
         producer = stack.enter_context(run.producer())
         before = sizes(run.url)
         start_together(consumers)
         producer.wait_ready()
         time.sleep(_SETTLE)
-        spent = sum(program.cpu_so_far() for program in [*consumers, *keepers])
-        start, began = watch.read(), time.time()
+        spent, start, began = crew.cpu_so_far(), crew.watch.read(), time.time()
         start_together([producer])
         _wait(consumers, run.scenario.seconds, lambda: _sent(producer, 0))
         producer.stop()
         produced = producer.finish()
-        results = _stop(consumers)
-        watch.wait_quiet()
-        end = watch.read()
-        _stop(keepers)
+        results, end = crew.stop()
     sent = produced["messages"]
     count.check(results, sent, _sum(0, sent))
     passed = sum(result["messages"] for result in results)
@@ -90,7 +102,7 @@ def burst(run: Run) -> Figures:
         | {"sent_per_second": round(sent / length, 1)}
         | count.latency(results)
         | count.costs(start, end, passed)
-        | count.client_cpu([producer, *consumers, *keepers], passed, spent)
+        | count.client_cpu([producer, *crew.programs], passed, spent)
         | count.growth(before, sizes(run.url), passed)
     )
 
@@ -105,34 +117,29 @@ def drain(run: Run) -> Figures:
     scenario = run.scenario
     with ExitStack() as stack:
         stack.enter_context(run.held())
-        keepers = stack.enter_context(run.keeper())
-        watch = stack.enter_context(run.watch())
-        consumers = run.consumers(stack)
+        crew = _Crew(run, stack)
+        consumers = crew.consumers
         delayed = 0
         if scenario.delayed:
             delayed = run.fill(messages=scenario.delayed, delay_seconds=_TOMORROW)["messages"]
-        before, empty = sizes(run.url), watch.read()
+        before, empty = sizes(run.url), crew.watch.read()
         filled = run.fill()
-        put_in, full = watch.read(), sizes(run.url)
+        put_in, full = crew.watch.read(), sizes(run.url)
         run.vacuum()
         depth = filled["messages"]
         expected = min(scenario.target or depth, depth)
         for program in consumers:
             program.wait_ready()
-        start, began, spent = watch.read(), time.time(), 0.0
+        start, began, spent = crew.watch.read(), time.time(), 0.0
         start_together(consumers)
         first = _warm(consumers, expected)
         cold = first > _MUCH * expected
         if cold:
             first = 0
         else:
-            spent = sum(program.cpu_so_far() for program in [*consumers, *keepers])
-            start, began = watch.read(), _moment(consumers)
+            spent, start, began = crew.cpu_so_far(), crew.watch.read(), _moment(consumers)
         samples = _wait(consumers, scenario.seconds, lambda: expected)
-        results = _stop(consumers)
-        watch.wait_quiet()
-        end = watch.read()
-        _stop(keepers)
+        results, end = crew.stop()
     if expected == depth:
         count.check(results, depth, _sum(0, depth))
     total = sum(result["messages"] for result in results)
@@ -141,7 +148,7 @@ def drain(run: Run) -> Figures:
         count.rate(total - first, began, results, capped=total < expected)
         | count.costs(start, end, total - first)
         | count.reads(put_in, end, total)
-        | count.client_cpu([*consumers, *keepers], total - first, spent)
+        | count.client_cpu(crew.programs, total - first, spent)
         | count.rates_within(samples)
         | {
             "cold": cold,
@@ -158,18 +165,15 @@ def drain(run: Run) -> Figures:
 def idle(run: Run) -> Figures:
     """Workers wait at an empty queue, after a little time to settle."""
     with ExitStack() as stack:
-        keepers = stack.enter_context(run.keeper())
-        watch = stack.enter_context(run.watch())
-        consumers = run.consumers(stack)
+        crew = _Crew(run, stack)
+        consumers = crew.consumers
         start_together(consumers)
         time.sleep(2 * _SETTLE)
-        programs = [*consumers, *keepers]
-        spent = sum(program.cpu_so_far() for program in programs)
-        start, began = watch.read(), time.monotonic()
+        spent, start, began = crew.cpu_so_far(), crew.watch.read(), time.monotonic()
         time.sleep(run.scenario.seconds)
-        end, seconds = watch.read(), time.monotonic() - began
-        spent = sum(program.cpu_so_far() for program in programs) - spent
-        _stop(programs)
+        end, seconds = crew.watch.read(), time.monotonic() - began
+        spent = crew.cpu_so_far() - spent
+        crew.stop()
     queries = None
     if end.queries is not None and start.queries is not None:
         queries = round((end.queries - start.queries) / seconds, 2)

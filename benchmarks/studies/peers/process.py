@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.closing import Closing
-from benchmarks.harness.host import cpu_seconds
+from benchmarks.harness.host import children_of, cpu_seconds
 from benchmarks.studies.peers.peer import Peer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -153,8 +153,4 @@ def start_together(programs: Sequence[Program]) -> None:
 
 def _tree_cpu(pid: int) -> float:
     """Return the seconds of a process and of its children that are alive."""
-    used = cpu_seconds(pid)
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            used += sum(_tree_cpu(int(child)) for child in task.read_text("ascii").split())
-    return used
+    return cpu_seconds(pid) + sum(map(_tree_cpu, children_of(pid)))

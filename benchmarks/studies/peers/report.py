@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import Any
 
-from benchmarks.harness.report import facts, generated_from, notes, picture, spread_text, table
+from benchmarks.harness.report import (
+    facts,
+    generated_from,
+    notes,
+    picture,
+    setting,
+    spread_text,
+    table,
+)
 from benchmarks.studies.peers.plots import plots
-from benchmarks.studies.peers.results import FLOOR, OWN, Measure, PeerResults
+from benchmarks.studies.peers.results import (
+    BUFFERS,
+    COMPARED,
+    FILL,
+    FLOOR,
+    OWN,
+    RATE,
+    SERVER_CPU,
+    WAL,
+    PeerResults,
+)
 
 _SHOWN = {
     "steady": {
@@ -49,19 +66,25 @@ _FILL_COSTS = {
     "fill_table_bytes_per_message": "table bytes put in",
     "fill_index_bytes_per_message": "index bytes put in",
 }
+_WORDS = {
+    "rounds": "rounds",
+    "processes": "processes",
+    "workers": "workers",
+    "batch": "batch",
+    "messages": "messages",
+    "delayed": "delayed",
+    "rate": "a second",
+    "bulk": "a call to put them in",
+    "seconds": "seconds at most",
+    "fill_seconds": "seconds at most to put them in",
+}
 _MARKS = {"capped": "¹", "one_worker": "²", "cold": "³"}
 _FOOTNOTES = (
-    "¹ The time cap came first: the figures are of the messages handled until then."
+    "Marks below: ¹ The time cap came first: the figures are of the messages handled until then."
     " ² With one worker, see the table of systems."
     " ³ The time in which its processes got going is part of the figures."
 )
-_LIMIT = (
-    Measure("messages_per_second", "messages/s", more=True),
-    Measure("server_cpu_us_per_message", "server CPU"),
-    Measure("buffers_per_message", "buffers"),
-    Measure("wal_bytes_per_message", "WAL"),
-    Measure("fill_per_second", "put in / s", more=True),
-)
+_LIMIT = (RATE, SERVER_CPU, BUFFERS, WAL, FILL)
 
 
 def render_peers(data: dict[str, Any]) -> str:
@@ -79,7 +102,9 @@ def render_peers(data: dict[str, Any]) -> str:
         *_ratios(results),
         "## The limit",
         *_limit(results),
+        _FOOTNOTES,
         *(part for name in results.scenarios for part in _scenario(results, name)),
+        *_not_run(results),
         "## Machine, server, systems",
         facts(data, "PostgreSQL", "each system's own client, in processes of its own"),
         table(
@@ -112,33 +137,25 @@ def _absent(data: dict[str, Any]) -> list[str]:
 
 
 def _beaten(results: PeerResults) -> Iterator[str]:
-    rows = [
-        [
-            results.scenarios[name]["title"],
-            measure.words,
-            spread_text(found[0].own),
-            *(
-                spread_text(results.figure(name, variant, measure.key))
-                for variant in results.variants
-            ),
-            "; ".join(
-                f"{win.system} {spread_text(win.other)}: {_times(win.ratio.median)}"
-                for win in found
-            ),
-        ]
-        for (name, measure), found in (
-            (key, list(group))
-            for key, group in groupby(results.beaten(), key=lambda win: (win.scenario, win.measure))
-        )
-    ]
-    if not rows:
+    cells: dict[str, dict[str, list[str]]] = {}
+    for win in results.beaten():
+        row = cells.setdefault(win.scenario, {})
+        row.setdefault(win.measure.words, []).append(f"{win.system} {win.ratio.median:,.2f}")
+    if not cells:
         yield "Nowhere in this run."
         return
     yield (
-        "By more than two per cent, in the median of the rounds; behind the colon rowq's figure"
-        " divided by theirs."
+        "By more than two per cent, in the median of the rounds; behind each name rowq's figure"
+        " divided by theirs. The figures themselves are in the tables of the scenarios."
     )
-    yield table(["scenario", "figure", "rowq", *results.variants, "better"], rows)
+    columns = list(dict.fromkeys(m.words for measures in COMPARED.values() for m in measures))
+    yield table(
+        ["", *columns],
+        (
+            [results.scenarios[name]["title"], *("; ".join(row.get(c, [])) for c in columns)]
+            for name, row in cells.items()
+        ),
+    )
 
 
 def _ratios(results: PeerResults) -> Iterator[str]:
@@ -196,15 +213,20 @@ def _scenario(results: PeerResults, name: str) -> list[str]:
     ]
     if costs:
         parts += ["Of each handled message:", _table(results, name, shown, costs)]
-    if any(_marked(results, name, system) for system in shown):
-        parts.append(_FOOTNOTES)
-    reasons = {
-        system: results.reason(name, system)
-        for system in results.systems
-        if results.reason(name, system)
-    }
-    parts += [f"Not run: {'; '.join(f'{k}: {v}' for k, v in reasons.items())}."] if reasons else []
     return parts
+
+
+def _not_run(results: PeerResults) -> Iterator[str]:
+    """Yield a table of who did not run, why, and in which scenarios; nothing if all ran."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, scenario in results.scenarios.items():
+        for system in results.systems:
+            if reason := results.reason(name, system):
+                found.setdefault((system, reason), []).append(scenario["title"])
+    if found:
+        yield "## Not run"
+        rows = ([system, reason, "; ".join(titles)] for (system, reason), titles in found.items())
+        yield table(["system", "why", "scenarios"], rows)
 
 
 def _table(results: PeerResults, name: str, shown: list[str], columns: dict[str, str]) -> str:
@@ -229,22 +251,5 @@ def _marked(results: PeerResults, name: str, system: str) -> str:
 
 def _setting(scenario: dict[str, Any]) -> str:
     """Say what the numbers of a scenario are."""
-    words = {
-        "rounds": "rounds",
-        "processes": "processes",
-        "workers": "workers",
-        "batch": "batch",
-        "messages": "messages",
-        "delayed": "delayed",
-        "rate": "a second",
-        "bulk": "a call to put them in",
-        "seconds": "seconds at most",
-        "fill_seconds": "seconds at most to put them in",
-    }
-    said = [f"{word}: {scenario[key]:,}" for key, word in words.items() if scenario[key]]
     bodies = " and ".join(f"{length:,} bytes ({count})" for length, count in scenario["bodies"])
-    return f"{', '.join(said)}; bodies of {bodies}."
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:,.2f}"
+    return f"{setting(scenario, _WORDS)}; bodies of {bodies}."

@@ -14,32 +14,28 @@ _CLEARLY = 1.02
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure that is compared. words: its name and unit. more: whether more is better."""
+    """A figure that is compared. words: its name. more: whether more is better."""
 
     key: str
     words: str
     more: bool = False
 
 
-_COSTS = (
-    Measure("server_cpu_us_per_message", "server CPU µs / message"),
-    Measure("client_cpu_us_per_message", "client CPU µs / message"),
-    Measure("buffers_per_message", "buffers / message"),
-    Measure("wal_bytes_per_message", "WAL bytes / message"),
-)
-_RATE = Measure("messages_per_second", "messages/s", more=True)
-_LATENCY = (
-    Measure("latency_ms_p50", "latency p50 ms"),
-    Measure("latency_ms_p99", "latency p99 ms"),
-)
+RATE = Measure("messages_per_second", "messages/s", more=True)
+SERVER_CPU = Measure("server_cpu_us_per_message", "server CPU")
+BUFFERS = Measure("buffers_per_message", "buffers")
+WAL = Measure("wal_bytes_per_message", "WAL")
+FILL = Measure("fill_per_second", "put in / s", more=True)
+_COSTS = (SERVER_CPU, Measure("client_cpu_us_per_message", "client CPU"), BUFFERS, WAL)
+_LATENCY = (Measure("latency_ms_p50", "latency p50"), Measure("latency_ms_p99", "latency p99"))
 COMPARED: Mapping[str, tuple[Measure, ...]] = {
     "steady": (*_LATENCY, *_COSTS),
-    "burst": (_RATE, *_LATENCY, *_COSTS),
-    "drain": (_RATE, *_COSTS, Measure("fill_per_second", "put in / s", more=True)),
+    "burst": (RATE, *_LATENCY, *_COSTS),
+    "drain": (RATE, *_COSTS, FILL),
     "idle": (
-        Measure("queries_per_second", "queries / s"),
-        Measure("server_cpu_ms_per_second", "server CPU ms / s"),
-        Measure("client_cpu_ms_per_second", "client CPU ms / s"),
+        Measure("queries_per_second", "queries"),
+        Measure("server_cpu_ms_per_second", "server CPU"),
+        Measure("client_cpu_ms_per_second", "client CPU"),
     ),
 }
 
@@ -54,8 +50,6 @@ class Beaten:
     scenario: str
     measure: Measure
     system: str
-    own: Spread
-    other: Spread
     ratio: Spread
 
 
@@ -109,11 +103,7 @@ class PeerResults:
                     ratio = self.between(name, measure.key, OWN, system)
                     if ratio is None or not _is_worse(ratio.median, more=measure.more):
                         continue
-                    own = self.figure(name, OWN, measure.key)
-                    other = self.figure(name, system, measure.key)
-                    assert own is not None
-                    assert other is not None
-                    yield Beaten(name, measure, system, own, other, ratio)
+                    yield Beaten(name, measure, system, ratio)
 
     def share(self, scenario: str, measure: Measure) -> Spread | None:
         """Return how much of the floor rowq reaches: 1 is the floor itself, less is worse."""

@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from benchmarks.engines.postgres.lab import SETTINGS, Lab, open_lab
-from benchmarks.harness.host import commit_of, host_facts
+from benchmarks.harness.runner import run_facts
+from benchmarks.harness.scenarios import turned
 from benchmarks.studies.peers.figures import WrongCountError
 from benchmarks.studies.peers.kinds import KINDS
 from benchmarks.studies.peers.peer import AbsentError, Peer
@@ -68,15 +68,7 @@ def run_peers(plan: PeerPlan) -> dict[str, Any]:
     with open_lab(
         plan.url, plan.home.with_name(f"{plan.home.name}{major}"), _SETTINGS, major
     ) as lab:
-        facts = {
-            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "commit": commit_of(plan.root),
-            "command": plan.command,
-            "size": plan.size,
-            "note": plan.note,
-            "host": host_facts(lab.directory),
-            "server": lab.facts(),
-        }
+        facts = run_facts(lab, plan.root, plan.command, plan.note) | {"size": plan.size}
         _count_statements(lab)
         present = {peer.name: peer for peer in plan.peers if _prepare(lab, peer, found)}
         runs = [run for scenario in plan.scenarios for run in _run_all(lab, present, scenario)]
@@ -140,12 +132,6 @@ def _run_all(
                 flush=True,
             )
             yield where | outcome
-
-
-def turned(names: list[str], turn: int) -> list[str]:
-    """Return names in the order of a round, numbered from 0."""
-    first = turn % len(names) if names else 0
-    return names[first:] + names[:first]
 
 
 def _run_one(lab: Lab, peer: Peer, scenario: PeerScenario) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios_peers.toml"
-SIZES = ("full", "middle", "quick")
+from benchmarks.harness.scenarios import SCENARIOS as POSTGRES_SCENARIOS
+from benchmarks.harness.scenarios import scenario_values
+
+SCENARIOS = POSTGRES_SCENARIOS.with_name("scenarios_peers.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,6 @@ class PeerScenario:
         return [share for share in shares if share]
 
 
-def load_peer_scenarios(size: str = "full", path: Path = SCENARIOS) -> list[PeerScenario]:
-    """Return all scenarios in the order of the file; size: one of SIZES."""
-    tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text("utf-8"))
-    found = []
-    for name, table in tables.items():
-        sizes = {small: table.pop(small) for small in SIZES[1:]}
-        found.append(PeerScenario(name=name, **(table | sizes.get(size, {}))))
-    return found
+def load_peer_scenarios(size: str = "full") -> list[PeerScenario]:
+    """Return all scenarios in the order of the file; size: one of the harness's SIZES."""
+    return [PeerScenario(**values) for values in scenario_values(SCENARIOS, size)]

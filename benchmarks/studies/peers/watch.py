@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import psycopg
 from psycopg.conninfo import make_conninfo
+
+from benchmarks.harness.host import children_of, cpu_seconds
 
 _COUNTERS = """
     select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint,
@@ -108,16 +107,5 @@ def sizes(url: str) -> tuple[int, int]:
 
 def server_cpu(postmaster: int) -> float:
     """Return the processor seconds of a server, of its processes that have ended as well."""
-    used = _own_and_waited(postmaster)
-    for task in Path(f"/proc/{postmaster}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            used += sum(_own_and_waited(int(pid)) for pid in task.read_text("ascii").split())
-    return used
-
-
-def _own_and_waited(pid: int) -> float:
-    """Return the seconds of a process and of the children that it has waited for."""
-    with contextlib.suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
-        return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
-    return 0.0
+    processes = [postmaster, *children_of(postmaster)]
+    return sum(cpu_seconds(pid, waited=True) for pid in processes)

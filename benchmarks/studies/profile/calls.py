@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-import psycopg
-from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from benchmarks.harness.host import cpu_seconds
+from benchmarks.engines.postgres.session import Libpq, checked
 from benchmarks.studies.profile.actions import Action, Course, Parameters
 
 _Found = TypeVar("_Found")
-_GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +30,16 @@ class Cost:
     end: str
 
 
-class Session:
+class Session(Libpq):
     """One session, with the actions of a course prepared."""
 
     def __init__(self, url: str, course: Course) -> None:
-        self.connection = psycopg.connect(url, autocommit=True)
+        super().__init__(url)
         self._course = course
         self._taken: list[PGresult] = []
         for action in course.actions:
             if not action.copy:
-                prepared = self.connection.pgconn.prepare(action.name.encode(), action.sql.encode())
-                _check(prepared)
+                self.prepare(action.name, action.sql)
 
     def run(self, action: Action, calls: int) -> list[float]:
         """Make calls of one action, return the seconds of each.
@@ -78,15 +74,16 @@ class Session:
         return found
 
     def _call(self, action: Action, values: Parameters) -> PGresult:
-        pgconn = self.connection.pgconn
         if not action.copy:
-            return _check(pgconn.exec_prepared(action.name.encode(), values))
+            return self.call(action.name, values)
+        pgconn = self.connection.pgconn
         pgconn.exec_(action.sql.encode())
         pgconn.put_copy_data(values[0])
         pgconn.put_copy_end()
-        result = _check(pgconn.get_result())
+        result = pgconn.get_result()
+        assert result is not None
         pgconn.get_result()
-        return result
+        return checked(result)
 
     def _log(self) -> str:
         row = self.connection.execute("select pg_current_wal_insert_lsn()::text").fetchone()
@@ -95,15 +92,7 @@ class Session:
 
     def _cpu(self) -> float:
         """Return the server process's seconds on a processor, to the microsecond if it can."""
-        pid = self.connection.info.backend_pid
         try:
-            return int(Path(f"/proc/{pid}/schedstat").read_text("ascii").split()[0]) / 1e9
+            return int(Path(f"/proc/{self.backend}/schedstat").read_text("ascii").split()[0]) / 1e9
         except (OSError, ValueError, IndexError):
-            return cpu_seconds(pid)
-
-
-def _check(result: PGresult | None) -> PGresult:
-    assert result is not None
-    if result.status not in _GOOD:
-        raise RuntimeError(result.error_message.decode(errors="replace"))
-    return result
+            return self.server_cpu

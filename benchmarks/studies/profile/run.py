@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.engines.postgres.lab import SETTINGS, Lab, open_lab
-from benchmarks.harness.host import commit_of, host_facts
+from benchmarks.harness.runner import run_facts
+from benchmarks.harness.scenarios import turned
 from benchmarks.studies.profile import statements
 from benchmarks.studies.profile.actions import Action, Course, courses
 from benchmarks.studies.profile.calls import Cost, Session
@@ -41,20 +41,13 @@ def run_profile(plan: ProfilePlan) -> dict[str, Any]:
     """Profile every course, and return the results as JSON data."""
     began = time.monotonic()
     with open_lab(None, plan.home, SETTINGS | statements.SETTINGS) as lab:
-        facts = {
-            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "commit": commit_of(plan.root),
-            "command": plan.command,
-            "note": plan.note,
-            "host": host_facts(lab.directory),
-            "server": lab.facts(),
-        }
+        facts = run_facts(lab, plan.root, plan.command, plan.note)
         planned = courses(plan.messages, plan.singles)
         for system in {course.system.name: course.system for course in planned}.values():
             lab.prepare(system)
         found: list[list[dict[str, Any]]] = [[] for _ in planned]
         for turn in range(plan.rounds):
-            for number in _order(len(planned), turn):
+            for number in turned(range(len(planned)), turn):
                 with lab.database(planned[number].system) as url:
                     found[number].append(_profile(lab, url, planned[number]))
             print(f"round {turn + 1} of {plan.rounds}: done", flush=True)
@@ -63,11 +56,6 @@ def run_profile(plan: ProfilePlan) -> dict[str, Any]:
         "rounds": plan.rounds,
         "courses": [_merge(rounds) for rounds in found],
     }
-
-
-def _order(count: int, turn: int) -> list[int]:
-    """Return who comes when in a round: each round another one begins."""
-    return [(turn + place) % count for place in range(count)]
 
 
 def _merge(rounds: list[dict[str, Any]]) -> dict[str, Any]:
@@ -89,9 +77,8 @@ def _profile(lab: Lab, url: str, course: Course) -> dict[str, Any]:
 
     Against the clock twice: with commits that wait for the disk, and without.
     """
-    session = Session(url, course)
-    connection = session.connection
-    with connection:
+    with Session(url, course) as session:
+        connection = session.connection
         create = course.system.statements.create.replace("$1::text", f"'{QUEUE}'")
         connection.execute(create)
         connection.execute("create extension pg_stat_statements")

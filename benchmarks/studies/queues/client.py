@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import psycopg
-from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from benchmarks.harness.closing import Closing
-from benchmarks.harness.host import cpu_seconds
+from benchmarks.engines.postgres.session import Libpq
 from benchmarks.studies.queues.statements import Statements
 
-_GOOD = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
+_CALLS = ("create", "enqueue", "fill", "dequeue", "complete", "complete_many", "maintain")
 
 
-class Client(Closing):
+class Client(Libpq):
     """A session with a system's statements prepared, each call its own transaction.
 
     url: of the database. statements: the system's. queue: the queue's name.
@@ -28,27 +25,13 @@ class Client(Closing):
     """
 
     def __init__(self, url: str, statements: Statements, queue: str, *, durable: bool) -> None:
-        self.connection = psycopg.connect(url, autocommit=True)
+        super().__init__(url)
         self.connection.execute(f"set synchronous_commit = {'on' if durable else 'off'}")
         self._statements = statements
         self._queue = queue.encode()
-        for name in ("create", "enqueue", "fill", "dequeue", "complete", "complete_many"):
-            self._prepare(name, getattr(statements, name))
-        self._prepare("maintain", statements.maintain)
-
-    def close(self) -> None:
-        """Close the session."""
-        self.connection.close()
-
-    @property
-    def backend(self) -> int:
-        """The server process's pid."""
-        return self.connection.info.backend_pid
-
-    @property
-    def server_cpu(self) -> float:
-        """Seconds of processor time of the server process."""
-        return cpu_seconds(self.backend)
+        for name in _CALLS:
+            if (statement := getattr(statements, name)) is not None:
+                self.prepare(name, statement)
 
     @property
     def deadlocks(self) -> int:
@@ -62,21 +45,21 @@ class Client(Closing):
 
     def create(self) -> None:
         """Create the queue."""
-        self._run(b"create")
+        self._run("create")
 
     def enqueue(self, body: bytes) -> None:
         """Add one message."""
-        self._run(b"enqueue", body)
+        self._run("enqueue", body)
 
     def fill(self, count: int, *, delay: int = 0, chunk: int = 10000) -> None:
         """Add many messages, made by the server, in chunks; delay is in seconds."""
         for first in range(0, count, chunk):
             size = min(chunk, count - first)
-            self._run(b"fill", b"%d" % first, b"%d" % size, b"%d" % delay)
+            self._run("fill", b"%d" % first, b"%d" % size, b"%d" % delay)
 
     def dequeue(self, batch: int) -> PGresult:
         """Take up to batch messages: rows of id, body, claim."""
-        return self._run(b"dequeue", b"%d" % batch)
+        return self._run("dequeue", b"%d" % batch)
 
     def complete(self, taken: PGresult) -> int:
         """Finish what dequeue returned; return how many messages those are."""
@@ -84,17 +67,17 @@ class Client(Closing):
         if count and self._statements.complete is not None:
             ids = [taken.get_value(row, 0) or b"" for row in range(count)]
             if self._statements.by_claim:
-                self._run(b"complete", taken.get_value(0, 2) or b"")
+                self._run("complete", taken.get_value(0, 2) or b"")
             elif count == 1:
-                self._run(b"complete", ids[0])
+                self._run("complete", ids[0])
             else:
-                self._run(b"complete_many", b"{" + b",".join(ids) + b"}")
+                self._run("complete_many", b"{" + b",".join(ids) + b"}")
         return count
 
     def maintain(self) -> None:
         """Do the system's housekeeping, if it has any."""
         if self._statements.maintain is not None:
-            self._run(b"maintain")
+            self._run("maintain")
 
     def buffers(self, batch: int) -> int:
         """Return how many buffers a dequeue touches, all statements in it included; undo it."""
@@ -107,15 +90,5 @@ class Client(Closing):
         plan: dict[str, Any] = row[0][0]["Plan"]
         return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
-    def _prepare(self, name: str, statement: str | None) -> None:
-        if statement is not None:
-            self._check(self.connection.pgconn.prepare(name.encode(), statement.encode()))
-
-    def _run(self, name: bytes, *parameters: bytes) -> PGresult:
-        values = [self._queue, *parameters]
-        return self._check(self.connection.pgconn.exec_prepared(name, values))
-
-    def _check(self, result: PGresult) -> PGresult:
-        if result.status not in _GOOD:
-            raise RuntimeError(result.error_message.decode(errors="replace"))
-        return result
+    def _run(self, name: str, *parameters: bytes) -> PGresult:
+        return self.call(name, [self._queue, *parameters])

@@ -12,15 +12,13 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.harness.load import Crew, Report, Task
+from benchmarks.harness.load import NO_END, NO_LIMIT, Crew, Report, Task
 from benchmarks.harness.measure import Figures, Mark, work_figures
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.studies.queues.client import Client
 from benchmarks.studies.queues.systems import System
 
 QUEUE = "bench"
-_NO_END = 3600.0
-_NO_LIMIT = 10**12
 _TOMORROW = 86400
 _SAMPLE_SECONDS = 0.1
 _BUFFERS_EACH = 3
@@ -37,7 +35,7 @@ def drain(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
         control.fill(scenario.messages)
         filled = _mark(control)
         control.connection.execute("vacuum (analyze)")
-        task = _task(url, system, scenario, feed=False, seconds=_NO_END)
+        task = _task(url, system, scenario, feed=False, seconds=NO_END)
         figures = _run(control, task, scenario.sessions)
     written = filled.wal_bytes - before.wal_bytes
     return figures | {"fill_wal_bytes_per_message": round(written / scenario.messages, 1)}
@@ -58,7 +56,7 @@ def snapshot(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
     The session that counts buffers was there when the tables were empty, and has its plans since.
     """
     batch = scenario.batch
-    seconds = _NO_END if system.name == "rowq" else scenario.seconds
+    seconds = NO_END if system.name == "rowq" else scenario.seconds
     with (
         Client(url, system.statements, QUEUE, durable=False) as control,
         psycopg.connect(url) as holder,
@@ -67,7 +65,7 @@ def snapshot(url: str, system: System, scenario: Scenario) -> dict[str, Any]:
         control.complete(control.dequeue(batch))
         control.fill(scenario.preload)
         held = _task(url, system, scenario, feed=True, seconds=seconds)
-        calm = replace(held, messages=_NO_LIMIT, seconds=scenario.calm)
+        calm = replace(held, messages=NO_LIMIT, seconds=scenario.calm)
         free_reports, free_samples = _watch(control, calm, scenario.sessions)
         holder.execute("set transaction isolation level repeatable read")
         holder.execute("select 1")
@@ -98,8 +96,7 @@ def _watch(control: Client, task: Task, sessions: int) -> tuple[list[Report], li
         keep_house()
         samples.append((crew.passed, control.buffers(task.batch)))
 
-    crew.start(lambda: None)
-    reports = crew.join(tick, every=_SAMPLE_SECONDS)
+    _, reports = crew.work(lambda: None, tick, _SAMPLE_SECONDS)
     tick()
     return reports, samples
 
@@ -162,7 +159,7 @@ def _task(url: str, system: System, scenario: Scenario, *, feed: bool, seconds: 
         open=partial(Client, url, system.statements, QUEUE, durable=scenario.durable),
         batch=scenario.batch,
         feed=feed,
-        messages=scenario.messages or _NO_LIMIT,
+        messages=scenario.messages or NO_LIMIT,
         seconds=seconds,
     )
 
@@ -171,8 +168,7 @@ def _run(control: Client, task: Task, sessions: int) -> Figures:
     """Let the sessions work, with housekeeping about once a second, and return the figures."""
     marks: list[Mark] = []
     crew = Crew([task] * sessions)
-    began = crew.start(lambda: marks.append(_mark(control)))
-    reports = crew.join(control.maintain)
+    began, reports = crew.work(lambda: marks.append(_mark(control)), control.maintain)
     return work_figures(began, marks[0], _mark(control), reports)
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 from benchmarks.harness.report import (
     facts,
+    figures_row,
+    figures_table,
     generated_from,
     notes,
     picture,
     setting,
-    spread_text,
+    systems_table,
     table,
     target_row,
 )
@@ -53,10 +55,7 @@ def render(data: dict[str, Any]) -> str:
         *(part for name in results.scenarios for part in _scenario(results, name)),
         "## Machine, server, systems",
         facts(data, "PostgreSQL", "prepared statements by psycopg's libpq calls"),
-        table(
-            ["system", "version", "origin"],
-            ([s["name"], s["version"], s["origin"]] for s in data["systems"]),
-        ),
+        systems_table(data),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -74,11 +73,7 @@ def _scenario(results: Results, name: str) -> list[str]:
     if scenario["kind"] == "depth":
         return [head, said, _depth_table(results, name)]
     columns = _SNAPSHOT_COLUMNS if scenario["kind"] == "snapshot" else _WORK_COLUMNS
-    rows = [
-        [system, *(spread_text(results.figure(name, system, key)) for key in columns)]
-        for system in results.systems(name)
-    ]
-    parts = [head, said, table(["", *columns.values()], rows)]
+    parts = [head, said, figures_table(results, name, columns)]
     if scenario["kind"] == "snapshot":
         parts.append(picture(name))
     return parts
@@ -89,23 +84,15 @@ def _durability(scenario: dict[str, Any]) -> str:
 
 
 def _depth_table(results: Results, name: str) -> str:
-    rows = [
-        [
-            system,
-            str(batch),
-            *(
-                _figure(results, name, system, f"{queue}_{batch}_{unit}")
-                for unit in ("buffers", "ms")
-                for queue in ("small", "delayed", "backlog")
-            ),
-        ]
-        for batch in results.scenarios[name]["batches"]
-        for system in results.systems(name)
-    ]
+    rows = []
+    for batch in results.scenarios[name]["batches"]:
+        columns = {
+            f"{queue}_{batch}_{unit}": queue
+            for unit in ("buffers", "ms")
+            for queue in ("small", "delayed", "backlog")
+        }
+        for system in results.systems(name):
+            _, *figures = figures_row(results, name, system, columns)
+            rows.append([system, str(batch), *figures])
     head = ["", "batch", "buffers, small", "delayed", "backlog", "ms, small", "delayed", "backlog"]
     return table(head, rows)
-
-
-def _figure(results: Results, name: str, system: str, key: str) -> str:
-    known = all(key in figures for figures in results.rounds(name, system))
-    return spread_text(results.figure(name, system, key)) if known else ""

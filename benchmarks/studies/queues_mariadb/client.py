@@ -9,14 +9,15 @@ from functools import cache
 from typing import TypeVar
 
 import rowq
-from benchmarks.engines.mysql.wire import BARE, Connection, Row, WireError
+from benchmarks.engines.mysql.session import MariadbSession
+from benchmarks.engines.mysql.wire import BARE
 from benchmarks.harness.bodies import body
 from benchmarks.harness.closing import Closing
+from benchmarks.harness.session import RetryError, Row
 from benchmarks.studies.queues.statements import LEASE_SECONDS
 
 QUEUE = "bench"
 _CHUNK = 10000
-_DEADLOCK, _LOCK_TIMEOUT = 1213, 1205
 
 _Value = TypeVar("_Value")
 _Answer = TypeVar("_Answer")
@@ -30,18 +31,17 @@ class Client(Closing):
     """
 
     def __init__(self, url: str) -> None:
-        self.url = url
-        self._connection = Connection(url)
+        self._session = MariadbSession(url)
         self._deadlocks = 0
 
     def close(self) -> None:
         """Close the session."""
-        self._connection.close()
+        self._session.close()
 
     @property
     def server_cpu(self) -> float:
-        """Return 0: a session's time is unknown, as the server is one process of many threads."""
-        return 0.0
+        """Seconds that the server spent for this session alone; 0, as nobody can tell."""
+        return self._session.server_cpu
 
     @property
     def deadlocks(self) -> int:
@@ -96,15 +96,13 @@ class Client(Closing):
 
     def _run(self, statement: str) -> Rows:
         """Run a statement; return the rows of its first result."""
-        return self._connection.run(statement.encode())
+        return self._session.send(statement)
 
     def _patiently(self, act: Callable[[_Value], _Answer], value: _Value) -> _Answer:
         while True:
             try:
                 return act(value)
-            except WireError as error:
-                if error.number not in {_DEADLOCK, _LOCK_TIMEOUT}:
-                    raise
+            except RetryError:
                 self._deadlocks += 1
                 self._run("rollback")
 
@@ -114,7 +112,7 @@ class Rowq(Client):
 
     def create(self) -> None:
         """Create the queue."""
-        with rowq.connect(self.url) as queue:
+        with rowq.connect(self._session.url) as queue:
             queue.create_queue(QUEUE)
 
     def enqueue(self, body: bytes) -> None:
@@ -193,7 +191,7 @@ class UpdateLimit(_OneTable):
             f"update {BARE}.job set status = 'taken', owner = connection_id(),"
             f" taken_at = utc_timestamp() where owner = 0 and status = 'waiting' limit {batch}"
         )
-        if self._connection.affected == 0:
+        if self._session.affected == 0:
             return []
         return self._run(
             f"select job_id, body from {BARE}.job"

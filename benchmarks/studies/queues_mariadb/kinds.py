@@ -11,17 +11,16 @@ from typing import Any
 
 import pymysql
 
-from benchmarks.engines.mysql.lab import Counters, read_counters
-from benchmarks.harness.load import Crew, Report, Task
+from benchmarks.engines.mysql.observe import MariadbObserver
+from benchmarks.harness.load import NO_END, NO_LIMIT, Crew, Report, Task
 from benchmarks.harness.measure import Figures, Mark, work_figures
+from benchmarks.harness.observe import Counts
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.studies.queues_mariadb.client import Client
 from benchmarks.studies.queues_mariadb.dead import dead
 from benchmarks.studies.queues_mariadb.systems import System
 from rowq.mysql.url import connection_parameters
 
-_NO_END = 3600.0
-_NO_LIMIT = 10**12
 # The start and the end of a drain are each one of so many parts of its messages.
 _PART = 20
 # A plot has so many points.
@@ -68,22 +67,22 @@ def enqueue(url: str, system: System, scenario: Scenario) -> Figures:
 
 def idle(url: str, system: System, scenario: Scenario) -> Figures:
     """Dequeue from a queue where there is nothing, one call after the other."""
-    with system.client(url) as control:
+    with system.client(url) as control, MariadbObserver(url) as observer:
         control.create()
         control.settle()
         lengths = []
-        before = read_counters(url)
+        before = observer.counts()
         for _ in range(scenario.samples):
             started = time.perf_counter()
             taken = control.dequeue(scenario.batch)
             lengths.append((time.perf_counter() - started) * 1e3)
             assert not taken
-        after = read_counters(url)
+        used = observer.counts().since(before)
     return {
         "dequeue_ms": _median(lengths),
         "dequeue_ms_p95": round(statistics.quantiles(lengths, n=20)[18], 4),
-        "server_cpu_us": round((after.cpu - before.cpu) / scenario.samples * 1e6, 1),
-        "redo_bytes": round((after.redo_bytes - before.redo_bytes) / scenario.samples, 1),
+        "server_cpu_us": round(used.cpu / scenario.samples * 1e6, 1),
+        "redo_bytes": round(used.log_bytes / scenario.samples, 1),
     }
 
 
@@ -106,27 +105,23 @@ def _work(
         batch=scenario.batch,
         feed=feed,
         drain=not feed,
-        messages=_NO_LIMIT,
-        seconds=scenario.seconds or _NO_END,
+        messages=NO_LIMIT,
+        seconds=scenario.seconds or NO_END,
     )
-    marks: list[Counters] = []
+    marks: list[Counts] = []
     crew = Crew([task] * scenario.sessions)
-    began = crew.start(lambda: marks.append(read_counters(url)))
-    reports = crew.join(control.maintain)
-    start, end = marks[0], read_counters(url)
-    figures = work_figures(began, _mark(start), _mark(end), reports)
+    with MariadbObserver(url) as observer:
+        began, reports = crew.work(lambda: marks.append(observer.counts()), control.maintain)
+        used = observer.counts().since(marks[0])
+    figures = work_figures(began, Mark(0, 0, 0.0), Mark(used.log_bytes, 0, used.cpu), reports)
     figures["redo_bytes_per_message"] = figures.pop("wal_bytes_per_message")
     del figures["wal_full_page_images"]
     return figures | {
-        "deadlocks": end.deadlocks - start.deadlocks,
+        "deadlocks": used.deadlocks,
         "deadlocks_reached": sum(report.deadlocks for report in reports),
-        "lock_waits": end.lock_waits - start.lock_waits,
-        "lock_wait_seconds": round((end.lock_wait_ms - start.lock_wait_ms) / 1e3, 2),
+        "lock_waits": used.lock_waits,
+        "lock_wait_seconds": round(used.lock_wait_seconds, 2),
     }, reports
-
-
-def _mark(counters: Counters) -> Mark:
-    return Mark(wal_bytes=counters.redo_bytes, wal_fpi=0, cpu=counters.cpu)
 
 
 @contextlib.contextmanager

@@ -6,11 +6,13 @@ from typing import Any
 
 from benchmarks.harness.report import (
     facts,
+    figures_table,
     generated_from,
     notes,
     picture,
     setting,
     spread_text,
+    systems_table,
     table,
     target_row,
 )
@@ -79,10 +81,7 @@ def render(data: dict[str, Any]) -> str:
         *(part for name in results.scenarios for part in _scenario(results, name)),
         "## Machine, server, systems",
         facts(data, "MariaDB", "plain texts by the C library libmariadb"),
-        table(
-            ["system", "version", "origin"],
-            ([s["name"], s["version"], s["origin"]] for s in data["systems"]),
-        ),
+        systems_table(data),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -104,13 +103,8 @@ def _ratios(results: Results) -> list[list[str]]:
 
 def _scenario(results: Results, name: str) -> list[str]:
     scenario = results.scenarios[name]
-    columns = _COLUMNS[scenario["kind"]]
-    rows = [
-        [system, *(spread_text(results.figure(name, system, key)) for key in columns)]
-        for system in results.systems(name)
-    ]
     return [
         f"## {scenario['title']}",
         f"{setting(scenario)}.",
-        table(["", *columns.values()], rows),
+        figures_table(results, name, _COLUMNS[scenario["kind"]]),
     ]

@@ -31,6 +31,10 @@ The .sql file has sections, each headed by a line `-- name: <section>`:
     settle          what an administrator does after filling; optional, as `maintain` is
     maintain        housekeeping, called once a second
 
+A form that differs little from another one says `-- like: <file>` at its head: it has the sections
+of that file, too, and its own take the place of those. A line `-- part: <section>` stands for the
+text of a section, so that another form can have that part of a script in its own words.
+
 `session.Session` runs them: `run(statement, **values)` returns rows of bytes, prepared on
 PostgreSQL and SQL Server, as text by libmariadb on MariaDB, by python-oracledb on Oracle, where
 `:rows` stands for a cursor that a block hands back and `:returned` for a number; `script(text)`

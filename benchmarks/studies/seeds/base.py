@@ -12,12 +12,10 @@ from typing import Any
 from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.harness.targets import Target
-from benchmarks.studies.seeds.client import RowqClient, SqlClient
+from benchmarks.studies.seeds.client import RowqClient, SqlClient, rowq_file
 from benchmarks.studies.seeds.dialects import DIALECTS, Dialect
 from benchmarks.studies.seeds.sections import read_sections
 from rowq.migrate import migrate
-
-_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +73,14 @@ def sql_form(
     )
 
 
+def sql_forms(origins: Mapping[str, str], folder: Path, engine: str) -> list[Form]:
+    """Return the forms of these names, each with what it is."""
+    return [sql_form(name, origin, folder, engine) for name, origin in origins.items()]
+
+
 def rowq_form(engine: str) -> Form:
     """Return rowq as `rowq migrate` installs it."""
-    path = _FOLDER / "rowq" / f"{engine}.sql"
-    open_client = partial(RowqClient, DIALECTS[engine], path)
+    open_client = partial(RowqClient, DIALECTS[engine], rowq_file(engine))
     return Form("rowq", "this checkout", _install_rowq, open_client, version("rowq"))
 
 

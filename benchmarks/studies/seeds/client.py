@@ -109,6 +109,11 @@ class SqlClient(Closing):
                 self.session.run("rollback")
 
 
+def rowq_file(engine: str) -> Path:
+    """Return the SQL file with rowq's routines as a client calls them."""
+    return Path(__file__).parent / "rowq" / f"{engine}.sql"
+
+
 class RowqClient(SqlClient):
     """A session of rowq: dequeue returns the contract's ten columns, a whole claim is completed."""
 

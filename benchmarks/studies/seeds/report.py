@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.harness.report import (
     facts,
+    figures_row,
     generated_from,
     setting,
     spread_text,
@@ -36,6 +37,7 @@ def render(found: Mapping[str, dict[str, Any]]) -> str:
     """Return the whole report; found: the results of each engine, by its name."""
     results = {engine: Results(data) for engine, data in found.items()}
     sources = ", ".join(f"[{name}](results/seeds_{name}.json)" for name in found)
+    products = [PRODUCTS[engine] for engine in found]
     parts = [
         generated_from(*(f"results/seeds_{name}.json" for name in found)),
         "# Results of the seeds' experiments",
@@ -44,10 +46,15 @@ def render(found: Mapping[str, dict[str, Any]]) -> str:
         *(f"**{PRODUCTS[name]}: {data['note']}**" for name, data in found.items() if data["note"]),
         "## Ratios and targets",
         "Median over the rounds, with the least and the greatest in brackets.",
-        table(["", "engine", "target", "rowq", ""], _targets(results)),
+        table(["", "target", *products], _targets(results)),
         "Rates and processor time of rowq divided by those of each other form, without a target:",
         table(
-            ["", "engine", "form", *(f"{w}, rowq / it" for w in _RATIOS.values())], _ratios(results)
+            [
+                "",
+                "form",
+                *(f"{product}: {word}" for product in products for word in _RATIOS.values()),
+            ],
+            _ratios(results),
         ),
         *(part for seed in SEEDS for part in _seed(results, seed)),
         "## Machines, servers, forms",
@@ -57,22 +64,34 @@ def render(found: Mapping[str, dict[str, Any]]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _targets(results: Mapping[str, Results]) -> Iterator[list[str]]:
+def _targets(results: Mapping[str, Results]) -> list[list[str]]:
+    """Return a row for each target, with what was found on each engine and whether that is met."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
     for seed in SEEDS:
         for engine, found in results.items():
             for target in seed.targets(engine, found):
-                what, *rest = target_row(target)[:4]
-                yield [f"{seed.name[-3:]}: {what}", PRODUCTS[engine], *rest]
+                what, bound, ratio, verdict, _ = target_row(target)
+                key = f"{seed.name[-3:]}: {what}", bound
+                rows.setdefault(key, {})[engine] = f"{ratio} {verdict}".strip()
+    return [[*key, *(row.get(engine, "") for engine in results)] for key, row in rows.items()]
 
 
-def _ratios(results: Mapping[str, Results]) -> Iterator[list[str]]:
+def _ratios(results: Mapping[str, Results]) -> list[list[str]]:
+    """Return a row for each other form of a scenario, with rowq's ratios to it on each engine."""
+    rows: dict[tuple[str, str], dict[str, list[str]]] = {}
     for engine, found in results.items():
         for name, scenario in found.scenarios.items():
             for form in found.systems(name):
                 if form == "rowq" or not _has_rates(found, name, form):
                     continue
-                ratios = (spread_text(found.between(name, key, "rowq", form)) for key in _RATIOS)
-                yield [f"{_number(scenario)}: {scenario['title']}", PRODUCTS[engine], form, *ratios]
+                ratios = [spread_text(found.between(name, key, "rowq", form)) for key in _RATIOS]
+                key = f"{_number(scenario)}: {scenario['title']}", form
+                rows.setdefault(key, {})[engine] = ratios
+    none = [""] * len(_RATIOS)
+    return [
+        [*key, *(ratio for engine in results for ratio in row.get(engine, none))]
+        for key, row in rows.items()
+    ]
 
 
 def _has_rates(results: Results, scenario: str, form: str) -> bool:
@@ -91,29 +110,33 @@ def _number(scenario: Mapping[str, Any]) -> str:
 def _seed(results: Mapping[str, Results], seed: Seed) -> Iterator[str]:
     yield f"## {seed.title}"
     yield seed.words
-    for engine, found in results.items():
-        for name, scenario in found.scenarios.items():
-            if scenario["kind"] in seed.kinds:
-                yield f"### {scenario['title']}: {PRODUCTS[engine]}"
-                yield f"{setting(scenario)}."
-                yield _table(found, name, seed.columns[scenario["kind"]])
-
-
-def _table(results: Results, name: str, columns: Mapping[str, str]) -> str:
-    """Return a table with a column for each form: the figures are more than the forms."""
-    forms = results.systems(name)
-    rows = (
-        [heading, *(_cell(results, name, form, key) for form in forms)]
-        for key, heading in columns.items()
+    names = dict.fromkeys(
+        name
+        for found in results.values()
+        for name, scenario in found.scenarios.items()
+        if scenario["kind"] in seed.kinds
     )
-    return table(["", *forms], [row for row in rows if any(row[1:])])
+    for name in names:
+        measured = {engine: found for engine, found in results.items() if name in found.scenarios}
+        yield from _scenario(measured, name, seed)
 
 
-def _cell(results: Results, name: str, form: str, key: str) -> str:
-    """Return a figure, "" where the engine or the form has none."""
-    if any(key not in figures for figures in results.rounds(name, form)):
-        return ""
-    return spread_text(results.figure(name, form, key))
+def _scenario(results: Mapping[str, Results], name: str, seed: Seed) -> list[str]:
+    """Return a scenario's heading, its numbers, and a table with a row for each engine's forms."""
+    scenarios = {engine: found.scenarios[name] for engine, found in results.items()}
+    first, *_ = scenarios.values()
+    settings = {PRODUCTS[engine]: setting(scenario) for engine, scenario in scenarios.items()}
+    if len(set(settings.values())) == 1:
+        said = setting(first)
+    else:
+        said = "; ".join(f"{product}: {words}" for product, words in settings.items())
+    columns = seed.columns[first["kind"]]
+    rows = [
+        [PRODUCTS[engine], *figures_row(found, name, form, columns)]
+        for engine, found in results.items()
+        for form in found.systems(name)
+    ]
+    return [f"### {first['title']}", f"{said}.", table(["", "", *columns.values()], rows)]
 
 
 def _systems(found: Mapping[str, dict[str, Any]]) -> list[list[str]]:

@@ -9,7 +9,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from benchmarks.harness.load import WARM_UP, Crew, Report, Task
+from benchmarks.harness.load import (
+    NO_END,
+    NO_LIMIT,
+    WARM_UP,
+    Crew,
+    Report,
+    Task,
+)
 from benchmarks.harness.measure import Figures, Mark, work_figures
 from benchmarks.harness.observe import Counts, Observer
 from benchmarks.harness.scenarios import Scenario
@@ -18,8 +25,6 @@ from benchmarks.studies.seeds.bodies import Bodies
 from benchmarks.studies.seeds.client import SqlClient
 from benchmarks.studies.seeds.dialects import Dialect
 
-_NO_LIMIT = 10**12
-_NO_END = 3600.0
 _LOOK_SECONDS = 0.02
 
 
@@ -56,8 +61,7 @@ def work(
                 last = time.monotonic()
 
         cpu = control.server_cpu
-        began = crew.start(lambda: marks.append(observer.counts()))
-        reports = crew.join(tick, every=_LOOK_SECONDS)
+        began, reports = crew.work(lambda: marks.append(observer.counts()), tick, _LOOK_SECONDS)
         observer.settle()
         used = observer.counts().since(marks[0])
     return figures_of(began, replace(used, cpu=used.cpu + control.server_cpu - cpu), reports)
@@ -109,8 +113,8 @@ def _tasks(url: str, form: Form, scenario: Scenario) -> list[Task]:
         open=partial(form.open_client, url, scenario.body_bytes),
         batch=scenario.batch,
         feed=False,
-        messages=_NO_LIMIT if scenario.producers else scenario.messages - warm_up,
-        seconds=scenario.seconds or _NO_END,
+        messages=NO_LIMIT if scenario.producers else scenario.messages - warm_up,
+        seconds=scenario.seconds or NO_END,
         body=Bodies(scenario.body_bytes),
         patient=True,
     )
@@ -119,7 +123,7 @@ def _tasks(url: str, form: Form, scenario: Scenario) -> list[Task]:
         batch=1,
         feed=True,
         drain=False,
-        messages=_NO_LIMIT,
+        messages=NO_LIMIT,
         seconds=worker.seconds,
         body=worker.body,
     )

@@ -15,5 +15,8 @@ call rowq.dequeue_fast('bench', :batch, 'bench', 600)
 -- name: complete
 call rowq.complete('bench', :claim, null)
 
+-- name: complete_one
+call rowq.complete('bench', :claim, json_array(:message))
+
 -- name: maintain
 call rowq.maintain(null, null)

@@ -28,6 +28,14 @@ begin
     rowq.complete(p_queue_name => 'bench', p_claim_id => :claim, p_rows => :rows);
 end;
 
+-- name: complete_one
+begin
+    rowq.complete(
+        p_queue_name => 'bench', p_claim_id => :claim,
+        p_message_ids => '[' || to_char(:message, 'fm9999999999999999999') || ']', p_rows => :rows
+    );
+end;
+
 -- name: maintain
 begin
     rowq.maintain(p_rows => :rows);

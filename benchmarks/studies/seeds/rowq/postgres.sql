@@ -18,5 +18,8 @@ select * from rowq.dequeue_fast('bench', :batch, 'bench', 600)
 -- name: complete
 select message_id, outcome from rowq.complete('bench', :claim)
 
+-- name: complete_one
+select message_id, outcome from rowq.complete('bench', :claim, array[:message::bigint])
+
 -- name: maintain
 select queue_name from rowq.maintain('bench')

@@ -18,5 +18,9 @@ exec rowq.DequeueFast N'bench', :batch, N'bench', 600
 -- name: complete
 exec rowq.Complete N'bench', :claim
 
+-- name: complete_one
+declare @message_ids nvarchar(max) = concat(N'[', :message, N']');
+exec rowq.Complete N'bench', :claim, @message_ids
+
 -- name: maintain
 exec rowq.Maintain N'bench'

@@ -12,7 +12,7 @@ from benchmarks.harness.observe import Observer
 from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.harness.targets import Target
-from benchmarks.studies.seeds.base import Form, Seed, rowq_form, sql_form
+from benchmarks.studies.seeds.base import Form, Seed, rowq_form, sql_forms
 from benchmarks.studies.seeds.client import SqlClient
 from benchmarks.studies.seeds.dialects import Dialect
 from benchmarks.studies.seeds.work import fill, rows_locked, work
@@ -66,8 +66,7 @@ def _reads(client: SqlClient, observer: Observer, samples: int, when: str) -> Fi
 
 
 def _forms(engine: str) -> list[Form]:
-    made = (sql_form(name, words, FOLDER, engine) for name, words in _ORIGINS.items())
-    return [rowq_form(engine), *made]
+    return [rowq_form(engine), *sql_forms(_ORIGINS, FOLDER, engine)]
 
 
 def _targets(_engine: str, results: Results) -> Iterator[Target]:

@@ -7,11 +7,16 @@ from pathlib import Path
 
 from benchmarks.harness.results import Results
 from benchmarks.harness.targets import Target
-from benchmarks.studies.seeds.base import Form, Seed, sql_form
+from benchmarks.studies.seeds.base import Form, Seed, sql_forms
 from benchmarks.studies.seeds.seed_001.run import chains
 
 FOLDER = Path(__file__).parent
 _NAME = "chains"
+_ORIGINS = {
+    "chain_blocked": "messages with a predecessor wait in a table of their own",
+    "chain_join": "one table, a join to the predecessor at dequeue, passing over locked rows",
+    "chain_join_waiting": "the same join, waiting for locked rows",
+}
 
 WORDS = """
 A message names its predecessor and is to be taken only when that is done. The document finds such
@@ -35,26 +40,7 @@ message of a chain in the transaction that completes the one before, by `complet
 
 
 def _forms(engine: str) -> list[Form]:
-    return [
-        sql_form(
-            "chain_blocked",
-            "messages with a predecessor wait in a table of their own",
-            FOLDER,
-            engine,
-        ),
-        sql_form(
-            "chain_join",
-            "one table, a join to the predecessor at dequeue, passing over locked rows",
-            FOLDER,
-            engine,
-        ),
-        sql_form(
-            "chain_join_waiting",
-            "the same join, waiting for locked rows",
-            FOLDER,
-            engine,
-        ),
-    ]
+    return sql_forms(_ORIGINS, FOLDER, engine)
 
 
 def _targets(_engine: str, _results: Results) -> Iterator[Target]:

@@ -10,7 +10,7 @@ from benchmarks.harness.results import Results
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.harness.session import RetryError
 from benchmarks.harness.targets import Target
-from benchmarks.studies.seeds.base import Form, Seed, rowq_form, sql_form
+from benchmarks.studies.seeds.base import Form, Seed, rowq_form, sql_forms
 from benchmarks.studies.seeds.dialects import Dialect
 from benchmarks.studies.seeds.work import fill, work
 
@@ -64,8 +64,7 @@ def second_worker(dialect: Dialect, url: str, form: Form, scenario: Scenario) ->
 
 
 def _forms(engine: str) -> list[Form]:
-    made = (sql_form(name, words, FOLDER, engine) for name, words in _ORIGINS.items())
-    return [rowq_form(engine), *made]
+    return [rowq_form(engine), *sql_forms(_ORIGINS, FOLDER, engine)]
 
 
 def _targets(_engine: str, results: Results) -> Iterator[Target]:

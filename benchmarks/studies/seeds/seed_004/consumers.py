@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 from benchmarks.harness.session import Session
 from benchmarks.harness.team import Gate
+from benchmarks.studies.seeds.client import rowq_file
 from benchmarks.studies.seeds.dialects import Dialect
 from benchmarks.studies.seeds.sections import read_sections
 from benchmarks.studies.seeds.seed_004.tally import Crew, Size, Tally, server_cpu
-
-_CALLS = "rowq_calls.sql"
 
 
 def consume(dialect: Dialect, url: str, size: Size, single: bool, gate: Gate) -> Tally:
@@ -39,7 +37,7 @@ class _Consumer:
     """One thread with its own session."""
 
     def __init__(self, dialect: Dialect, session: Session, batch: int) -> None:
-        self._sql = read_sections(Path(__file__).parent / dialect.name / _CALLS)
+        self._sql = read_sections(rowq_file(dialect.name))
         self._session = session
         self._batch = batch
         self._end = float("inf")

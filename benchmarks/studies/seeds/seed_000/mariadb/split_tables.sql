@@ -37,6 +37,16 @@ begin
     commit;
 end;
 
+-- part: take
+
+create procedure rowq_bench.dequeue(p_batch_size int)
+begin
+    start transaction;
+    call rowq_bench.take(p_batch_size);
+    commit;
+end;
+
+-- name: take
 create procedure rowq_bench.take(p_batch_size int)
 begin
     declare v_ids longtext;
@@ -65,13 +75,6 @@ begin
     from json_table(v_ids, '$[*]' columns (queue_id int path '$')) j
     straight_join rowq_bench.queue_meta m on m.queue_id = j.queue_id
     straight_join rowq_bench.queue_data d on d.queue_id = m.queue_id;
-end;
-
-create procedure rowq_bench.dequeue(p_batch_size int)
-begin
-    start transaction;
-    call rowq_bench.take(p_batch_size);
-    commit;
 end;
 
 -- name: enqueue

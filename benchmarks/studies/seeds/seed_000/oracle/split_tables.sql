@@ -31,17 +31,20 @@ end enqueue;
 create procedure fill(p_messages in clob)
 is
 begin
-    for one in (
+    for message in (
         select j.place, j.body
         from json_table(
             p_messages, '$[*]' columns (place for ordinality, body clob path '$.body')
         ) j
         order by j.place
     ) loop
-        enqueue('Item no: ' || one.place, one.body);
+        enqueue('Item no: ' || message.place, message.body);
     end loop;
 end fill;
 /
+-- part: dequeue_procedure
+
+-- name: dequeue_procedure
 create procedure dequeue(p_batch_size in number, p_rows out sys_refcursor)
 is
     e_lost exception;

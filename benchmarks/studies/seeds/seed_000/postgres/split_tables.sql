@@ -14,6 +14,9 @@ create table seed.queue_data (
     text_data text not null
 );
 
+-- part: dequeue_function
+
+-- name: dequeue_function
 create function seed.dequeue(p_batch_size integer)
 returns table (queue_id integer, text_data text, queue_date_time timestamp, title varchar)
 language plpgsql

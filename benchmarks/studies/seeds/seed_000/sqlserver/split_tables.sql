@@ -57,6 +57,9 @@ begin
     commit transaction;
 end
 go
+-- part: dequeue_procedure
+
+-- name: dequeue_procedure
 create procedure dbo.dequeue
     @batch_size int
 as

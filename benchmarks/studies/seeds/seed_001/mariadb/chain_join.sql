@@ -46,6 +46,9 @@ where one.is_failed = false
   and (one.delay_until is null or one.delay_until < utc_timestamp())
   and predecessor.id is null
 limit 1
+-- part: lock
+
+-- name: lock
 for update skip locked
 
 -- name: finish

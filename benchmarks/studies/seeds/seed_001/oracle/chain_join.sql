@@ -21,6 +21,9 @@ create table queue (
 /
 create index queue_ix on queue (is_failed, queue_name, delay_until)
 /
+-- part: procedure
+
+-- name: procedure
 create procedure take_message(p_rows out sys_refcursor)
 is
     cursor free_rows is

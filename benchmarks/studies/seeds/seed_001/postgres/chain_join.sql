@@ -43,6 +43,9 @@ where one.is_failed = false
   and (one.delay_until is null or one.delay_until < now())
   and predecessor.id is null
 limit 1
+-- part: lock
+
+-- name: lock
 for update of one skip locked
 
 -- name: finish

@@ -52,13 +52,16 @@ values (
 
 -- name: dequeue
 select top (1) one.id, one.data
-from dbo.queue one with (rowlock, updlock, readpast, readcommittedlock)
+-- part: queue
 left join dbo.queue predecessor with (readcommittedlock)
     on predecessor.id = one.predecessor_id
 where one.is_failed = 0
   and one.queue_name = N'bench'
   and (one.delay_until is null or one.delay_until < getutcdate())
   and predecessor.id is null
+
+-- name: queue
+from dbo.queue one with (rowlock, updlock, readpast, readcommittedlock)
 
 -- name: finish
 delete from dbo.queue where id = :id

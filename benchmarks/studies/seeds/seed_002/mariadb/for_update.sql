@@ -6,7 +6,7 @@ create table rowq_bench.job (
     state       char(1) not null default 'N',
     create_time datetime(6) not null default current_timestamp(6),
     body        varchar(255) not null,
-    key job_ix (state, create_time, job_id)
+    -- part: index
 ) engine = innodb;
 
 create procedure rowq_bench.take(p_limit int)
@@ -19,7 +19,7 @@ begin
         where j.state = 'N'
         order by j.create_time, j.job_id
         limit p_limit
-        for update
+        -- part: lock
     ) x;
 
     update json_table(v_ids, '$[*]' columns (job_id bigint path '$')) x
@@ -37,6 +37,12 @@ begin
     call rowq_bench.take(p_limit);
     commit;
 end;
+
+-- name: index
+key job_ix (state, create_time, job_id)
+
+-- name: lock
+for update
 
 -- name: enqueue
 insert into rowq_bench.job (body) values (:body)

@@ -10,29 +10,21 @@ create table job (
     body        varchar2(255 char) not null
 )
 /
-create index job_ix on job (state, create_time, job_id)
+-- part: index
 /
 create type job_ids as table of number(19)
 /
+-- part: procedure
+
+-- name: index
+create index job_ix on job (state, create_time, job_id)
+
+-- name: procedure
 create procedure get_jobs(p_limit in number, p_rows out sys_refcursor)
 is
     v_ids job_ids;
 begin
-    select /*+ use_nl(j) index(j job_pk) */ j.job_id
-    bulk collect into v_ids
-    from job j
-    where j.state = 'N'
-      and j.job_id in (
-        select y.job_id
-        from (
-            select /*+ index_rs_asc(x job_ix) */ x.job_id
-            from job x
-            where x.state = 'N'
-            order by x.create_time, x.job_id
-        ) y
-        where rownum <= p_limit
-    )
-    for update;
+    -- part: choice
 
     forall i in 1 .. v_ids.count
         update job j
@@ -45,6 +37,23 @@ begin
         join job j on j.job_id = x.column_value;
 end get_jobs;
 /
+
+-- name: choice
+select /*+ use_nl(j) index(j job_pk) */ j.job_id
+bulk collect into v_ids
+from job j
+where j.state = 'N'
+  and j.job_id in (
+    select y.job_id
+    from (
+        select /*+ index_rs_asc(x job_ix) */ x.job_id
+        from job x
+        where x.state = 'N'
+        order by x.create_time, x.job_id
+    ) y
+    where rownum <= p_limit
+)
+for update;
 
 -- name: enqueue
 insert into job (body) values (:body)

@@ -1,23 +1,13 @@
 -- Jobs are selected for update, passing over locked ones, then marked. The index gives their order,
 -- so a row is locked when it is fetched, and the fetch is what bounds the batch.
+-- like: for_update.sql
 
--- name: install
-create table job (
-    job_id      number(19) generated always as identity constraint job_pk primary key,
-    state       char(1) default 'N' not null,
-    create_time timestamp(6) default sys_extract_utc(systimestamp) not null,
-    body        varchar2(255 char) not null
-)
-/
-create index job_ix on job (state, create_time, job_id)
-/
-create type job_ids as table of number(19)
-/
+-- name: procedure
 create procedure get_jobs(p_limit in number, p_rows out sys_refcursor)
 is
     type t_rowids is table of rowid;
     cursor free_jobs is
-        select /*+ index_rs_asc(j job_ix) no_batch_table_access_by_rowid(j) */ j.rowid
+        -- part: job
         from job j
         where j.state = 'N'
         order by j.create_time, j.job_id
@@ -43,24 +33,5 @@ begin
 end get_jobs;
 /
 
--- name: enqueue
-insert into job (body) values (:body)
-
--- name: fill
-insert into job (body)
-select j.body
-from json_table(
-    :messages, '$[*]' columns (place for ordinality, body varchar2(255 char) path '$.body')
-) j
-order by j.place
-
--- name: settle
-call dbms_stats.gather_schema_stats(user)
-
--- name: dequeue
-begin
-    get_jobs(:batch, :rows);
-end;
-
--- name: complete
-update job set state = 'C' where job_id in (:ids)
+-- name: job
+select /*+ index_rs_asc(j job_ix) no_batch_table_access_by_rowid(j) */ j.rowid

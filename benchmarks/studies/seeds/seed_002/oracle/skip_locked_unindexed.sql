@@ -1,66 +1,9 @@
 -- Jobs are selected for update, passing over locked ones, then marked. The index has the state
 -- only: the order is made by sorting all jobs that wait.
+-- like: skip_locked.sql
 
--- name: install
-create table job (
-    job_id      number(19) generated always as identity constraint job_pk primary key,
-    state       char(1) default 'N' not null,
-    create_time timestamp(6) default sys_extract_utc(systimestamp) not null,
-    body        varchar2(255 char) not null
-)
-/
+-- name: index
 create index job_ix on job (state)
-/
-create type job_ids as table of number(19)
-/
-create procedure get_jobs(p_limit in number, p_rows out sys_refcursor)
-is
-    type t_rowids is table of rowid;
-    cursor free_jobs is
-        select j.rowid
-        from job j
-        where j.state = 'N'
-        order by j.create_time, j.job_id
-        for update skip locked;
-    v_found t_rowids;
-    v_ids   job_ids := job_ids();
-begin
-    open free_jobs;
-    fetch free_jobs bulk collect into v_found limit p_limit;
-    close free_jobs;
 
-    forall i in 1 .. v_found.count
-        update job j
-        set j.state = 'A'
-        where j.rowid = v_found(i)
-          and j.state = 'N'
-        returning j.job_id bulk collect into v_ids;
-
-    open p_rows for
-        select /*+ leading(x) use_nl(j) index(j job_pk) */ j.job_id, j.body
-        from table(v_ids) x
-        join job j on j.job_id = x.column_value;
-end get_jobs;
-/
-
--- name: enqueue
-insert into job (body) values (:body)
-
--- name: fill
-insert into job (body)
-select j.body
-from json_table(
-    :messages, '$[*]' columns (place for ordinality, body varchar2(255 char) path '$.body')
-) j
-order by j.place
-
--- name: settle
-call dbms_stats.gather_schema_stats(user)
-
--- name: dequeue
-begin
-    get_jobs(:batch, :rows);
-end;
-
--- name: complete
-update job set state = 'C' where job_id in (:ids)
+-- name: job
+select j.rowid

@@ -7,7 +7,7 @@ create table seed.job (
     create_time timestamp not null default clock_timestamp(),
     body        varchar(255) not null
 );
-create index job_ix on seed.job (state, create_time, job_id);
+-- part: index
 
 create function seed.get_jobs(p_limit integer)
 returns table (job_id bigint, body varchar)
@@ -25,7 +25,7 @@ begin
         where j.state = 'N'
         order by j.create_time, j.job_id
         limit p_limit
-        for update
+        -- part: lock
     ) x;
 
     update seed.job j
@@ -38,6 +38,12 @@ begin
     where j.job_id = any (v_ids);
 end;
 $$;
+
+-- name: index
+create index job_ix on seed.job (state, create_time, job_id);
+
+-- name: lock
+for update
 
 -- name: enqueue
 insert into seed.job (body) values (:body)

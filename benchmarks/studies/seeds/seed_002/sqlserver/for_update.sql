@@ -7,7 +7,7 @@ create table dbo.job (
     create_time datetime2(7) not null default sysutcdatetime(),
     body        nvarchar(255) not null
 );
-create nonclustered index job_ix on dbo.job (state, create_time, job_id);
+-- part: index
 go
 create procedure dbo.get_jobs
     @limit int
@@ -19,7 +19,7 @@ begin
     begin transaction;
     insert into @taken (job_id)
     select top (@limit) j.job_id
-    from dbo.job j with (rowlock, updlock)
+    -- part: jobs
     where j.state = 'N'
     order by j.create_time, j.job_id;
 
@@ -34,6 +34,12 @@ begin
     commit transaction;
 end
 go
+
+-- name: index
+create nonclustered index job_ix on dbo.job (state, create_time, job_id);
+
+-- name: jobs
+from dbo.job j with (rowlock, updlock)
 
 -- name: enqueue
 insert into dbo.job (body) values (:body)
