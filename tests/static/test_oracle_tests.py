@@ -68,7 +68,7 @@ def statements() -> list[Script]:
     ]
     moves = [
         oracle_tables._MOVE.format(table=table, part="part_id = 1", which=which, how=how)
-        for table, which, how in oracle_tables._SHIFTS
+        for table, which, how in (*oracle_tables._SHIFTS, oracle_tables._CHECKS)
     ]
     looks = [CHECKS.now, CHECKS.version, *(setting.query for setting in CHECKS.settings)]
     sets = [f"alter session set {one}" for some in STRANGE.values() for one in some]
