@@ -43,10 +43,6 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
             return parameter.default in {None, "null"}
         return is_finite(parameter, value)
 
-    def short_text(self, text: str) -> str | None:
-        """Return what a text other than a body is after a round trip: itself."""
-        return text
-
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number, such as RQ701 or the engine's own, and text of an error."""
         number, text = error.args[:2]
@@ -62,10 +58,6 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
         cursor.execute(statement, values or None)
         return cursor
 
-    def make_table(self, connection: Connection, name: str, columns: str) -> None:
-        """Make a table of the tests' own unless it is there."""
-        self.execute(connection, f"create table if not exists {name} ({columns})")
-
     def begin(self, connection: Connection, isolation: str = "read committed") -> None:
         """Open a transaction."""
         cursor = connection.cursor()
@@ -79,14 +71,6 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
     def rollback(self, connection: Connection) -> None:
         """Roll it back."""
         connection.rollback()
-
-    def savepoint(self, connection: Connection, name: str) -> None:
-        """Set a savepoint."""
-        self.execute(connection, f"savepoint {name}")
-
-    def back_to(self, connection: Connection, name: str) -> None:
-        """Roll back to a savepoint."""
-        self.execute(connection, f"rollback to savepoint {name}")
 
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
         """Let a session wait no longer than this for a row; then a statement of it fails."""

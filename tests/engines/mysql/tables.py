@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.engines.tables import ShiftedTables
+from tests.engines.dialect import ShiftedDialect
 
 Connection = Any
 
@@ -66,7 +66,7 @@ _SHIFTS = (
 _CHECKS = ("lane", "part_id, lane", "true", f"t.check_after = t.check_after {_BACK}")
 
 
-class MysqlTables(ShiftedTables):
+class MysqlTables(ShiftedDialect):
     """Reads and changes rows of tables, as their owner."""
 
     counts = _COUNTS

@@ -99,14 +99,6 @@ class OracleDialect(OracleCatalog, OracleTables):
         connection.rollback()
         connection.autocommit = True
 
-    def savepoint(self, connection: Connection, name: str) -> None:
-        """Set a savepoint."""
-        self.execute(connection, f"savepoint {name}")
-
-    def back_to(self, connection: Connection, name: str) -> None:
-        """Roll back to a savepoint."""
-        self.execute(connection, f"rollback to savepoint {name}")
-
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
         """Let a call of a session last no longer than this."""
         connection.call_timeout = seconds * 1000
@@ -115,10 +107,6 @@ class OracleDialect(OracleCatalog, OracleTables):
         """Let nobody else write a table of rowq's until give_table; a reader needs no lock."""
         self.begin(connection)
         self.execute(connection, f"lock table rowq_{table} in exclusive mode")
-
-    def give_table(self, connection: Connection) -> None:
-        """Let others have it again."""
-        self.rollback(connection)
 
     def interrupt(self, connection: Connection, other: Connection) -> None:
         """End the statement that another session is executing, and not that session."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
-from tests.engines.tables import ShiftedTables
+from tests.engines.dialect import ShiftedDialect
 
 Connection = Any
 
@@ -67,7 +67,7 @@ end;
 """
 
 
-class OracleTables(ShiftedTables):
+class OracleTables(ShiftedDialect):
     """Reads and changes rows of tables, as their owner."""
 
     counts = _COUNTS

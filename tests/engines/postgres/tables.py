@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from tests.engines.tables import BaseTables
+from tests.engines.dialect import Dialect
 
 Connection = psycopg.Connection[Any]
 
@@ -53,7 +53,7 @@ _BODIES = f"select message_id from rowq.message where {_PART}"
 _COUNTS = {table: f"select count(*) from rowq.{table} where {_PART}" for table in PER_QUEUE}
 
 
-class PostgresTables(BaseTables):
+class PostgresTables(Dialect):
     """Reads and changes rows of tables, as their owner."""
 
     counts = _COUNTS

@@ -45,10 +45,6 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
         """Whether a call can have this value as an argument: nothing is infinite."""
         return is_finite(parameter, value)
 
-    def short_text(self, text: str) -> str | None:
-        """Return what a text other than a body is after a round trip: itself."""
-        return text
-
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number, such as RQ701 or the engine's own, and text of an error."""
         if fault := fault_of(error):
@@ -101,10 +97,6 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
         """
         self.begin(connection)
         self.execute(connection, f"alter table rowq.{table} set (lock_escalation = disable)")
-
-    def give_table(self, connection: Connection) -> None:
-        """Let others have it again."""
-        self.rollback(connection)
 
 
 def _only_rows(cursor: Any, routine: str) -> tuple[list[str], list[tuple[Any, ...]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
-from tests.engines.tables import ShiftedTables
+from tests.engines.dialect import ShiftedDialect
 
 Connection = Any
 
@@ -50,7 +50,7 @@ _SHIFTS = (
 _CHECKS = ("lane", "check_after", _BACK, "")
 
 
-class SqlserverTables(ShiftedTables):
+class SqlserverTables(ShiftedDialect):
     """Reads and changes rows of tables, as their owner."""
 
     counts = _COUNTS
