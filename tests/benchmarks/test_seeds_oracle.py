@@ -113,22 +113,6 @@ def test_what_another_session_has_caused_is_tried_again(text: str, is_tried_agai
     assert text in str(found)
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["--engine", "oracle"], "add --set seeds"),
-        (["--engine", "oracle", "--set", "peers"], "add --set seeds"),
-        (["--engine", "oracle", "--set", "seeds"], "needs a server of yours: --url oracle://"),
-    ],
-)
-def test_what_cannot_be_run_on_oracle_is_refused(
-    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        command.main(words)
-    assert reason in capsys.readouterr().err
-
-
 def test_there_is_no_private_server(tmp_path: Path) -> None:
     with (
         pytest.raises(ValueError, match="where a URL is given") as error,

@@ -83,23 +83,6 @@ def test_whoever_measures_another_engine_needs_no_pyodbc() -> None:
     subprocess.run([sys.executable, "-c", text], check=True, cwd=ROOT)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "add --set seeds"),
-        (["--set", "peers"], "add --set seeds"),
-        (["--set", "seeds"], "--url sqlserver://..."),
-    ],
-)
-def test_the_command_says_what_it_lacks(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        command.main(["--engine", "sqlserver", *words])
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("word", ["sqlserver://localhost:1/master", "nonsense"])
 def test_a_server_that_does_not_answer_ends_the_command_with_a_reason(
     word: str, tmp_path: Path

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
-from tests.engines.base import Server, Unavailable
+from tests.engines.base import Control, Server, Unavailable
 from tests.engines.mysql.local import LocalMariaDB, find_programs
 from tests.engines.mysql.server import MysqlServer
 from tests.engines.mysql.ways import MysqlProvider
@@ -69,7 +69,8 @@ def killable_postgres(_version: str) -> Iterator[KillableServer]:
                 kill()
                 local.restart()
 
-            server = PostgresServer(local.url, f"to be killed, {local.origin}", log=local.log)
+            how = f"to be killed, {local.origin}"
+            server = PostgresServer(local.url, how, Control(log=local.log))
             with server.connect(local.url) as connection:
                 assert connection.execute("show fsync").fetchone() == ("on",)
                 assert connection.execute("show synchronous_commit").fetchone() == ("on",)
@@ -94,7 +95,7 @@ def killable_mariadb(version: str) -> Iterator[KillableServer]:
         local.restart()
 
     how = "to be killed, local programs"
-    server = MysqlServer(local.url, how, stop=local.stop, log=local.log)
+    server = MysqlServer(local.url, how, Control(stop=local.stop, log=local.log))
     try:
         with server.connect(local.url) as connection:
             # MariaDB 11 says ON where older versions say 1.

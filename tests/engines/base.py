@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
+
+from tests.engines.logs import LOGS
 
 Connection = Any
 """A connection of the engine's own driver."""
@@ -79,6 +84,63 @@ class Server(Protocol):
 
     def close(self) -> None:
         """Drop what was made, and stop the server if it was started here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """How a server that was started here is ended and begun again, None where it cannot be done.
+
+    log: the file that a private server writes to.
+    """
+
+    stop: Callable[[], None] | None = None
+    crash: Callable[[], None] | None = None
+    restart: Callable[[], None] | None = None
+    log: Path | None = None
+
+
+GIVEN = Control()
+"""Of a server that was not started here."""
+
+
+class ControlledServer(ABC):
+    """What a server does by its control."""
+
+    name: str
+    how: str
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    def _capabilities(self, *own: str) -> frozenset[str]:
+        """Return the capabilities of an engine with those that the control gives; names its log."""
+        given = {"restart": self._control.restart, "log": self._control.log}
+        if self._control.log is not None:
+            LOGS.add(self._control.log, self.name)
+        return frozenset([*own, *(word for word, way in given.items() if way is not None)])
+
+    def crash(self) -> None:
+        """End the server as a power failure would."""
+        if self._control.crash is None:
+            raise Unavailable(f"{self.name} ({self.how}) cannot be killed from here")
+        self._control.crash()
+
+    def restart(self) -> None:
+        """Stop the server if it runs, and start it again under the same URLs."""
+        if self._control.restart is None:
+            raise Unavailable(f"{self.name} ({self.how}) cannot be restarted from here")
+        self._control.restart()
+
+    def close(self) -> None:
+        """Stop the server if it was started here, else drop what was made."""
+        if self._control.stop is not None:
+            self._control.stop()
+        else:
+            self._drop_all()
+
+    @abstractmethod
+    def _drop_all(self) -> None:
+        """Drop what was made on a server that goes on."""
 
 
 @runtime_checkable

@@ -8,12 +8,7 @@ import pytest
 
 from rowq import QueueBusy, QueueNotFound
 from tests.interleavings.conftest import Open
-from tests.interleavings.sessions import Session
-
-
-def everything(session: Session, queue: str) -> list[int]:
-    """Dequeue all that is ready."""
-    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
+from tests.interleavings.work import everything
 
 
 @pytest.mark.promise("P01", "P02")

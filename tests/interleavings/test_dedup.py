@@ -8,14 +8,10 @@ import pytest
 
 from rowq import NewMessage
 from tests.interleavings.conftest import Open
-from tests.interleavings.sessions import Session, Step, orders, play
+from tests.interleavings.sessions import Step, orders, play
+from tests.interleavings.work import everything
 
 ENDINGS = list(product(["commit", "rollback"], repeat=2))
-
-
-def everything(session: Session, queue: str) -> list[int]:
-    """Dequeue all that is ready."""
-    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
 
 
 @pytest.mark.promise("P12")

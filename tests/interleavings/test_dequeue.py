@@ -4,21 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rowq import NewMessage
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
-from tests.interleavings.sessions import Session
-
-
-def fill(session: Session, queue: str, count: int, priority: int = 5) -> list[int]:
-    """Enqueue `count` messages and return their ids in the order of delivery."""
-    sent = session.queue.enqueue_batch(queue, [NewMessage(data=0, priority=priority)] * count)
-    return [message.message_id for message in sent]
-
-
-def take(session: Session, queue: str, count: int) -> list[int]:
-    """Dequeue up to `count` messages and return their ids."""
-    return [message.message_id for message in session.queue.dequeue_fast(queue, count)]
+from tests.interleavings.work import fill, take
 
 
 @pytest.mark.promise("P03", "P05", "P06")

@@ -10,20 +10,9 @@ import pytest
 from rowq import NewMessage, Queue
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, orders, play
-from tests.stored_times import tick
+from tests.interleavings.work import everything, keep_house
 
 ENDINGS = list(product(["commit", "rollback"], repeat=2))
-
-
-def everything(session: Session, queue: str) -> list[int]:
-    """Dequeue all that is ready."""
-    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
-
-
-def keep_house(session: Session, queue: str) -> None:
-    """Keep house once more, two seconds later."""
-    tick(session.connection, queue)
-    assert session.queue.maintain(queue)[0].elected
 
 
 @pytest.mark.promise("P01", "P06")

@@ -11,6 +11,7 @@ import pytest
 from rowq import Queue, StaleClaim
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
+from tests.interleavings.work import claim_of
 from tests.stored_times import expire_claim, pass_seconds
 
 Finish = Callable[[Queue, str, int, list[int] | None], Any]
@@ -34,11 +35,9 @@ each_finish = pytest.mark.parametrize("finish", FINISHES)
 
 def expired_claim(session: Session, queue: str, count: int = 2) -> tuple[int, list[int]]:
     """Lease new messages to a claim whose lease has run out."""
-    for _ in range(count):
-        session.queue.enqueue(queue, 0)
-    messages = session.queue.dequeue_fast(queue, count, worker_name="slow")
-    expire_claim(session.connection, messages[0].claim_id)
-    return messages[0].claim_id, [message.message_id for message in messages]
+    claim, ids = claim_of(session, queue, count)
+    expire_claim(session.connection, claim)
+    return claim, ids
 
 
 def states(session: Session, queue: str, ids: list[int]) -> set[str | None]:

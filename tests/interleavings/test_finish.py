@@ -6,15 +6,7 @@ import pytest
 
 from rowq import Queue, StaleClaim
 from tests.interleavings.conftest import Open
-from tests.interleavings.sessions import Session
-
-
-def claim_of(session: Session, queue: str, count: int) -> tuple[int, list[int]]:
-    """Lease new messages to one claim."""
-    for _ in range(count):
-        session.queue.enqueue(queue, 0)
-    messages = session.queue.dequeue_fast(queue, count)
-    return messages[0].claim_id, [message.message_id for message in messages]
+from tests.interleavings.work import claim_of
 
 
 def complete(queue: Queue, name: str, claim: int, ids: list[int] | None) -> dict[int, str]:

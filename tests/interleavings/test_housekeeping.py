@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rowq import NewMessage
-from rowq.migrate import migrate
-from tests.engines.base import Server
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
+from tests.interleavings.work import everything
 from tests.stored_times import pass_seconds
 
 
@@ -33,11 +32,6 @@ def count_archived(session: Session) -> int:
     """Look into the archive, as a report might."""
     ((count,),) = session.execute(f"select count(*) from {session.archive_table}").fetchall()
     return int(count)
-
-
-def everything(session: Session, queue: str) -> list[int]:
-    """Dequeue all that is ready."""
-    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
 
 
 @pytest.mark.promise("P03", "P19")
@@ -160,75 +154,56 @@ def finish_days_ago(session: Session, queue: str, days: int) -> int:
 @pytest.mark.promise("P19")
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
 @pytest.mark.requires("days")
-def test_two_archivers_of_a_new_day_make_its_room_once(
-    server: Server, empty_database: str, ending: str
-) -> None:
-    migrate(empty_database)
-    first, second = (Session(server, server.connect(empty_database)) for _ in range(2))
-    try:
-        for queue in ("one", "two"):
-            first.queue.create_queue(queue, archive_days=30)
-            finish_days_ago(first, queue, 3)
-        assert first.begin().queue.archive("one").archived == 1
-        archiving = second.start(lambda own: own.archive("two"))
-        archiving.waits_for(first)
-        first.end(ending)
-        assert archiving.result().archived == 1
-        assert first.queue.archive("one").archived == (0 if ending == "commit" else 1)
-    finally:
-        first.close()
-        second.close()
+def test_two_archivers_of_a_new_day_make_its_room_once(sessions_apart: Open, ending: str) -> None:
+    first, second = sessions_apart(2)
+    for queue in ("one", "two"):
+        first.queue.create_queue(queue, archive_days=30)
+        finish_days_ago(first, queue, 3)
+    assert first.begin().queue.archive("one").archived == 1
+    archiving = second.start(lambda own: own.archive("two"))
+    archiving.waits_for(first)
+    first.end(ending)
+    assert archiving.result().archived == 1
+    assert first.queue.archive("one").archived == (0 if ending == "commit" else 1)
 
 
 @pytest.mark.promise("P19")
 @pytest.mark.requires("days")
 def test_purge_archive_gives_way_to_a_long_reader_and_drops_the_day_later(
-    server: Server, empty_database: str
+    sessions_apart: Open,
 ) -> None:
-    migrate(empty_database)
-    admin, reader = (Session(server, server.connect(empty_database)) for _ in range(2))
-    try:
-        admin.queue.create_queue("orders", archive_days=2)
-        for days in (9, 5, 1):
-            message = finish_days_ago(admin, "orders", days)
-        assert admin.queue.archive("orders").archived == 3
-        reader.begin("repeatable read")
-        assert count_archived(reader) == 3
+    admin, reader = sessions_apart(2)
+    admin.queue.create_queue("orders", archive_days=2)
+    for days in (9, 5, 1):
+        message = finish_days_ago(admin, "orders", days)
+    assert admin.queue.archive("orders").archived == 3
+    reader.begin("repeatable read")
+    assert count_archived(reader) == 3
 
-        held_up = admin.queue.purge_archive("orders")
-        assert (held_up.purged, held_up.partitions_dropped) == (0, 0)
-        assert count_archived(reader) == 3
+    held_up = admin.queue.purge_archive("orders")
+    assert (held_up.purged, held_up.partitions_dropped) == (0, 0)
+    assert count_archived(reader) == 3
 
-        reader.commit()
-        assert admin.queue.purge_archive("orders").partitions_dropped == 2
-        kept = admin.queue.get_message("orders", message)
-        assert kept is not None
-        assert kept.state == "completed"
-    finally:
-        admin.close()
-        reader.close()
+    reader.commit()
+    assert admin.queue.purge_archive("orders").partitions_dropped == 2
+    kept = admin.queue.get_message("orders", message)
+    assert kept is not None
+    assert kept.state == "completed"
 
 
 @pytest.mark.promise("P04", "P19")
 @pytest.mark.requires("days")
-def test_a_reader_of_the_archive_does_not_hold_up_the_work(
-    server: Server, empty_database: str
-) -> None:
-    migrate(empty_database)
-    worker, reader = (Session(server, server.connect(empty_database)) for _ in range(2))
-    try:
-        worker.queue.create_queue("orders", archive_days=2)
-        finish_days_ago(worker, "orders", 9)
-        worker.queue.archive("orders")
-        count_archived(reader.begin("repeatable read"))
-        finish_days_ago(worker, "orders", 0)
-        done = worker.queue.maintain("orders")[0]
-        assert (done.elected, done.archived, done.partitions_dropped) == (True, 1, 0)
-        finish_days_ago(worker, "orders", 0)
-        reader.commit()
-        pass_seconds(worker.connection, "orders", 61)
-        done = worker.queue.maintain("orders")[0]
-        assert (done.archived, done.partitions_dropped) == (1, 1)
-    finally:
-        worker.close()
-        reader.close()
+def test_a_reader_of_the_archive_does_not_hold_up_the_work(sessions_apart: Open) -> None:
+    worker, reader = sessions_apart(2)
+    worker.queue.create_queue("orders", archive_days=2)
+    finish_days_ago(worker, "orders", 9)
+    worker.queue.archive("orders")
+    count_archived(reader.begin("repeatable read"))
+    finish_days_ago(worker, "orders", 0)
+    done = worker.queue.maintain("orders")[0]
+    assert (done.elected, done.archived, done.partitions_dropped) == (True, 1, 0)
+    finish_days_ago(worker, "orders", 0)
+    reader.commit()
+    pass_seconds(worker.connection, "orders", 61)
+    done = worker.queue.maintain("orders")[0]
+    assert (done.archived, done.partitions_dropped) == (1, 1)

@@ -15,15 +15,11 @@ from tests.engines.base import wait_until
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
+from tests.interleavings.work import everything
 from tests.stored_times import tick
 
 STRICT = ["repeatable read", "serializable"]
 each_strict = pytest.mark.parametrize("isolation", STRICT)
-
-
-def everything(session: Session, queue: str) -> list[int]:
-    """Dequeue all that is ready."""
-    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
 
 
 def succeeds_or_may_be_repeated(session: Session, call: Callable[[Queue], Any]) -> Any:

@@ -13,7 +13,8 @@ from tests.engines.base import wait_until
 from tests.helpers.dialects import dialect_of, preparing_dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
-from tests.stored_times import pass_seconds, tick
+from tests.interleavings.work import everything, keep_house
+from tests.stored_times import pass_seconds
 
 BATCH = [NewMessage(data=0)] * 1000
 
@@ -33,17 +34,6 @@ def pass_by(session: Session, queue: str, *messages: int) -> None:
         )
 
     wait_until(are_passed, f"the floor is beyond {messages}")
-
-
-def keep_house(session: Session, queue: str) -> None:
-    """Keep house once more, two seconds later."""
-    tick(session.connection, queue)
-    assert session.queue.maintain(queue)[0].elected
-
-
-def everything(session: Session, queue: str) -> list[int]:
-    """Dequeue all that is ready."""
-    return [message.message_id for message in session.queue.dequeue_fast(queue, 1000)]
 
 
 @pytest.mark.promise("P14")

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,19 @@ HEADER_DEFAULTS = {
     "differs": "nothing",
 }
 """What is true of a helper whose header does not say otherwise."""
+
+EXAMPLES: dict[str, Any] = {
+    "binary": b"\0",
+    "boolean": True,
+    "float": 1.5,
+    "int32": 1,
+    "int64": 1,
+    "int64s": [1, 2],
+    "json": {"a": 1},
+    "text": "x",
+    "timestamp": datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=1))),
+}
+"""A value of each type of the contract."""
 
 _CALLED = re.compile(r"\browq\.(\w+)\(|(?<![\w.])(internal_\w+)|\bexec (?:@\w+ = )?rowq\.(\w+)")
 _NO_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
@@ -103,6 +117,11 @@ def header(text: str) -> dict[str, str]:
 def code_of(text: str) -> str:
     """Return a text without its comments and with its literals emptied."""
     return _NO_CODE.sub(lambda found: "" if found.group().startswith("--") else "''", text)
+
+
+def code(path: Path) -> str:
+    """Return a file without comments and literals, in one line."""
+    return " ".join(code_of(path.read_text(encoding="utf-8")).split())
 
 
 def raised(text: str) -> set[str]:

@@ -1,7 +1,7 @@
 """Each engine of the contract has its package in tests/engines, with the same pieces as the others.
 
-What a piece must be able to do is written in tests/engines/base.py and tests/helpers/dialects.py,
-and mypy holds it: every server, provider and dialect goes through a protocol there.
+What a piece must be able to do is written in tests/engines/base.py and tests/engines/dialect.py,
+and mypy holds it: every server and provider goes through a protocol there, every dialect is one.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.static.sources import SQL, code_of, label, sql_files
+from tests.static.sources import SQL, code, label, sql_files
 
 FOLDER = SQL / "mysql"
 CODE = list(sql_files("mysql", "internal", "routines"))
@@ -15,11 +15,6 @@ each_file = pytest.mark.parametrize("path", CODE, ids=label)
 
 OVERLAYS = 0
 """Files that differ between MariaDB and MySQL; each says why in its header."""
-
-
-def code(path: Path) -> str:
-    """Return a file without comments and literals, in one line."""
-    return " ".join(code_of(path.read_text(encoding="utf-8")).split())
 
 
 def test_one_source_serves_both_servers_but_for_the_overlays_that_say_why() -> None:

@@ -12,22 +12,10 @@ import rowq
 from rowq.oracle.calls import Lob, call_of, kinds_of
 from rowq.oracle.engine import ENGINE
 from rowq.oracle.packages import Subprogram, subprograms
-from tests.static.sources import CONTRACT, SQL, routines_of
+from tests.static.sources import CONTRACT, EXAMPLES, SQL, routines_of
 
 ROUTINES: dict[str, Subprogram] = {
     subprogram.name: subprogram for subprogram in subprograms(SQL / "oracle" / "routines")
-}
-
-EXAMPLES: dict[str, Any] = {
-    "binary": b"\0",
-    "boolean": True,
-    "float": 1.5,
-    "int32": 1,
-    "int64": 1,
-    "int64s": [1, 2],
-    "json": {"a": 1},
-    "text": "x",
-    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
 }
 
 TYPES = {

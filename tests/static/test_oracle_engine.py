@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
 
 import oracledb
@@ -17,7 +17,8 @@ from tests.engines.oracle.catalog import type_of
 from tests.engines.oracle.dialect import OracleDialect, execute_named
 from tests.engines.oracle.session import as_account, open_session, owner_in, spelled
 from tests.engines.oracle.ways import OracleProvider
-from tests.static.sources import SQL
+from tests.engines.values import given
+from tests.static.sources import EXAMPLES, SQL
 
 URL = "oracle://system:secret@host:1522/service?protocol=tcps"
 
@@ -115,17 +116,6 @@ class Recorder:
         return kind, data
 
 
-VALUES: dict[str, Any] = {
-    "binary": b"\0",
-    "boolean": True,
-    "float": 1.5,
-    "int32": 1,
-    "int64": 1,
-    "int64s": [1, 2],
-    "json": {"a": 1},
-    "text": "x",
-    "timestamp": datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=1))),
-}
 SENT: dict[str, Any] = {
     "binary": (oracledb.DB_TYPE_BLOB, b"\0"),
     "boolean": 1,
@@ -147,17 +137,16 @@ SIGNATURES = {
     "routine", load_contract().of("oracle").values(), ids=lambda routine: routine.name
 )
 def test_the_tests_send_what_the_specification_takes(routine: Routine) -> None:
-    given = [parameter for parameter in routine.parameters if parameter.direction == "in"]
+    parameters = given(routine)
     recorder = Recorder()
-    execute_named(
-        recorder, routine, {parameter.name: VALUES[parameter.type] for parameter in given}, "rows"
-    )
+    examples = {parameter.name: EXAMPLES[parameter.type] for parameter in parameters}
+    execute_named(recorder, routine, examples, "rows")
     assert tuple(re.findall(r"(p_\w+) => :\1\b", recorder.text)) == SIGNATURES[routine.name]
     wanted = {
         f"p_{parameter.name}": (oracledb.DB_TYPE_CLOB, "x")
         if parameter.name in {"body", "error"}
         else SENT[parameter.type]
-        for parameter in given
+        for parameter in parameters
     }
     assert recorder.binds == {**wanted, "p_rows": "rows"}
     assert recorder.sizes.keys() == {
@@ -167,9 +156,7 @@ def test_the_tests_send_what_the_specification_takes(routine: Routine) -> None:
 
 def test_a_null_has_a_type_so_that_the_server_does_not_guess_one() -> None:
     recorder, routine = Recorder(), load_contract().routines["enqueue"]
-    given = {
-        parameter.name: None for parameter in routine.parameters if parameter.direction == "in"
-    }
-    execute_named(recorder, routine, given, "rows")
-    assert recorder.sizes.keys() == {f"p_{name}" for name in given}
+    nothing = {parameter.name: None for parameter in given(routine)}
+    execute_named(recorder, routine, nothing, "rows")
+    assert recorder.sizes.keys() == {f"p_{name}" for name in nothing}
     assert recorder.sizes["p_body_binary"] == oracledb.DB_TYPE_BLOB

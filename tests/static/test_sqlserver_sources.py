@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.static.sources import code_of, label, sql_files
+from tests.static.sources import code, label, sql_files
 
 CODE = list(sql_files("sqlserver", "internal", "routines"))
 ROUTINES = list(sql_files("sqlserver", "routines"))
@@ -24,11 +24,6 @@ MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 
 each_file = pytest.mark.parametrize("path", CODE, ids=label)
 each_table = pytest.mark.parametrize("path", TABLES, ids=label)
-
-
-def code(path: Path) -> str:
-    """Return a file without comments and literals, in one line."""
-    return " ".join(code_of(path.read_text(encoding="utf-8")).split())
 
 
 def hints(text: str) -> Iterator[set[str]]:

@@ -8,8 +8,8 @@ from typing import Any
 import pymysql
 from pymysql.constants import FIELD_TYPE
 
-from rowq import Queue
 from rowq.contract import Routine, load_contract
+from tests.engines.values import given, probes
 
 Connection = Any
 
@@ -58,29 +58,13 @@ class MysqlCatalog:
         types = load_contract().types
         return [
             ("IN", f"p_{parameter.name}", _plain(types[parameter.type]["mysql"]))
-            for parameter in routine.parameters
-            if parameter.direction == "in"
+            for parameter in given(routine)
         ]
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
         """Return name and family of each column of a call, which is made and rolled back."""
-        own = Queue(connection)
-        message = own.enqueue(queue, "probe").message_id
-        claim = own.dequeue_fast(queue, 10)[0].claim_id
-        probes = {
-            "queue_name": queue,
-            "claim_id": claim,
-            "message_id": message,
-            "message_ids": f"[{message}]",
-            "messages": '[{"body": "probe"}]',
-            "wait_seconds": 0,
-            "force": 1,
-        }
-        values = [
-            probes.get(parameter.name)
-            for parameter in routine.parameters
-            if parameter.direction == "in"
-        ]
+        arguments = probes(connection, queue)
+        values = [arguments.get(parameter.name) for parameter in given(routine)]
         marks = ", ".join(["%s"] * len(values))
         if routine.kind != "procedure":
             connection.begin()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pymysql
@@ -14,7 +11,7 @@ import pymysql
 from rowq.contract import Parameter, Routine
 from tests.engines.mysql.catalog import MysqlCatalog
 from tests.engines.mysql.tables import MysqlTables
-from tests.helpers.json_text import json_text
+from tests.engines.values import KINDS, given, is_finite, read, spelled
 
 Connection = Any
 
@@ -28,8 +25,9 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
         self, connection: Connection, routine: Routine, arguments: Mapping[str, Any]
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Call a routine; arguments that are left out are null, which means their default."""
-        parameters = [parameter for parameter in routine.parameters if parameter.direction == "in"]
-        values = [_value(parameter.type, arguments.get(parameter.name)) for parameter in parameters]
+        values = [
+            spelled(parameter.type, arguments.get(parameter.name)) for parameter in given(routine)
+        ]
         marks = ", ".join("_binary %s" if isinstance(value, bytes) else "%s" for value in values)
         with connection.cursor(pymysql.cursors.Cursor) as cursor:
             cursor.execute(f"call rowq.{routine.name}({marks})", values)
@@ -37,23 +35,13 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
             rows = cursor.fetchall()
             while cursor.nextset():
                 assert not cursor.description, f"{routine.name} returned two result sets"
-        types = [column.type for column in routine.columns]
-        assert len(types) == len(columns), f"columns of {routine.name}: {columns}"
-        return columns, [
-            tuple(_read(*cell) for cell in zip(columns, types, row, strict=True)) for row in rows
-        ]
+        return columns, read(routine, columns, rows, _KINDS)
 
     def can_say(self, parameter: Parameter, value: Any) -> bool:
         """Whether a call can have this value: nothing is infinite, and null means the default."""
         if value is None:
             return parameter.default in {None, "null"}
-        if isinstance(value, float):
-            return math.isfinite(value)
-        return not (parameter.type == "timestamp" and value in {"infinity", "-infinity"})
-
-    def short_text(self, text: str) -> str | None:
-        """Return what a text other than a body is after a round trip: itself."""
-        return text
+        return is_finite(parameter, value)
 
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number, such as RQ701 or the engine's own, and text of an error."""
@@ -70,10 +58,6 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
         cursor.execute(statement, values or None)
         return cursor
 
-    def make_table(self, connection: Connection, name: str, columns: str) -> None:
-        """Make a table of the tests' own unless it is there."""
-        self.execute(connection, f"create table if not exists {name} ({columns})")
-
     def begin(self, connection: Connection, isolation: str = "read committed") -> None:
         """Open a transaction."""
         cursor = connection.cursor()
@@ -87,14 +71,6 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
     def rollback(self, connection: Connection) -> None:
         """Roll it back."""
         connection.rollback()
-
-    def savepoint(self, connection: Connection, name: str) -> None:
-        """Set a savepoint."""
-        self.execute(connection, f"savepoint {name}")
-
-    def back_to(self, connection: Connection, name: str) -> None:
-        """Roll back to a savepoint."""
-        self.execute(connection, f"rollback to savepoint {name}")
 
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
         """Let a session wait no longer than this for a row; then a statement of it fails."""
@@ -134,45 +110,7 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
         return True
 
 
-def _value(kind: str, value: Any) -> Any:
-    """Return an argument as the driver spells it for a parameter of a contract type."""
-    match value:
-        case None:
-            return None
-        case datetime():
-            return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
-        case _ if kind in {"json", "int64s"}:
-            return json_text(value)
-    return value
-
-
-def _read(column: str, kind: str, value: Any) -> Any:
-    """Return a value in the contract's Python type; the server must have sent one that fits."""
-    if value is None:
-        return None
-    sent, read = _TYPES[kind]
-    assert isinstance(value, sent), f"{column}: {value!r} is no {kind}"
-    return read(value)
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _in_utc(value: datetime) -> datetime:
-    return value.replace(tzinfo=UTC)
-
-
-_TYPES: dict[str, tuple[type, Callable[[Any], Any]]] = {
-    "boolean": (int, bool),
-    "int32": (int, _same),
-    "int64": (int, _same),
-    "float": (float, _same),
-    "text": (str, _same),
-    "binary": (bytes, _same),
-    "json": (str, json.loads),
-    "timestamp": (datetime, _in_utc),
-}
+_KINDS = {**KINDS, "boolean": ((int,), bool)}
 
 
 DIALECT = MysqlDialect()

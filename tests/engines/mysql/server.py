@@ -6,15 +6,13 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pymysql
 
 from rowq.mysql.url import connection_parameters
-from tests.engines.base import Unavailable, wait_until
-from tests.engines.logs import LOGS
+from tests.engines.base import GIVEN, Control, ControlledServer, Unavailable, wait_until
 
 # The callers' own database; rowq's is always called `rowq`.
 OWN = "rowq_test"
@@ -54,12 +52,11 @@ def set_default_role(connection: Any, role: str, account: str) -> None:
     connection.execute(f"set default role {role} {word} {account}")
 
 
-class MysqlServer:
+class MysqlServer(ControlledServer):
     """A MariaDB or MySQL server, however it runs.
 
-    url: of an account that may do everything. stop, crash, restart: how to do that, None where it
-    cannot be done. spare: starts one more server, for tests that need a database `rowq` alone.
-    log: the file that a private server writes to.
+    url: of an account that may do everything. spare: starts one more server, for tests that need a
+    database `rowq` alone.
     """
 
     engine = "mysql"
@@ -69,17 +66,12 @@ class MysqlServer:
         self,
         url: str,
         how: str,
+        control: Control = GIVEN,
         *,
-        stop: Callable[[], None] | None = None,
-        crash: Callable[[], None] | None = None,
-        restart: Callable[[], None] | None = None,
         spare: Callable[[], MysqlServer] | None = None,
-        log: Path | None = None,
     ) -> None:
+        super().__init__(control)
         self._url = url
-        self._stop = stop
-        self._crash = crash
-        self._restart = restart
         self._spare = spare
         self._spares: list[MysqlServer] = []
         self._is_taken = False
@@ -93,14 +85,8 @@ class MysqlServer:
         self.product = "mariadb" if self.is_mariadb else "mysql"
         self.name = f"{self.product}{series}"
         self.how = f"{how} {self.version}"
-        self.capabilities = frozenset(
-            ["days", "genuine", "waits"]
-            + ["restart"] * (restart is not None)
-            + ["databases"] * (spare is not None)
-            + ["log"] * (log is not None)
-        )
-        if log is not None:
-            LOGS.add(log, self.name)
+        spares = [] if spare is None else ["databases"]
+        self.capabilities = self._capabilities("days", "genuine", "waits", *spares)
 
     def fresh_database(self) -> str:
         """Return a URL where there is no rowq yet: on this server, or when in use on a spare one.
@@ -164,25 +150,14 @@ class MysqlServer:
 
             wait_until(gone, f"session {number} ends")
 
-    def crash(self) -> None:
-        """End the server as a power failure would."""
-        if self._crash is None:
-            raise Unavailable(f"{self.name} ({self.how}) cannot be killed from here")
-        self._crash()
-
-    def restart(self) -> None:
-        """Stop the server if it runs, and start it again under the same URLs."""
-        if self._restart is None:
-            raise Unavailable(f"{self.name} ({self.how}) cannot be restarted from here")
-        self._restart()
-
     def close(self) -> None:
         """Drop what was made, and stop the server if it was started here."""
         for server in self._spares:
             server.close()
-        if self._stop is not None:
-            self._stop()
-        elif self._is_taken:
+        super().close()
+
+    def _drop_all(self) -> None:
+        if self._is_taken:
             self._clear()
 
     def _waits(self) -> dict[int, set[int]]:
@@ -207,7 +182,7 @@ class MysqlServer:
         """Refuse a given server on which rowq is installed already: it may be somebody's."""
         with self._admin() as connection:
             there = connection.execute("show databases like 'rowq'").fetchone()
-        if there and self._stop is None:
+        if there and self._control.stop is None:
             raise Unavailable(f"{self.how} has a database rowq already; the tests need one without")
 
     def _clear(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.engines.dialect import ShiftedDialect
+
 Connection = Any
 
 PER_QUEUE = (
@@ -32,7 +34,10 @@ _FINISHED = (
     f"select message_id, state from rowq.archive where {_PART}",
 )
 _BODIES = f"select message_id from rowq.message where {_PART}"
-_KEYS = f"select count(*) from rowq.dedup where {_PART}"
+_COUNTS = {
+    table: f"select count(*) from rowq.{table} where {_LIVE.get(table, 'true')} and {_PART}"
+    for table in PER_QUEUE
+}
 
 # Table, its key, the rows that have a time to move, and how. Rows that others hold, or have not
 # committed, are passed over: a plain update would wait for both. A message's seq is its moment of
@@ -61,8 +66,15 @@ _SHIFTS = (
 _CHECKS = ("lane", "part_id, lane", "true", f"t.check_after = t.check_after {_BACK}")
 
 
-class MysqlTables:
+class MysqlTables(ShiftedDialect):
     """Reads and changes rows of tables, as their owner."""
+
+    counts = _COUNTS
+    places = _CENSUS
+    ends = _FINISHED
+    messages = _BODIES
+    shifts = _SHIFTS
+    checks = _CHECKS
 
     archive_table = "rowq.archive"
     is_free_of_deadlocks = False
@@ -77,7 +89,7 @@ class MysqlTables:
             " from rowq.lane l join rowq.message m using (part_id)"
             f" where l.lane >= 0 and m.message_id = {int(message_id)} and m.{_PART}"
         )
-        ((passed,),) = _rows(connection, query, queue)
+        ((passed,),) = self.rows_of(connection, query, queue)
         return bool(passed)
 
     def tables(self, connection: Connection) -> set[str]:
@@ -87,48 +99,11 @@ class MysqlTables:
         cursor.execute(query)
         return {str(name) for (name,) in cursor.fetchall()}
 
-    def stored(self, connection: Connection, queue: str) -> dict[str, int]:
-        """Return how many rows each table has for a queue."""
-        found = {}
-        for table in PER_QUEUE:
-            live = _LIVE.get(table, "true")
-            query = f"select count(*) from rowq.{table} where {live} and {_PART}"
-            ((found[table],),) = _rows(connection, query, queue)
-        return found
-
-    def census(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
-        """Return every unfinished message and where it is, as often as it is somewhere."""
-        return [(one, state) for query in _CENSUS for one, state in _rows(connection, query, queue)]
-
-    def finished(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
-        """Return the finished messages that are kept for the archive, or are in it."""
-        return [
-            (one, state) for query in _FINISHED for one, state in _rows(connection, query, queue)
-        ]
-
-    def bodies(self, connection: Connection, queue: str) -> set[int]:
-        """Return the messages whose bodies are there."""
-        return {one for (one,) in _rows(connection, _BODIES, queue)}
-
-    def held_keys(self, connection: Connection, queue: str) -> int:
-        """Return how many dedup keys are taken."""
-        ((count,),) = _rows(connection, _KEYS, queue)
-        return int(count)
-
     def deadlocks(self, connection: Connection) -> int:
         """Return how many deadlocks the server has broken."""
         query = "select count from information_schema.innodb_metrics where name = 'lock_deadlocks'"
-        ((count,),) = _rows(connection, query, queue="")
+        ((count,),) = self.rows_of(connection, query, queue="")
         return int(count)
-
-    def pass_seconds(self, connection: Connection, queue: str, seconds: int) -> None:
-        """Move every stored time of a queue back."""
-        for shift in (*_SHIFTS, _CHECKS):
-            _move(connection, queue, seconds, *shift)
-
-    def tick(self, connection: Connection, queue: str) -> None:
-        """Let the moment come at which the next maintain looks for late committers again."""
-        _move(connection, queue, 2, *_CHECKS)
 
     def expire_claim(self, connection: Connection, claim_id: int) -> None:
         """Let the lease of one claim run out now."""
@@ -147,24 +122,24 @@ class MysqlTables:
         cursor.execute(query)
         return int(cursor.fetchone()[0])
 
+    def rows_of(self, connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query about a queue."""
+        cursor = connection.cursor()
+        cursor.execute(query, {"queue": queue})
+        return list(cursor.fetchall())
 
-def _rows(connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
-    cursor = connection.cursor()
-    cursor.execute(query, {"queue": queue})
-    return list(cursor.fetchall())
-
-
-def _move(
-    connection: Connection, queue: str, seconds: int, table: str, key: str, live: str, how: str
-) -> None:
-    """Change the rows of a queue in a table that nobody else holds."""
-    with _read_committed(connection) as cursor:
-        cursor.execute(
-            f"update (select {key} from rowq.{table} where ({live}) and {_PART}"
-            f" for update skip locked) c straight_join rowq.{table} t force index (primary)"
-            f" using ({key}) set {how}",
-            {"queue": queue, "seconds": seconds},
-        )
+    def move(
+        self, connection: Connection, queue: str, seconds: int, shift: tuple[str, str, str, str]
+    ) -> None:
+        """Change the rows of a queue in a table that nobody else holds."""
+        table, key, live, how = shift
+        with _read_committed(connection) as cursor:
+            cursor.execute(
+                f"update (select {key} from rowq.{table} where ({live}) and {_PART}"
+                f" for update skip locked) c straight_join rowq.{table} t force index (primary)"
+                f" using ({key}) set {how}",
+                {"queue": queue, "seconds": seconds},
+            )
 
 
 @contextmanager

@@ -5,12 +5,11 @@ from __future__ import annotations
 import secrets
 
 import pymysql
-from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
 from rowq.mysql.url import connection_parameters
-from tests.engines.base import Unavailable, free_port, url_variable, wait_until
-from tests.engines.docker import docker_answers, first_line
+from tests.engines.base import Control, Unavailable
+from tests.engines.docker import DockerProvider, require_docker, run
 from tests.engines.mysql import debian
 from tests.engines.mysql.local import LocalMariaDB, all_programs, find_programs
 from tests.engines.mysql.server import MysqlServer
@@ -39,23 +38,13 @@ LOCAL_SETTINGS = {
 }
 
 
-class MysqlProvider:
+class MysqlProvider(DockerProvider):
     """The ways to a MySQL server."""
 
     engine = "mysql"
     product = "mysql"
     versions: tuple[str, ...] = ("8.4", "8.0")
-    is_large = False
-
-    def at_hand(self) -> list[str]:
-        """Return the versions that can be had: all of them with Docker."""
-        return list(self.versions) if docker_answers() else []
-
-    def outlook(self) -> list[str]:
-        """Say whether there is a Docker daemon."""
-        images = ", ".join(f"{self.product}:{version}" for version in self.versions)
-        there = f"tried first, {images}" if docker_answers() else "no Docker daemon"
-        return [f"{self.product} (docker): {there}; or give {url_variable(self.product)}"]
+    image = "mysql:{}"
 
     def from_url(self, url: str) -> MysqlServer:
         """Use a server that runs already; it must not have a database rowq."""
@@ -65,39 +54,21 @@ class MysqlProvider:
             raise Unavailable(str(error)) from None
 
     def from_docker(self, version: str) -> MysqlServer:
-        """Start the official image on a port that stays the same when it restarts."""
-        if not docker_answers():
-            raise Unavailable("no Docker daemon")
-        image, password, port = f"{self.product}:{version}", secrets.token_hex(16), free_port()
-        container = DockerContainer(image)
+        """Start the official image."""
+        require_docker()
+        password = secrets.token_hex(16)
+        container = DockerContainer(self.image.format(version))
         container.with_env(f"{self.product.upper()}_ROOT_PASSWORD", password)
-        container.with_bind_ports(3306, port)
         container.with_command([f"--{name}={value}" for name, value in SETTINGS.items()])
-        try:
-            container.start()
-        except (DockerException, TimeoutError) as error:
-            container.stop()
-            raise Unavailable(f"image {image} did not start: {first_line(error)}") from None
-        wrapped = container.get_wrapped_container()
-        url = f"{self.product}://root:{password}@{container.get_container_host_ip()}:{port}/"
-
-        def restart() -> None:
-            wrapped.restart()
-            wait_until(lambda: accepts(url), f"{image} is back", seconds=90)
-
-        wait_until(lambda: accepts(url), f"{image} answers", seconds=90)
-        return MysqlServer(
-            url,
-            f"docker image {image},",
-            stop=container.stop,
-            crash=wrapped.kill,
-            restart=restart,
-            spare=lambda: self.from_docker(version),
+        url, control = run(
+            container,
+            3306,
+            url=lambda address: f"{self.product}://root:{password}@{address}/",
+            accepts=accepts,
+            seconds=90,
         )
-
-    def from_local(self, version: str) -> MysqlServer:
-        """Say that there is no such way."""
-        raise Unavailable(f"{self.product} {version} is run in Docker or at a given URL only")
+        how = f"docker image {container.image},"
+        return MysqlServer(url, how, control, spare=lambda: self.from_docker(version))
 
 
 class MariaDBProvider(MysqlProvider):
@@ -105,6 +76,7 @@ class MariaDBProvider(MysqlProvider):
 
     product = "mariadb"
     versions: tuple[str, ...] = ("10.11", "11.8", "10.6")
+    image = "mariadb:{}"
 
     def at_hand(self) -> list[str]:
         """Return the versions that can be had: those of the local programs, all with Docker."""
@@ -124,14 +96,9 @@ class MariaDBProvider(MysqlProvider):
     def from_local(self, version: str) -> MysqlServer:
         """Start the programs of a package in a directory of their own."""
         local = LocalMariaDB(find_programs(version), LOCAL_SETTINGS)
+        control = Control(stop=local.stop, crash=local.kill, restart=local.restart, log=local.log)
         return MysqlServer(
-            local.url,
-            "local programs",
-            stop=local.stop,
-            crash=local.kill,
-            restart=local.restart,
-            spare=lambda: self.from_local(version),
-            log=local.log,
+            local.url, "local programs", control, spare=lambda: self.from_local(version)
         )
 
 

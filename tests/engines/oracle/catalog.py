@@ -7,9 +7,9 @@ from typing import Any
 
 import oracledb
 
-from rowq import Queue
 from rowq.contract import Parameter, Routine, load_contract
 from rowq.resources import sql_directory
+from tests.engines.values import given, probes
 
 Connection = Any
 
@@ -65,39 +65,27 @@ class OracleCatalog:
 
     def contract_parameters(self, routine: Routine) -> list[Any]:
         """Return what installed_parameters should be."""
-        given = [
+        parameters = [
             (
                 f"p_{parameter.name}",
                 "IN",
                 type_of(parameter),
                 "N" if parameter.default is None else "Y",
             )
-            for parameter in routine.parameters
-            if parameter.direction == "in"
+            for parameter in given(routine)
         ]
-        return [*given, ("p_rows", "OUT", "ref cursor", "N")]
+        return [*parameters, ("p_rows", "OUT", "ref cursor", "N")]
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
         """Return name and family of each column of a call, which is rolled back."""
-        own = Queue(connection)
-        message = own.enqueue(queue, "probe").message_id
-        claim = own.dequeue_fast(queue, 10)[0].claim_id
-        probes = {
-            "queue_name": queue,
-            "claim_id": claim,
-            "message_id": message,
-            "message_ids": f"[{message}]",
-            "messages": '[{"body": "probe"}]',
-            "wait_seconds": 0,
-            "force": 1,
-        }
-        names = [parameter.name for parameter in routine.parameters if parameter.direction == "in"]
-        binds = {f"p_{name}": probes[name] for name in names if name in probes}
-        given = "".join(f"{name} => :{name}, " for name in binds)
+        arguments = probes(connection, queue)
+        names = [parameter.name for parameter in given(routine)]
+        binds = {f"p_{name}": arguments[name] for name in names if name in arguments}
+        named = "".join(f"{name} => :{name}, " for name in binds)
         connection.autocommit = False
         try:
             with closing(connection.cursor()) as cursor, closing(connection.cursor()) as rows:
-                call = f"begin rowq.{routine.name}({given}p_rows => :p_rows); end;"
+                call = f"begin rowq.{routine.name}({named}p_rows => :p_rows); end;"
                 cursor.execute(call, {**binds, "p_rows": rows})
                 return [
                     (column.name.lower(), _family(column.type_code)) for column in rows.description

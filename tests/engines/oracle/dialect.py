@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
 import oracledb
@@ -17,6 +16,7 @@ from rowq.contract import Parameter, Routine
 from tests.engines.oracle.catalog import OracleCatalog, type_of
 from tests.engines.oracle.session import number_of, spelled
 from tests.engines.oracle.tables import OracleTables
+from tests.engines.values import KINDS, is_finite, read
 from tests.helpers.json_text import json_text
 from tests.helpers.rows import Rows
 
@@ -43,13 +43,8 @@ class OracleDialect(OracleCatalog, OracleTables):
             rows.outputtypehandler = _undecoded
             execute_named(connection, routine, arguments, rows)
             columns = [column.name.lower() for column in rows.description]
-            found = rows.fetchall()
-            kinds = [column.type for column in routine.columns]
-            assert len(kinds) == len(columns), f"columns of {routine.name}: {columns}"
-            return columns, [
-                tuple(_read(*cell) for cell in zip(columns, kinds, row, strict=True))
-                for row in found
-            ]
+            found = [tuple(map(_without_lob, row)) for row in rows.fetchall()]
+            return columns, read(routine, columns, found, _KINDS)
 
     def can_say(self, parameter: Parameter, value: Any) -> bool:
         """Whether a call can have this value: no number is infinite, no short text empty."""
@@ -57,7 +52,7 @@ class OracleDialect(OracleCatalog, OracleTables):
             return value == 0 or _SMALLEST_NUMBER < abs(value) < _LARGEST_NUMBER
         if isinstance(value, str) and type_of(parameter) == "varchar2":
             return 0 < len(value.encode()) <= _LONGEST
-        return not (parameter.type == "timestamp" and value in {"infinity", "-infinity"})
+        return is_finite(parameter, value)
 
     def short_text(self, text: str) -> str | None:
         """Return what a text other than a body is after a round trip: an empty one is null."""
@@ -104,14 +99,6 @@ class OracleDialect(OracleCatalog, OracleTables):
         connection.rollback()
         connection.autocommit = True
 
-    def savepoint(self, connection: Connection, name: str) -> None:
-        """Set a savepoint."""
-        self.execute(connection, f"savepoint {name}")
-
-    def back_to(self, connection: Connection, name: str) -> None:
-        """Roll back to a savepoint."""
-        self.execute(connection, f"rollback to savepoint {name}")
-
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
         """Let a call of a session last no longer than this."""
         connection.call_timeout = seconds * 1000
@@ -120,10 +107,6 @@ class OracleDialect(OracleCatalog, OracleTables):
         """Let nobody else write a table of rowq's until give_table; a reader needs no lock."""
         self.begin(connection)
         self.execute(connection, f"lock table rowq_{table} in exclusive mode")
-
-    def give_table(self, connection: Connection) -> None:
-        """Let others have it again."""
-        self.rollback(connection)
 
     def interrupt(self, connection: Connection, other: Connection) -> None:
         """End the statement that another session is executing, and not that session."""
@@ -207,15 +190,8 @@ def _kind(parameter: Parameter, value: Any) -> Any:
     return kinds[type_of(parameter)]
 
 
-def _read(column: str, kind: str, value: Any) -> Any:
-    """Return a value in the contract's Python type; the server must have sent one that fits."""
-    if value is None:
-        return None
-    if isinstance(value, oracledb.LOB):
-        value = value.read()
-    sent, read = _TYPES[kind]
-    assert isinstance(value, sent), f"{column}: {value!r} is no {kind}"
-    return read(value)
+def _without_lob(value: Any) -> Any:
+    return value.read() if isinstance(value, oracledb.LOB) else value
 
 
 def _boolean(value: int) -> bool:
@@ -228,24 +204,7 @@ def _float(value: float) -> float:
     return float(value)
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _in_utc(value: datetime) -> datetime:
-    return value.replace(tzinfo=UTC)
-
-
-_TYPES: dict[str, tuple[type | tuple[type, ...], Callable[[Any], Any]]] = {
-    "boolean": (int, _boolean),
-    "int32": (int, _same),
-    "int64": (int, _same),
-    "float": ((int, float), _float),
-    "text": (str, _same),
-    "binary": (bytes, _same),
-    "json": (str, json.loads),
-    "timestamp": (datetime, _in_utc),
-}
+_KINDS = {**KINDS, "boolean": ((int,), _boolean), "float": ((int, float), _float)}
 
 
 DIALECT = OracleDialect()

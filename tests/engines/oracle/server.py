@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import oracledb
 
 from rowq.oracle.status import Look
-from tests.engines.base import Unavailable, wait_until
+from tests.engines.base import GIVEN, Control, ControlledServer, Unavailable, wait_until
 from tests.engines.oracle.session import (
     Session,
     as_account,
@@ -52,30 +52,19 @@ _DEADLOCKS = "select s.value from v$sysstat s where s.name = 'enqueue deadlocks'
 _NAME_TAKEN, _STILL_CONNECTED, _NO_SUCH_USER = 1921, 1940, 1918
 
 
-class OracleServer:
+class OracleServer(ControlledServer):
     """An Oracle Database, however it runs.
 
     url: of an account that may create users and roles, look at the v$ views and end sessions, such
-    as SYSTEM, in a pluggable database. stop, crash, restart: how to do that, None where it cannot
-    be done.
+    as SYSTEM, in a pluggable database.
     """
 
     engine = "oracle"
     product = "oracle"
 
-    def __init__(
-        self,
-        url: str,
-        how: str,
-        *,
-        stop: Callable[[], None] | None = None,
-        crash: Callable[[], None] | None = None,
-        restart: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, url: str, how: str, control: Control = GIVEN) -> None:
+        super().__init__(control)
         self._url = url
-        self._stop = stop
-        self._crash = crash
-        self._restart = restart
         self._owners: list[str] = []
         self._made_roles: list[str] = []
         self._one_at_a_time = threading.RLock()
@@ -85,8 +74,7 @@ class OracleServer:
             raise Unavailable("the URL names the root container; name a pluggable database's")
         self.name = f"{self.product}{version.partition('.')[0]}"
         self.how = f"{how} {edition} {version}"
-        restarts = ["restart"] * (restart is not None)
-        self.capabilities = frozenset(["databases", "waits", "genuine", *restarts])
+        self.capabilities = self._capabilities("databases", "waits", "genuine")
         self._make_roles()
 
     def fresh_database(self) -> str:
@@ -177,23 +165,7 @@ class OracleServer:
             limit = str(int(used) + spare_bytes)
         self.tell(f'alter user {owner} quota {limit} on "{self._tablespace}"')
 
-    def crash(self) -> None:
-        """End the server as a power failure would."""
-        if self._crash is None:
-            raise Unavailable(f"{self.name} ({self.how}) cannot be killed from here")
-        self._crash()
-
-    def restart(self) -> None:
-        """Stop the server if it runs, and start it again under the same URLs."""
-        if self._restart is None:
-            raise Unavailable(f"{self.name} ({self.how}) cannot be restarted from here")
-        self._restart()
-
-    def close(self) -> None:
-        """Drop what was made, and stop the server if it was started here."""
-        if self._stop is not None:
-            self._stop()
-            return
+    def _drop_all(self) -> None:
         for owner in list(self._owners):
             self.drop_database(as_account(self._url, owner, ""))
         for role in self._made_roles:

@@ -5,21 +5,24 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
+from tests.engines.dialect import ShiftedDialect
+
 Connection = Any
 
-_TABLES = (
+PER_QUEUE = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archive",
 )  # fmt: skip
-PER_QUEUE = {table: f"rowq_{table}" for table in _TABLES}
-"""The tables with rows of a queue's messages, by what they hold."""
+"""The tables with rows of a queue's messages, without what they all begin with."""
 
 _PART = (
     "part_id = (select q.part_id from rowq_queue q where q.queue_key = utl_raw.cast_to_raw(:queue))"
 )
-_CENSUS = {
-    state: f"select message_id from rowq_{state} where {_PART}"
+_COUNTS = {table: f"select count(*) from rowq_{table} where {_PART}" for table in PER_QUEUE}
+_BODIES = f"select message_id from rowq_message where {_PART}"
+_CENSUS = tuple(
+    f"select message_id, '{state}' from rowq_{state} where {_PART}"
     for state in ("ready", "delayed", "leased", "dead")
-}
+)
 _FINISHED = tuple(
     f"select message_id, state from {table} where {_PART}"
     for table in ("rowq_finished", "rowq_archive")
@@ -46,7 +49,6 @@ _SHIFTS = (
     ("message", "t.due_at is not null", _BACK.format("due_at")),
     ("ready", "1 = 1", _EARLIER.format("seq")),
     ("lane", "t.lane >= 0 or t.lane = -2", _EARLIER.format("floor_seq")),
-    _CHECKS,
 )
 # A plain update would wait for rows that others hold; a row may have a logical address.
 _MOVE = """
@@ -65,8 +67,15 @@ end;
 """
 
 
-class OracleTables:
+class OracleTables(ShiftedDialect):
     """Reads and changes rows of tables, as their owner."""
+
+    counts = _COUNTS
+    places = _CENSUS
+    ends = _FINISHED
+    messages = _BODIES
+    shifts = _SHIFTS
+    checks = _CHECKS
 
     archive_table = "rowq_archive"
     is_free_of_deadlocks = False
@@ -85,7 +94,7 @@ class OracleTables:
         ((now,),) = _rows(connection, _NOW)
         asked_at = self._asked_at.setdefault(message_id, int(now))
         query = f"select max(l.floor_seq) from rowq_lane l where l.lane >= 0 and l.{_PART}"
-        ((floor,),) = _rows(connection, query, queue=queue)
+        ((floor,),) = self.rows_of(connection, query, queue)
         return bool(floor > asked_at)
 
     def tables(self, connection: Connection) -> set[str]:
@@ -96,47 +105,9 @@ class OracleTables:
         )
         return {name for (name,) in _rows(connection, query)}
 
-    def stored(self, connection: Connection, queue: str) -> dict[str, int]:
-        """Return how many rows each table has for a queue."""
-        found = {}
-        for what, table in PER_QUEUE.items():
-            query = f"select count(*) from {table} where {_PART}"
-            ((found[what],),) = _rows(connection, query, queue=queue)
-        return found
-
-    def census(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
-        """Return every unfinished message and where it is, as often as it is somewhere."""
-        return [
-            (one, state)
-            for state, query in _CENSUS.items()
-            for (one,) in _rows(connection, query, queue=queue)
-        ]
-
-    def finished(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
-        """Return the finished messages that are kept for the archive, or are in it."""
-        return [row for query in _FINISHED for row in _rows(connection, query, queue=queue)]
-
-    def bodies(self, connection: Connection, queue: str) -> set[int]:
-        """Return the messages whose bodies are there."""
-        query = f"select message_id from rowq_message where {_PART}"
-        return {one for (one,) in _rows(connection, query, queue=queue)}
-
-    def held_keys(self, connection: Connection, queue: str) -> int:
-        """Return how many dedup keys are taken."""
-        return self.stored(connection, queue)["dedup"]
-
     def deadlocks(self, connection: Connection) -> int:
         """Return how many deadlocks the server has broken."""
         return int(connection.server.deadlocks())
-
-    def pass_seconds(self, connection: Connection, queue: str, seconds: int) -> None:
-        """Move every stored time of a queue back."""
-        for shift in _SHIFTS:
-            _move(connection, queue, seconds, *shift)
-
-    def tick(self, connection: Connection, queue: str) -> None:
-        """Let the moment come at which the next maintain looks for late committers again."""
-        _move(connection, queue, 2, *_CHECKS)
 
     def expire_claim(self, connection: Connection, claim_id: int) -> None:
         """Let the lease of one claim run out now."""
@@ -151,13 +122,17 @@ class OracleTables:
         """Return how many sessions of this account there are besides this one."""
         return int(connection.server.sessions_of(connection.username.upper())) - 1
 
+    def rows_of(self, connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query about a queue."""
+        return _rows(connection, query, queue=queue)
 
-def _move(
-    connection: Connection, queue: str, seconds: int, table: str, which: str, how: str
-) -> None:
-    """Change the rows of a queue in a table that nobody else holds."""
-    block = _MOVE.format(table=table, part=_PART, which=which, how=how)
-    _run(connection, block, queue=queue, seconds=int(seconds))
+    def move(
+        self, connection: Connection, queue: str, seconds: int, shift: tuple[str, str, str]
+    ) -> None:
+        """Change the rows of a queue in a table that nobody else holds."""
+        table, which, how = shift
+        block = _MOVE.format(table=table, part=_PART, which=which, how=how)
+        _run(connection, block, queue=queue, seconds=int(seconds))
 
 
 def _run(connection: Connection, statement: str, **values: Any) -> None:

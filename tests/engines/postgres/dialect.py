@@ -42,10 +42,6 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
         del parameter, value
         return True
 
-    def short_text(self, text: str) -> str | None:
-        """Return what a text other than a body is after a round trip: itself."""
-        return text
-
     def error(self, error: Exception) -> tuple[str, str]:
         """Return SQLSTATE and first line of an error."""
         assert isinstance(error, psycopg.Error)
@@ -54,10 +50,6 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
     def execute(self, connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
         """Run a statement of the tests' own, with %s for each value; return its cursor."""
         return connection.execute(statement.encode(), values or None)
-
-    def make_table(self, connection: Connection, name: str, columns: str) -> None:
-        """Make a table of the tests' own unless it is there."""
-        self.execute(connection, f"create table if not exists {name} ({columns})")
 
     def begin(self, connection: Connection, isolation: str = "read committed") -> None:
         """Open a transaction."""
@@ -71,14 +63,6 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
         """Roll it back."""
         connection.execute("rollback")
 
-    def savepoint(self, connection: Connection, name: str) -> None:
-        """Set a savepoint."""
-        self.execute(connection, f"savepoint {name}")
-
-    def back_to(self, connection: Connection, name: str) -> None:
-        """Roll back to a savepoint."""
-        self.execute(connection, f"rollback to savepoint {name}")
-
     def wait_at_most(self, connection: Connection, seconds: int) -> None:
         """Let a session wait no longer than this for a lock; then a statement of it fails."""
         connection.execute(f"set lock_timeout = '{seconds}s'".encode())
@@ -87,10 +71,6 @@ class PostgresDialect(PostgresCatalog, PostgresTables):
         """Let nobody else read or write a table of rowq's until give_table."""
         self.begin(connection)
         self.execute(connection, f"lock table rowq.{table} in access exclusive mode")
-
-    def give_table(self, connection: Connection) -> None:
-        """Let others have it again."""
-        self.rollback(connection)
 
     def interrupt(self, connection: Connection, other: Connection) -> None:
         """End the statement that another session is executing, and not that session."""

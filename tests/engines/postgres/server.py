@@ -4,55 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.engines.base import Unavailable, wait_until
-from tests.engines.logs import LOGS
+from tests.engines.base import GIVEN, Control, ControlledServer, wait_until
 
 
-class PostgresServer:
+class PostgresServer(ControlledServer):
     """A PostgreSQL server, however it runs.
 
     url: of a superuser, or of a role that may create databases and roles.
-    stop, crash, restart: how to do that, None where it cannot be done. log: the file that a private
-    server writes to.
     """
 
     engine = "postgres"
     product = "postgres"
 
-    def __init__(
-        self,
-        url: str,
-        how: str,
-        *,
-        stop: Callable[[], None] | None = None,
-        crash: Callable[[], None] | None = None,
-        restart: Callable[[], None] | None = None,
-        log: Path | None = None,
-    ) -> None:
+    def __init__(self, url: str, how: str, control: Control = GIVEN) -> None:
+        super().__init__(control)
         self._url = url
-        self._stop = stop
-        self._crash = crash
-        self._restart = restart
         self._databases: list[str] = []
         with self._admin() as connection:
             self.version = str(connection.info.parameter_status("server_version")).split()[0]
         self.name = f"{self.engine}{self.version.partition('.')[0]}"
         self.how = f"{how} {self.version}"
-        self.capabilities = frozenset(
-            ["async", "databases", "days", "genuine", "psql", "waits"]
-            + ["restart"] * (restart is not None)
-            + ["log"] * (log is not None)
+        self.capabilities = self._capabilities(
+            "async", "databases", "days", "genuine", "psql", "waits"
         )
-        if log is not None:
-            LOGS.add(log, self.name)
 
     def fresh_database(self) -> str:
         """Make an empty database and return its URL."""
@@ -99,23 +80,7 @@ class PostgresServer:
 
             wait_until(gone, f"session {session} ends")
 
-    def crash(self) -> None:
-        """End the server as a power failure would."""
-        if self._crash is None:
-            raise Unavailable(f"{self.name} ({self.how}) cannot be killed from here")
-        self._crash()
-
-    def restart(self) -> None:
-        """Stop the server if it runs, and start it again under the same URLs."""
-        if self._restart is None:
-            raise Unavailable(f"{self.name} ({self.how}) cannot be restarted from here")
-        self._restart()
-
-    def close(self) -> None:
-        """Drop what was made, and stop the server if it was started here."""
-        if self._stop is not None:
-            self._stop()
-            return
+    def _drop_all(self) -> None:
         for name in list(self._databases):
             self.drop_database(with_database(self._url, name))
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import psycopg
 
+from tests.engines.dialect import Dialect
+
 Connection = psycopg.Connection[Any]
 
 PER_QUEUE = (
@@ -48,11 +50,16 @@ _FINISHED = f"""
     select message_id, state from rowq.archive where {_PART}
     """
 _BODIES = f"select message_id from rowq.message where {_PART}"
-_KEYS = f"select count(*) from rowq.dedup where {_PART}"
+_COUNTS = {table: f"select count(*) from rowq.{table} where {_PART}" for table in PER_QUEUE}
 
 
-class PostgresTables:
+class PostgresTables(Dialect):
     """Reads and changes rows of tables, as their owner."""
+
+    counts = _COUNTS
+    places = (_CENSUS,)
+    ends = (_FINISHED,)
+    messages = _BODIES
 
     archive_table = "rowq.archive"
     is_free_of_deadlocks = True
@@ -62,33 +69,12 @@ class PostgresTables:
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message: the numbers of messages are the order of a lane."""
         query = f"select max(seq) from rowq.floor where lane >= 0 and {_PART}"
-        return int(_rows(connection, query, queue)[0][0]) > message_id
+        return int(self.rows_of(connection, query, queue)[0][0]) > message_id
 
     def tables(self, connection: Connection) -> set[str]:
         """Return the names of rowq's tables, partitions too."""
         query = "select tablename from pg_tables where schemaname = 'rowq'"
         return {name for (name,) in connection.execute(query).fetchall()}
-
-    def stored(self, connection: Connection, queue: str) -> dict[str, int]:
-        """Return how many rows each table has for a queue."""
-        queries = {table: f"select count(*) from rowq.{table} where {_PART}" for table in PER_QUEUE}
-        return {table: _rows(connection, query, queue)[0][0] for table, query in queries.items()}
-
-    def census(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
-        """Return every unfinished message and where it is, as often as it is somewhere."""
-        return [(int(one), str(state)) for one, state in _rows(connection, _CENSUS, queue)]
-
-    def finished(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
-        """Return the finished messages that are kept for the archive, or are in it."""
-        return [(int(one), str(state)) for one, state in _rows(connection, _FINISHED, queue)]
-
-    def bodies(self, connection: Connection, queue: str) -> set[int]:
-        """Return the messages whose bodies are there."""
-        return {int(one) for (one,) in _rows(connection, _BODIES, queue)}
-
-    def held_keys(self, connection: Connection, queue: str) -> int:
-        """Return how many dedup keys are taken."""
-        return int(_rows(connection, _KEYS, queue)[0][0])
 
     def deadlocks(self, connection: Connection) -> int:
         """Return how many deadlocks the server has broken in this database, as far as reported.
@@ -123,10 +109,10 @@ class PostgresTables:
         )
         return _number(connection, query)
 
-
-def _rows(connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
-    values = [queue] * query.count("%s")
-    return connection.execute(query.encode(), values).fetchall()
+    def rows_of(self, connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query about a queue."""
+        values = [queue] * query.count("%s")
+        return connection.execute(query.encode(), values).fetchall()
 
 
 def _number(connection: Connection, query: str) -> int:

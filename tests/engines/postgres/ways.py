@@ -7,13 +7,12 @@ import tempfile
 from pathlib import Path
 
 import psycopg
-from docker.errors import DockerException
 from testcontainers.community.postgres import PostgresContainer
 
 from rowq.local_postgres.binaries import choose_binaries
 from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
-from tests.engines.base import Unavailable, free_port, wait_until
-from tests.engines.docker import docker_answers, first_line
+from tests.engines.base import Control, Unavailable
+from tests.engines.docker import docker_answers, first_line, require_docker, run
 from tests.engines.postgres.server import PostgresServer
 
 # Processes are killed in the tests, machines are not: what was written survives without fsync.
@@ -61,27 +60,18 @@ class PostgresProvider:
             raise Unavailable(str(error)) from None
 
     def from_docker(self, version: str) -> PostgresServer:
-        """Start the image postgres:<version> on a port that stays the same when it restarts."""
-        if not docker_answers():
-            raise Unavailable("no Docker daemon")
-        image = f"postgres:{version}"
+        """Start the image postgres:<version>."""
+        require_docker()
         words = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
-        container = PostgresContainer(image, driver=None, command=words)
-        container.with_bind_ports(5432, free_port())
-        try:
-            container.start()
-        except (DockerException, TimeoutError) as error:
-            container.stop()
-            raise Unavailable(f"image {image} did not start: {first_line(error)}") from None
-        wrapped = container.get_wrapped_container()
-        url = container.get_connection_url()
-
-        def restart() -> None:
-            wrapped.restart()
-            wait_until(lambda: _accepts(url), f"{image} is back", seconds=60)
-
-        how = f"docker image {image},"
-        return PostgresServer(url, how, stop=container.stop, crash=wrapped.kill, restart=restart)
+        container = PostgresContainer(f"postgres:{version}", driver=None, command=words)
+        url, control = run(
+            container,
+            5432,
+            url=lambda _address: str(container.get_connection_url()),
+            accepts=_accepts,
+            seconds=60,
+        )
+        return PostgresServer(url, f"docker image {container.image},", control)
 
     def from_local(self, version: str) -> PostgresServer:
         """Start programs from a wheel or a package in a directory of their own."""
@@ -97,10 +87,8 @@ class PostgresProvider:
             local.__exit__(None, None, None)
             shutil.rmtree(home)
 
-        how = f"local binaries {local.origin}"
-        return PostgresServer(
-            local.url, how, stop=stop, crash=local.kill, restart=local.restart, log=local.log
-        )
+        control = Control(stop=stop, crash=local.kill, restart=local.restart, log=local.log)
+        return PostgresServer(local.url, f"local binaries {local.origin}", control)
 
 
 def _accepts(url: str) -> bool:

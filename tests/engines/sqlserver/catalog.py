@@ -8,10 +8,10 @@ from contextlib import closing
 from datetime import datetime
 from typing import Any
 
-from rowq import Queue
 from rowq.contract import Routine, load_contract
 from rowq.sqlserver.calls import call_of, procedure_name
 from rowq.sqlserver.driver import is_by_freetds, load_driver
+from tests.engines.values import given, probes
 
 Connection = Any
 
@@ -62,26 +62,14 @@ class SqlserverCatalog:
         types = load_contract().types
         return [
             (f"@{parameter.name}", types[parameter.type]["sqlserver"])
-            for parameter in routine.parameters
-            if parameter.direction == "in"
+            for parameter in given(routine)
         ]
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
         """Return name and Python type of each column of a call, which is rolled back."""
-        own = Queue(connection)
-        message = own.enqueue(queue, "probe").message_id
-        claim = own.dequeue_fast(queue, 10)[0].claim_id
-        probes = {
-            "queue_name": queue,
-            "claim_id": claim,
-            "message_id": message,
-            "message_ids": f"[{message}]",
-            "messages": '[{"body": "probe"}]',
-            "wait_seconds": 0.0,
-            "force": True,
-        }
-        names = {parameter.name for parameter in routine.parameters if parameter.direction == "in"}
-        values = {name: value for name, value in probes.items() if name in names}
+        arguments = probes(connection, queue) | {"wait_seconds": 0.0, "force": True}
+        names = {parameter.name for parameter in given(routine)}
+        values = {name: value for name, value in arguments.items() if name in names}
         with closing(connection.cursor()) as cursor:
             if routine.kind != "procedure":
                 cursor.execute("begin transaction")
@@ -106,9 +94,9 @@ def execute_named(
     by_name = dict(zip((name for name, _ in call.parameters), bindings, strict=True))
     cursor.setinputsizes([by_name[name] for name in values])
     null = load_driver().BinaryNull
-    given = ", ".join(f"@{name} = ?" for name in values)
+    named = ", ".join(f"@{name} = ?" for name in values)
     cursor.execute(
-        f"exec rowq.{procedure_name(routine)} {given}",
+        f"exec rowq.{procedure_name(routine)} {named}",
         [null if value is None else value for value in values.values()],
     )
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import Any
 
 from rowq.contract import Parameter, Routine
@@ -14,7 +11,7 @@ from rowq.sqlserver.driver import load_driver
 from rowq.sqlserver.errors import fault_of, numbers_of, text_of
 from tests.engines.sqlserver.catalog import SqlserverCatalog, execute_named
 from tests.engines.sqlserver.tables import SqlserverTables
-from tests.helpers.json_text import json_text
+from tests.engines.values import is_finite, read, spelled
 from tests.helpers.rows import Rows
 
 Connection = Any
@@ -38,25 +35,15 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Call a routine with these arguments by name; there must be one set of rows."""
         types = {parameter.name: parameter.type for parameter in routine.parameters}
-        values = {name: _value(types[name], value) for name, value in arguments.items()}
+        values = {name: spelled(types[name], value) for name, value in arguments.items()}
         with closing(connection.cursor()) as cursor:
             execute_named(connection, cursor, routine.name, values)
             columns, rows = _only_rows(cursor, routine.name)
-        kinds = [column.type for column in routine.columns]
-        assert len(kinds) == len(columns), f"columns of {routine.name}: {columns}"
-        return columns, [
-            tuple(_read(*cell) for cell in zip(columns, kinds, row, strict=True)) for row in rows
-        ]
+        return columns, read(routine, columns, rows)
 
     def can_say(self, parameter: Parameter, value: Any) -> bool:
         """Whether a call can have this value as an argument: nothing is infinite."""
-        if isinstance(value, float):
-            return math.isfinite(value)
-        return not (parameter.type == "timestamp" and value in {"infinity", "-infinity"})
-
-    def short_text(self, text: str) -> str | None:
-        """Return what a text other than a body is after a round trip: itself."""
-        return text
+        return is_finite(parameter, value)
 
     def error(self, error: Exception) -> tuple[str, str]:
         """Return number, such as RQ701 or the engine's own, and text of an error."""
@@ -111,10 +98,6 @@ class SqlserverDialect(SqlserverCatalog, SqlserverTables):
         self.begin(connection)
         self.execute(connection, f"alter table rowq.{table} set (lock_escalation = disable)")
 
-    def give_table(self, connection: Connection) -> None:
-        """Let others have it again."""
-        self.rollback(connection)
-
 
 def _only_rows(cursor: Any, routine: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return columns and rows of the one set of rows; a message may come before it."""
@@ -127,47 +110,6 @@ def _only_rows(cursor: Any, routine: str) -> tuple[list[str], list[tuple[Any, ..
             rows = cursor.fetchall()
         if not cursor.nextset():
             return columns, rows
-
-
-def _value(kind: str, value: Any) -> Any:
-    """Return an argument as the driver binds it for a parameter of a contract type."""
-    match value:
-        case None:
-            return None
-        case datetime():
-            return value.astimezone(UTC).replace(tzinfo=None).isoformat("T", "microseconds")
-        case _ if kind in {"json", "int64s"}:
-            return json_text(value)
-    return value
-
-
-def _read(column: str, kind: str, value: Any) -> Any:
-    """Return a value in the contract's Python type; the server must have sent one that fits."""
-    if value is None:
-        return None
-    sent, read = _TYPES[kind]
-    assert type(value) is sent, f"{column}: {value!r} is no {kind}"
-    return read(value)
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _in_utc(value: datetime) -> datetime:
-    return value.replace(tzinfo=UTC)
-
-
-_TYPES: dict[str, tuple[type, Callable[[Any], Any]]] = {
-    "boolean": (bool, _same),
-    "int32": (int, _same),
-    "int64": (int, _same),
-    "float": (float, _same),
-    "text": (str, _same),
-    "binary": (bytes, _same),
-    "json": (str, json.loads),
-    "timestamp": (datetime, _in_utc),
-}
 
 
 DIALECT = SqlserverDialect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from importlib import import_module
 from types import ModuleType
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from rowq.errors import RowqError
 from rowq.sqlserver.engine import ENGINE
-from tests.engines.base import Unavailable, wait_until
+from tests.engines.base import GIVEN, Control, ControlledServer, Unavailable, wait_until
 from tests.engines.sqlserver.deadlocks import graphs_since
 
 _RELEASES = {"14": "2017", "15": "2019", "16": "2022", "17": "2025"}
@@ -48,30 +48,19 @@ _OPTIONS = (
 )
 
 
-class SqlserverServer:
+class SqlserverServer(ControlledServer):
     """A server that speaks T-SQL, however it runs.
 
-    url: of a login that may create databases. stop, crash, restart: how to do that, None where it
-    cannot be done. made: the names of all databases made here, of those that are gone too. A server
-    that is not Microsoft's says so in `name` and `how`, and lacks the capabilities that only the
-    engine itself has.
+    url: of a login that may create databases. made: the names of all databases made here, of those
+    that are gone too. A server that is not Microsoft's says so in `name` and `how`, and lacks the
+    capabilities that only the engine itself has.
     """
 
     engine = "sqlserver"
 
-    def __init__(
-        self,
-        url: str,
-        how: str,
-        *,
-        stop: Callable[[], None] | None = None,
-        crash: Callable[[], None] | None = None,
-        restart: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, url: str, how: str, control: Control = GIVEN) -> None:
+        super().__init__(control)
         self.url = url
-        self._stop = stop
-        self._crash = crash
-        self._restart = restart
         self.made: list[str] = []
         self._databases: list[str] = []
         self._sessions: list[tuple[Any, int]] = []
@@ -86,8 +75,7 @@ class SqlserverServer:
         what = f"SQL Server {version}, {_AZURE.get(kind, edition)}"
         self.how = f"{how} {babelfish_words(text) if self.is_babelfish else what}"
         genuine = [] if self.is_babelfish else ["genuine", "waits"]
-        restarts = ["restart"] * (restart is not None)
-        self.capabilities = frozenset(["databases", "days", *genuine, *restarts])
+        self.capabilities = self._capabilities("databases", "days", *genuine)
 
     def fresh_database(self) -> str:
         """Make an empty database and return its URL."""
@@ -178,23 +166,7 @@ class SqlserverServer:
                 except Exception as error:
                     raise Unavailable(f"its files cannot be limited: {error}") from None
 
-    def crash(self) -> None:
-        """End the server as a power failure would."""
-        if self._crash is None:
-            raise Unavailable(f"{self.name} ({self.how}) cannot be killed from here")
-        self._crash()
-
-    def restart(self) -> None:
-        """Stop the server if it runs, and start it again under the same URLs."""
-        if self._restart is None:
-            raise Unavailable(f"{self.name} ({self.how}) cannot be restarted from here")
-        self._restart()
-
-    def close(self) -> None:
-        """Drop what was made, and stop the server if it was started here."""
-        if self._stop is not None:
-            self._stop()
-            return
+    def _drop_all(self) -> None:
         for name in list(self._databases):
             self.drop_database(with_database(self.url, name))
 

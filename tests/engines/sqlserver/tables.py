@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
+from tests.engines.dialect import ShiftedDialect
+
 Connection = Any
 
 _TABLES = "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished"
@@ -16,10 +18,14 @@ _PART = (
     "part_id = (select q.part_id from rowq.queue q"
     " where q.queue_key = convert(varbinary(402), cast(? as nvarchar(200)) + N'.'))"
 )
-_CENSUS = {
-    state: f"select message_id from rowq.{state} where {_PART}"
-    for state in ("ready", "delayed", "leased", "dead")
+_COUNTS = {
+    what: f"select count(*) from rowq.{table} where {_PART}" for what, table in PER_QUEUE.items()
 }
+_BODIES = f"select message_id from rowq.message where {_PART}"
+_CENSUS = tuple(
+    f"select message_id, '{state}' from rowq.{state} where {_PART}"
+    for state in ("ready", "delayed", "leased", "dead")
+)
 _FINISHED = tuple(
     f"select message_id, state from rowq.{table} where {_PART}"
     for table in ("finished", "archived")
@@ -44,8 +50,15 @@ _SHIFTS = (
 _CHECKS = ("lane", "check_after", _BACK, "")
 
 
-class SqlserverTables:
+class SqlserverTables(ShiftedDialect):
     """Reads and changes rows of tables, as their owner."""
+
+    counts = _COUNTS
+    places = _CENSUS
+    ends = _FINISHED
+    messages = _BODIES
+    shifts = _SHIFTS
+    checks = _CHECKS
 
     archive_table = "rowq.archived"
     is_free_of_deadlocks = False
@@ -68,39 +81,6 @@ class SqlserverTables:
         query = "select t.name from sys.tables t where schema_name(t.schema_id) = 'rowq'"
         return {name for (name,) in _rows(connection, query)}
 
-    def stored(self, connection: Connection, queue: str) -> dict[str, int]:
-        """Return how many rows each table has for a queue."""
-        found = {}
-        for what, table in PER_QUEUE.items():
-            query = f"select count(*) from rowq.{table} where {_PART}"
-            ((found[what],),) = _rows(connection, query, queue)
-        return found
-
-    def census(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
-        """Return every unfinished message and where it is, as often as it is somewhere."""
-        return [
-            (one, state)
-            for state, query in _CENSUS.items()
-            for (one,) in _rows(connection, query, queue)
-        ]
-
-    def finished(self, connection: Connection, queue: str) -> list[tuple[int, str]]:
-        """Return the finished messages that are kept for the archive, or are in it."""
-        return [
-            (one, state) for query in _FINISHED for one, state in _rows(connection, query, queue)
-        ]
-
-    def bodies(self, connection: Connection, queue: str) -> set[int]:
-        """Return the messages whose bodies are there."""
-        query = f"select message_id from rowq.message where {_PART}"
-        return {one for (one,) in _rows(connection, query, queue)}
-
-    def held_keys(self, connection: Connection, queue: str) -> int:
-        """Return how many dedup keys are taken."""
-        query = f"select count(*) from rowq.dedup where {_PART}"
-        ((count,),) = _rows(connection, query, queue)
-        return int(count)
-
     def deadlocks(self, connection: Connection) -> int:
         """Return how many deadlocks the server has broken."""
         query = (
@@ -108,15 +88,6 @@ class SqlserverTables:
             " where counter_name = 'Number of Deadlocks/sec' and instance_name = '_Total'"
         )
         return sum(int(count) for (count,) in _rows(connection, query))
-
-    def pass_seconds(self, connection: Connection, queue: str, seconds: int) -> None:
-        """Move every stored time of a queue back."""
-        for shift in (*_SHIFTS, _CHECKS):
-            _move(connection, queue, seconds, *shift)
-
-    def tick(self, connection: Connection, queue: str) -> None:
-        """Let the moment come at which the next maintain looks for late committers again."""
-        _move(connection, queue, 2, *_CHECKS)
 
     def expire_claim(self, connection: Connection, claim_id: int) -> None:
         """Let the lease of one claim run out now."""
@@ -135,14 +106,18 @@ class SqlserverTables:
         ((count,),) = _rows(connection, query)
         return int(count)
 
+    def rows_of(self, connection: Connection, query: str, queue: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query about a queue."""
+        return _rows(connection, query, queue)
 
-def _move(
-    connection: Connection, queue: str, seconds: int, table: str, column: str, how: str, also: str
-) -> None:
-    """Change the rows of a queue in a table that nobody else holds."""
-    hints = "with (rowlock, readpast, readcommittedlock)"
-    change = f"{column} = {how.format(column=column, seconds=int(seconds))}"
-    _run(connection, f"update rowq.{table} {hints} set {change} where {_PART}{also}", queue)
+    def move(
+        self, connection: Connection, queue: str, seconds: int, shift: tuple[str, str, str, str]
+    ) -> None:
+        """Change the rows of a queue in a table that nobody else holds."""
+        table, column, how, also = shift
+        hints = "with (rowlock, readpast, readcommittedlock)"
+        change = f"{column} = {how.format(column=column, seconds=int(seconds))}"
+        _run(connection, f"update rowq.{table} {hints} set {change} where {_PART}{also}", queue)
 
 
 def _run(connection: Connection, statement: str, *values: Any) -> None:

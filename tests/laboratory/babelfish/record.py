@@ -6,7 +6,6 @@ of a file of tests, or of a file of SQL that has changed, is replaced when it ru
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import time
@@ -20,6 +19,7 @@ import pytest
 from rowq.sqlserver.engine import ENGINE
 from tests.engines.base import TO_RUN
 from tests.engines.provide import SERVERS
+from tests.laboratory.record import as_json, digest
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = ROOT / "sql" / "sqlserver"
@@ -65,11 +65,11 @@ def _note(config: pytest.Config, server: Any) -> None:
     record["how"] = server.how.removeprefix("given URL, ")
     record["tests"] |= _tests(config)
     for file in files():
-        now = digest(file)
+        now = digest(text_of(file))
         then, before = record["files"].get(file, (now, 0))
         returned = calls[(procedure(file) or "").lower()]
         record["files"][file] = [now, returned + (before if then == now else 0)]
-    path.write_text(_text(record), "utf-8")
+    path.write_text(as_json(current(record)), "utf-8")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -84,16 +84,15 @@ def read(path: Path) -> dict[str, Any]:
     return record
 
 
-def _text(record: dict[str, Any]) -> str:
-    """Return JSON with a line for each file."""
-    parts = [f'"how": {json.dumps(record["how"])}']
-    for name in ("files", "tests"):
-        lines = ",\n".join(
-            f" {json.dumps(file)}: {json.dumps(known, sort_keys=True)}"
-            for file, known in sorted(record[name].items())
-        )
-        parts.append(f'"{name}": {{\n{lines}\n}}')
-    return "{" + ",\n".join(parts) + "}\n"
+def current(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record, sorted, without files that are no longer those that ran."""
+    today = {file: digest(text_of(file)) for file in files()}
+    ran = {file: known for file, known in record["files"].items() if known[0] == today.get(file)}
+    return {
+        "how": record["how"],
+        "files": dict(sorted(ran.items())),
+        "tests": dict(sorted(record["tests"].items())),
+    }
 
 
 def _tests(config: pytest.Config) -> dict[str, dict[str, int]]:
@@ -125,10 +124,10 @@ def files() -> list[str]:
 
 def procedure(file: str) -> str | None:
     """Return the name of the procedure that a file of sql/sqlserver makes, without its schema."""
-    created = _PROCEDURE.search((SOURCE / file).read_text("utf-8"))
+    created = _PROCEDURE.search(text_of(file))
     return created[1] if created else None
 
 
-def digest(file: str) -> str:
-    """Return the beginning of the SHA-256 of a file of sql/sqlserver."""
-    return hashlib.sha256((SOURCE / file).read_bytes()).hexdigest()[:12]
+def text_of(file: str) -> str:
+    """Return the text of a file of sql/sqlserver."""
+    return (SOURCE / file).read_text("utf-8")

@@ -10,19 +10,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from tests.laboratory.babelfish.faults import FAULTS
 from tests.laboratory.babelfish.record import (
     RECORD,
     ROOT,
     SOURCE,
-    digest,
+    current,
     files,
     procedure,
     read,
+    text_of,
 )
 from tests.laboratory.babelfish.rules import RULES, rules_for
+from tests.laboratory.record import File, table, ways
 
 PAGE = Path(__file__).parents[1] / "BABELFISH.md"
 
@@ -48,10 +49,10 @@ How a file reached it, {ways}:
 - **in part**: what has no counterpart, marked with *, is left out; the rest runs.
 - **not at all**: created, never called.
 
-"Calls" is how often the procedure has returned, by the server's own count
-(`pg_stat_user_functions`), in those runs that had the file as it is today; "changed since" stands
-where none had. A call that ends in an error is not counted, so that a procedure which only refuses
-has none: the tests have seen its errors.
+With a procedure stands how often it has returned, by the server's own count
+(`pg_stat_user_functions`), in those runs that had its file as it is today; "changed since" are the
+files that none had. A call that ends in an error is not counted, so that a procedure which only
+refuses has none: the tests have seen its errors.
 """
 _NOT_AT_ALL = {"routines/care_for_indexes.sql": "ALTER INDEX, the pages of an index"}
 _FINDS_NOTHING = {"tables/sequential_keys.sql": "finds an old version and does nothing"}
@@ -74,14 +75,12 @@ _UNUSED = """
 
 def page() -> str:
     """Return the text of the page."""
-    record = read(RECORD)
-    lines = list(_files(record["files"]))
-    counted = Counter(way for way, _ in lines)
-    ways = ", ".join(f"{count} {way}" for way, count in counted.items())
+    record = current(read(RECORD))
+    ran = {file: count for file, (_, count) in record["files"].items()}
+    given = [_file(file, ran.get(file)) for file in files()]
     return (
-        f"{_HEAD.format(engine=record['how'], ways=ways)}"
-        "\n## Files\n\n| file | how | why | calls |\n|---|---|---|---|\n"
-        f"{''.join(line for _, line in lines)}"
+        f"{_HEAD.format(engine=record['how'], ways=ways(given))}"
+        f"\n## Files\n\n{table(given)}"
         f"\n## Tests\n\n{_TESTS}| folder | passed | xfailed | failed | skipped, and why |\n"
         f"|---|---|---|---|---|\n{''.join(_tests(record['tests']))}"
         f"\n## Tests that fail there by its own fault\n\n{_FAILING}"
@@ -90,12 +89,10 @@ def page() -> str:
     )
 
 
-def _files(known: dict[str, list[Any]]) -> Iterator[tuple[str, str]]:
-    """Yield of each file how it reached the server, and its line of the table."""
-    for file in files():
-        text = (SOURCE / file).read_text("utf-8")
-        way, why = _way(file, text)
-        yield way, f"| `{file}` | {way} | {why} | {_calls(file, text, known)} |\n"
+def _file(file: str, count: int | None) -> File:
+    """Return how a file reached the server, and how often its procedure has returned since."""
+    text = text_of(file)
+    return File(file, *_way(file, text), None if count is None else _calls(file, text, count))
 
 
 def _way(file: str, text: str) -> tuple[str, str]:
@@ -109,11 +106,7 @@ def _way(file: str, text: str) -> tuple[str, str]:
     return (way, "; ".join(dict.fromkeys(marked))) if rules else ("as written", "")
 
 
-def _calls(file: str, text: str, known: dict[str, list[Any]]) -> str:
-    """Return how often the procedure of a file, as it is today, has returned in the runs."""
-    ran, count = known.get(file, ["", 0])
-    if ran != digest(file):
-        return "changed since"
+def _calls(file: str, text: str, count: int) -> str:
     if procedure(file) is None:
         return ""
     refuses = "only refuses" if _ONLY_REFUSES.search(text) else "none"

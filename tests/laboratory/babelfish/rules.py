@@ -9,18 +9,17 @@ Server.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+
+from tests.laboratory.rules import Rule, applied, rule
 
 _PROCEDURE = re.compile(r"^create (?:or alter )?procedure rowq\.(\w+)", re.MULTILINE)
-_CTE = re.compile(
-    r"with head as \(\s*select top \((?P<limit>@\w+)\) (?P<columns>[\w., ]+)\s+"
+_CTE = (
+    r"(?s)with head as \(\s*select top \((?P<limit>@\w+)\) (?P<columns>[\w., ]+)\s+"
     r"from (?P<table>rowq\.\w+) (?P<alias>\w+) (?P<rest>.*?)\n\s*\)\n"
-    r"\s*delete from head(?P<output>\n\s*output .*?)?(?:\n\s*option \([^;]*\))?;",
-    re.DOTALL,
+    r"\s*delete from head(?P<output>\n\s*output .*?)?(?:\n\s*option \([^;]*\))?;"
 )
 
-_DAYS = re.compile(
+_DAYS = (
     r"alter partition scheme rowq_day next used \[PRIMARY\];\s*"
     r"alter partition function rowq_day\(\) split range \(@day\);"
     r"|truncate table rowq\.archived with \(partitions [^;]*;\s*"
@@ -28,28 +27,15 @@ _DAYS = re.compile(
 )
 
 _REFUSED_LOCKS = "sp_getapplock, which ends the whole server when a session is refused five times"
-_TURN = re.compile(
+_TURN = (
     r"select @turn = l\.lane\s+from rowq\.lane l with \([^)]*\)\s+where l\.part_id = @part_id\s+"
     r"and l\.lane = -5;"
 )
-_LOCK_OF_SESSION = re.compile(
+_LOCK_OF_SESSION = (
     r"exec @turn = sys\.sp_getapplock[^;]*@LockOwner = N'Session',\s+@LockTimeout = @left_ms;"
 )
 _TRY = "cast(pg_try_advisory_lock(hashtext(cast(@lock as text))) as int)"
 _TRY_TURN = "pg_try_advisory_xact_lock(hashtext(concat('rowq.maintain.', cast(@part_id as text))))"
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One thing that Babelfish does not execute: what it is, where it stands, what is put there.
-
-    is_left_out: whether what was there has no counterpart, so that it does not run at all.
-    """
-
-    what: str
-    pattern: re.Pattern[str]
-    replacement: str | Callable[[re.Match[str]], str]
-    is_left_out: bool = False
 
 
 def _joined(found: re.Match[str]) -> str:
@@ -66,156 +52,132 @@ def _joined(found: re.Match[str]) -> str:
 
 
 RULES = (
-    Rule("delete from a CTE", _CTE, _joined),
-    Rule(
+    rule("delete from a CTE", _CTE, _joined),
+    rule(
         "WAITFOR",
-        re.compile(r"waitfor delay @(\w+);"),
+        r"waitfor delay @(\w+);",
         r"select @\1 = @\1 from (select pg_sleep("
         r"cast(right(@\1, 6) as float)) as slept) s where s.slept is null;",
     ),
-    Rule(
+    rule(
         "a row that is locked and passed over",
         _TURN,
         f"select @turn = -5 where cast({_TRY_TURN} as int) = 1;",
     ),
-    Rule(
+    rule(
         _REFUSED_LOCKS,
         _LOCK_OF_SESSION,
         f"select @turn = {_TRY} - 1;\nif @turn < 0\nselect @turn = @turn"
         " from (select pg_sleep(0.02) as slept) s where s.slept is null;",
     ),
-    Rule(
+    rule(
         _REFUSED_LOCKS,
-        re.compile(
-            r"while applock_mode\(.*?\) <> N'NoLock'\s+exec sys\.sp_releaseapplock [^;]*;",
-            re.DOTALL,
-        ),
+        r"(?s)while applock_mode\(.*?\) <> N'NoLock'\s+exec sys\.sp_releaseapplock [^;]*;",
         "",
     ),
-    Rule(
+    rule(
         _REFUSED_LOCKS,
-        re.compile(r"exec sys\.sp_releaseapplock [^;]*;"),
+        r"exec sys\.sp_releaseapplock [^;]*;",
         "select @left_ms = cast(pg_advisory_unlock(hashtext(cast(@lock as text))) as int);",
     ),
-    Rule(
+    rule(
         "EXECUTE AS USER and REVERT",
-        re.compile(r"begin try\s+execute as user = N'dbo';\s+end try.*?end catch;", re.DOTALL),
+        r"(?s)begin try\s+execute as user = N'dbo';\s+end try.*?end catch;",
         "",
     ),
-    Rule("EXECUTE AS USER and REVERT", re.compile(r"\brevert;"), ""),
-    Rule(
+    rule("EXECUTE AS USER and REVERT", r"\brevert;", ""),
+    rule(
         "CREATE USER WITHOUT LOGIN: dbo is the owner",
-        re.compile(
-            r"if user_id\(N'rowq_owner'\) is null\s+create user rowq_owner without login;"
-            r"|grant alter any dataspace to rowq_owner;|drop user if exists rowq_owner;"
-        ),
+        r"if user_id\(N'rowq_owner'\) is null\s+create user rowq_owner without login;"
+        r"|grant alter any dataspace to rowq_owner;|drop user if exists rowq_owner;",
         "",
     ),
-    Rule(
+    rule(
         "CREATE USER WITHOUT LOGIN: dbo is the owner",
-        re.compile(r" authorization rowq_owner(?=;?')"),
+        r" authorization rowq_owner(?=;?')",
         " authorization dbo",
     ),
-    Rule(
-        "CREATE USER WITHOUT LOGIN: dbo is the owner",
-        re.compile(r"N'rowq_owner'"),
-        "N'dbo'",
+    rule("CREATE USER WITHOUT LOGIN: dbo is the owner", r"N'rowq_owner'", "N'dbo'"),
+    rule(
+        "owners of roles", r" or u\.owning_principal_id <> user_id\(N'dbo'\)", "", is_left_out=True
     ),
-    Rule(
-        "owners of roles",
-        re.compile(r" or u\.owning_principal_id <> user_id\(N'dbo'\)"),
-        "",
-        is_left_out=True,
-    ),
-    Rule(
+    rule(
         "what a user may do as another user",
-        re.compile(
-            r"\s+union all\s+select 4, N'rowq_owner is .*?(?=\s+union all\s+select 6)", re.DOTALL
-        ),
+        r"(?s)\s+union all\s+select 4, N'rowq_owner is .*?(?=\s+union all\s+select 6)",
         "",
         is_left_out=True,
     ),
-    Rule(
+    rule(
         "security policies, and what constraints depend on",
-        re.compile(r"\s+union all\s+select 10, concat.*?(?=\n\) f\norder by)", re.DOTALL),
+        r"(?s)\s+union all\s+select 10, concat.*?(?=\n\) f\norder by)",
         "",
         is_left_out=True,
     ),
-    Rule("EXECUTE AS OWNER", re.compile(r"\nwith execute as owner(?=\nas\n)"), ""),
-    Rule("AUTHORIZATION", re.compile(r"(?<=create role )(\w+) authorization dbo"), r"\1"),
-    Rule("GRANT ON TYPE", re.compile(r"grant execute on type::[^;]*;\s*"), ""),
-    Rule("days of the archive", _DAYS, "break;", is_left_out=True),
-    Rule(
+    rule("EXECUTE AS OWNER", r"\nwith execute as owner(?=\nas\n)", ""),
+    rule("AUTHORIZATION", r"(?<=create role )(\w+) authorization dbo", r"\1"),
+    rule("GRANT ON TYPE", r"grant execute on type::[^;]*;\s*", ""),
+    rule("days of the archive", _DAYS, "break;", is_left_out=True),
+    rule(
         "a collation that counts a pair of surrogates once, as all collations there do",
-        re.compile(r"Latin1_General_100_CI_AS_SC"),
+        r"Latin1_General_100_CI_AS_SC",
         "Latin1_General_CI_AS",
     ),
-    Rule(
-        "a number such as 1e6 is a float",
-        re.compile(r"(?<![\w.])(\d+e\d+)(?!\w)"),
-        r"cast(\1 as float)",
+    rule("a number such as 1e6 is a float", r"(?<![\w.])(\d+e\d+)(?!\w)", r"cast(\1 as float)"),
+    rule(
+        "CONVERT of a float", r"convert\(nvarchar\(40\), @value\)", "cast(@value as nvarchar(40))"
     ),
-    Rule(
-        "CONVERT of a float",
-        re.compile(r"convert\(nvarchar\(40\), @value\)"),
-        "cast(@value as nvarchar(40))",
-    ),
-    Rule(
+    rule(
         "DATALENGTH counts two bytes a character",
-        re.compile(r"datalength\((@\w+)\) / 2"),
+        r"datalength\((@\w+)\) / 2",
         r"len(\1 + N'.') - 1",
     ),
-    Rule(
+    rule(
         "FOR JSON of binary values",
-        re.compile(r"(?<= )m\.body_binary(?=,\n(?:.*\n){1,16}?\s*for json path)"),
+        r"(?<= )m\.body_binary(?=,\n(?:.*\n){1,16}?\s*for json path)",
         "replace(cast(encode(cast(m.body_binary as bytea), 'base64') as nvarchar(max)),"
         " nchar(10), N'') as body_binary",
     ),
-    Rule(
+    rule(
         "OPENJSON of binary values",
-        re.compile(
-            r"openjson\(e\.value\) with \(body_binary varbinary\(max\) '\$\.body_base64'\) b"
-        ),
+        r"openjson\(e\.value\) with \(body_binary varbinary\(max\) '\$\.body_base64'\) b",
         "(select cast(decode(cast(given.text as varchar(max)), 'base64') as varbinary(max))"
         " as body_binary from openjson(e.value) with (text nvarchar(max) '$.body_base64') given) b",
     ),
-    Rule(
+    rule(
         "OPENJSON of escapes in a text",
-        re.compile(r"j\.value as body(?=\n)"),
+        r"j\.value as body(?=\n)",
         "cast(jsonb_extract_path_text(cast(e.value as jsonb), 'body') as nvarchar(max)) as body",
     ),
-    Rule(
+    rule(
         "NEXT VALUE FOR in an order of its own",
-        re.compile(r"(?<=next value for rowq\.message_seq) over \(order by p\.position\)"),
+        r"(?<=next value for rowq\.message_seq) over \(order by p\.position\)",
         "",
     ),
-    Rule(
+    rule(
         "TRY_CAST, which leaves a transaction open when it fails",
-        re.compile(r"try_cast\((?P<text>\s+stuff\(.*?\)\s+as datetime2\(6\)\s+)\)", re.DOTALL),
+        r"(?s)try_cast\((?P<text>\s+stuff\(.*?\)\s+as datetime2\(6\)\s+)\)",
         r"case when p.[key] = N'run_at' then try_cast(\g<text>) end",
     ),
-    Rule(
+    rule(
         "views of open transactions",
-        re.compile(r"if @may_look = 0\s+return;.*?(?=\nend\s*(?:go\s*)?$)", re.DOTALL),
+        r"(?s)if @may_look = 0\s+return;.*?(?=\nend\s*(?:go\s*)?$)",
         "return;",
         is_left_out=True,
     ),
-    Rule(
+    rule(
         "locks of a partitioned table",
-        re.compile(r"alter table rowq\.archived set \(lock_escalation = auto\);"),
+        r"alter table rowq\.archived set \(lock_escalation = auto\);",
         "",
     ),
-    Rule(
+    rule(
         "the version it says it is",
-        re.compile(
-            r"(?:d\.compatibility_level|cast\(serverproperty\('ProductMajorVersion'\) as int\))"
-            r" < 1\d+"
-        ),
+        r"(?:d\.compatibility_level|cast\(serverproperty\('ProductMajorVersion'\) as int\))"
+        r" < 1\d+",
         "1 = 0",
     ),
-    Rule(
+    rule(
         "the compatibility level",
-        re.compile(r"if \(select d\.compatibility_level.*?\) < 140\s+throw [^;]*;", re.DOTALL),
+        r"(?s)if \(select d\.compatibility_level.*?\) < 140\s+throw [^;]*;",
         "",
     ),
 )
@@ -223,8 +185,7 @@ RULES = (
 
 def rewrite(batch: str) -> str:
     """Return a batch, or several with `go` between them, that Babelfish executes."""
-    for rule in RULES:
-        batch = rule.pattern.sub(rule.replacement, batch)
+    batch, _ = applied(RULES, batch)
     if created := _PROCEDURE.search(batch):
         batch = batch.replace("create or alter procedure", "create procedure", 1)
         return f"drop procedure if exists rowq.{created[1]}\ngo\n{batch}"
@@ -233,9 +194,4 @@ def rewrite(batch: str) -> str:
 
 def rules_for(text: str) -> list[Rule]:
     """Return the rules that change a text."""
-    found = []
-    for rule in RULES:
-        text, count = rule.pattern.subn(rule.replacement, text)
-        if count:
-            found.append(rule)
-    return found
+    return applied(RULES, text)[1]

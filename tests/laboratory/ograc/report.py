@@ -9,10 +9,9 @@ fails.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.laboratory.ograc.calls import Calls
@@ -29,10 +28,12 @@ from tests.laboratory.ograc.client import (
     units,
 )
 from tests.laboratory.ograc.life import live
-from tests.laboratory.ograc.rules import RULES, Rule, rewrite
+from tests.laboratory.ograc.rules import RULES, rewrite
 from tests.laboratory.ograc.source import PRIVATE
 from tests.laboratory.ograc.stand_ins import CAUSES, UNREACHED
 from tests.laboratory.ograc.waiters import wait_together
+from tests.laboratory.record import File, as_json, digest, table, ways
+from tests.laboratory.rules import Rule
 
 PAGE = Path(__file__).parents[1] / "OGRAC.md"
 RECORD = Path(__file__).with_name("run.json")
@@ -47,6 +48,7 @@ _NOT_GIVEN = {
     "packages/rowq_body.sql": "put together here from the subprograms below",
 }
 _MERGE = "MERGE from two rows"
+_SILENT = "did not begin"
 _HEAD = """\
 <!-- Generated from ograc/run.json and sql/oracle by make generate. Do not edit. -->
 
@@ -78,8 +80,8 @@ How a file reached it:
 - **not executed**: left out.
 
 "Began" is what a note at the start of each subprogram has recorded in the run; what a rule marks
-with * was left out of a file that otherwise ran. "Changed since" stands where the file is not the
-one that ran: how it would be rewritten is of today, and whether it runs is not known.
+with * was left out of a file that otherwise ran. "Changed since" are the files that are not those
+that ran: how one would be rewritten is of today, and whether it runs is not known.
 """
 _BUILD = """## How the engine was had
 
@@ -94,22 +96,12 @@ and `CPU_GROUP_INFO` set, as a user that is not root, and `create database clust
 
 
 @dataclass(frozen=True)
-class Line:
-    """A file in the list; began is None where no note records it."""
-
-    file: str
-    way: str
-    rules: str
-    began: bool | None
-
-
-@dataclass(frozen=True)
 class Run:
     """What a run has shown.
 
     Attributes:
         engine: what it ran on.
-        files: the digest of each file of sql/oracle then.
+        files: the digest then of each file of sql/oracle that is still the same.
         began: the subprograms that began.
         refused: the numbers of the errors that each routine has raised.
     """
@@ -120,37 +112,30 @@ class Run:
     refused: dict[str, list[int]]
 
 
-def digest(file: str) -> str:
-    """Return the beginning of the SHA-256 of a file of sql/oracle."""
-    return hashlib.sha256(text_of(file).encode()).hexdigest()[:12]
-
-
 def last_run() -> Run:
-    """Return what is noted of the last run."""
-    return Run(**json.loads(RECORD.read_text("utf-8")))
+    """Return what is noted of the last run and still so."""
+    run = Run(**json.loads(RECORD.read_text("utf-8")))
+    today = {file: digest(text_of(file)) for file in files()}
+    same = {file: then for file, then in run.files.items() if then == today.get(file)}
+    return replace(run, files=same)
 
 
-def changed_since(run: Run) -> list[str]:
-    """Return the files of sql/oracle that are not those of a run."""
-    return sorted(one for one in files() - {"install.sql"} if run.files.get(one) != digest(one))
-
-
-def given(seen: set[str]) -> list[Line]:
+def given(seen: set[str]) -> list[File]:
     """Return what became of each file; seen are the subprograms that began."""
     lines = [_line(f"tables/{name}.sql") for name in TABLES]
-    lines += [Line(file, "not executed", cause, None) for file, cause in _NOT_GIVEN.items()]
+    lines += [File(file, "not executed", cause, "") for file, cause in _NOT_GIVEN.items()]
     lines.append(_line("packages/rowq.sql"))
     for name in PACKAGES:
         lines += [_line(f"packages/{name}{part}.sql") for part in ("", "_body")]
     lines.append(_line("internal/types.sql"))
-    lines.append(Line("helpers/ids.sql", "a stand-in", CAUSES["ids"], None))
+    lines.append(File("helpers/ids.sql", "a stand-in", CAUSES["ids"], ""))
     private = {f"internal_{path.stem}" for path in (SOURCE / "internal").glob("*.sql")}
     for name in sorted(private - {"internal_types"}):
         file = f"internal/{name.removeprefix('internal_')}.sql"
         if name in UNREACHED:
-            lines.append(Line(file, "not executed", UNREACHED[name], None))
+            lines.append(File(file, "not executed", UNREACHED[name], ""))
         elif name in CAUSES:
-            lines.append(Line(file, "a stand-in", CAUSES[name], None))
+            lines.append(File(file, "a stand-in", CAUSES[name], ""))
         else:
             way = "in its callers" if routines()[name].is_private else ""
             lines.append(_line(file, name in seen, way))
@@ -158,12 +143,14 @@ def given(seen: set[str]) -> list[Line]:
     return lines
 
 
-def _line(file: str, began: bool | None = None, way: str = "") -> Line:
+def _line(file: str, began: bool | None = None, way: str = "") -> File:
+    """Return what became of a file that was executed; began is None where no note records it."""
     used = rules_for(file)
     names = "; ".join(rule.what + ("*" if rule.is_left_out else "") for rule in used)
     if file == "tables/meta.sql":
         names = _MERGE
-    return Line(file, way or ("rewritten" if names else "as written"), names, began)
+    seen = "" if began is None else "began" if began else _SILENT
+    return File(file, way or ("rewritten" if names else "as written"), names, seen)
 
 
 def rules_for(file: str) -> list[Rule]:
@@ -185,27 +172,19 @@ def faults() -> list[str]:
 
 def page(run: Run) -> str:
     """Return the text of the page."""
-    lines = given(set(run.began))
-    counts = {way: sum(line.way == way for line in lines) for way in _ways(lines)}
-    summary = ", ".join(f"{count} {way}" for way, count in counts.items())
-    changed = set(changed_since(run))
-    table = "| file | how | rules, or why not | began |\n|---|---|---|---|\n"
-    for line in lines:
-        began = "" if line.began is None else "yes" if line.began else "no"
-        began = "changed since" if line.file in changed else began
-        table += f"| `{line.file}` | {line.way} | {line.rules} | {began} |\n"
+    lines = [
+        line if line.name in run.files else replace(line, seen=None)
+        for line in given(set(run.began))
+    ]
     errors = "".join(
         f"| `{name}` | {', '.join(f'ORA{code}' for code in sorted(codes, reverse=True))} |\n"
         for name, codes in sorted(run.refused.items())
     )
     return (
-        _HEAD.format(engine=run.engine) + f"\n## Files\n\n{len(lines)} files: {summary}.\n\n{table}"
+        _HEAD.format(engine=run.engine)
+        + f"\n## Files\n\n{len(lines)} files: {ways(lines)}.\n\n{table(lines)}"
         f"\n## Refusals\n\n| routine | raised |\n|---|---|\n{errors}\n{_BUILD}"
     )
-
-
-def _ways(lines: list[Line]) -> list[str]:
-    return list(dict.fromkeys(line.way for line in lines))
 
 
 def main() -> None:
@@ -214,8 +193,13 @@ def main() -> None:
     parser.add_argument("--ogsql", type=Path, required=True, help="path of the client program")
     parser.add_argument("--connect", required=True, help="user/password@host:port")
     options = parser.parse_args()
-    RECORD.write_text(_text(_ran(Client(options.ogsql, options.connect))), "utf-8")
+    note(_ran(Client(options.ogsql, options.connect)))
     PAGE.write_text(page(last_run()), "utf-8")
+
+
+def note(run: Run) -> None:
+    """Write what a run has shown."""
+    RECORD.write_text(as_json(vars(run)), "utf-8")
 
 
 def _ran(client: Client) -> Run:
@@ -230,22 +214,14 @@ def _ran(client: Client) -> Run:
         raise SystemExit(f"never called: {', '.join(sorted(missing))}")
     began = {row["name"] for row in client.rows("select distinct name from rowq_seen;\n")}
     lines = given(began)
-    if silent := [line.file for line in lines if line.began is False]:
+    if silent := [line.name for line in lines if line.seen == _SILENT]:
         raise SystemExit(f"never began: {', '.join(silent)}")
     return Run(
         engine=calls.text("rowq_engine()").partition(" build")[0],
-        files={line.file: digest(line.file) for line in lines},
+        files={line.name: digest(text_of(line.name)) for line in lines},
         began=sorted(began & routines().keys()),
         refused={name: sorted(codes) for name, codes in sorted(calls.refused.items())},
     )
-
-
-def _text(run: Run) -> str:
-    """Return the note of a run, a line for each file, so that a change of one is one line."""
-    files = ",\n".join(f" {json.dumps(name)}: {json.dumps(run.files[name])}" for name in run.files)
-    rest = {name: value for name, value in vars(run).items() if name not in {"engine", "files"}}
-    others = ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in rest.items())
-    return f'{{"engine": {json.dumps(run.engine)},\n"files": {{\n{files}}},\n{others}}}\n'
 
 
 if __name__ == "__main__":

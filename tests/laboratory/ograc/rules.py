@@ -8,21 +8,9 @@ put in the place of their calls by ograc_inline.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
-
-@dataclass(frozen=True)
-class Rule:
-    """One thing that oGRAC does not execute: what it is, where it stands, what is put there.
-
-    is_left_out: whether what was there has no counterpart, so that it does not run at all.
-    """
-
-    what: str
-    pattern: re.Pattern[str]
-    replacement: str | Callable[[re.Match[str]], str]
-    is_left_out: bool = False
+from tests.laboratory.rules import Rule, applied, rule
 
 
 def _forall(found: re.Match[str]) -> str:
@@ -110,15 +98,7 @@ def _number(found: re.Match[str]) -> str:
     return str(_NUMBERS[found[0].removeprefix("-")])
 
 
-def _rule(
-    what: str,
-    pattern: str,
-    replacement: str | Callable[[re.Match[str]], str],
-    is_left_out: bool = False,
-) -> Rule:
-    return Rule(what, re.compile(pattern, re.MULTILINE), replacement, is_left_out)
-
-
+_rule = partial(rule, flags=re.MULTILINE)
 _CLAUSE = r"\s*lob \(\w+\) store as securefile \w+ \([^)]*\)"
 
 # In this order: a later rule finds what an earlier one has left.
@@ -233,9 +213,4 @@ RULES = (
 
 def rewrite(text: str) -> tuple[str, list[Rule]]:
     """Return what oGRAC executes, and the rules that made it."""
-    used = []
-    for rule in RULES:
-        text, count = rule.pattern.subn(rule.replacement, text)
-        if count:
-            used.append(rule)
-    return text, used
+    return applied(RULES, text)

@@ -1,15 +1,15 @@
 """Checks files of PL/SQL: python -m tests.static.plsql [FILES].
 
-Without files it is all of sql/oracle, the script of `rowq sql`, the statements of the tests and of
-the seeds' experiments, and accepted.txt, what the grammar need not read again, is written anew.
+Without files it is everything that the tests give to the grammar, and once it has accepted all of
+that, accepted.txt is written anew.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from tests.static import test_oracle_forms, test_oracle_script, test_oracle_tests, test_plsql
 from tests.static.plsql import gate, tools
+from tests.static.plsql.everything import everything
 
 
 def main() -> int:
@@ -24,16 +24,10 @@ def main() -> int:
     if reason := tools.missing():
         print(reason, file=sys.stderr)
         return 2
-    others = (
-        *test_oracle_tests.statements(),
-        *test_oracle_script.scripts(),
-        *test_oracle_script.scripts_of_releases(),
-        *test_plsql.sent_by_text(),
-        *test_oracle_forms.scripts(),
-    )
-    asked = [gate.script(path) for path in options.files] or [*gate.product(), *others]
+    gate.learn(everything())
+    asked = [gate.script(path) for path in options.files] or everything()
     problems = gate.check(asked)
-    if not options.files:
+    if not options.files and not problems:
         gate.remember(asked)
     for problem in problems:
         print(problem)

@@ -2,8 +2,9 @@
 
 A file of `routines`, `internal` or `helpers` holds one subprogram as it stands in the package body,
 so it is parsed inside of one. Any other file is a script of units that end with a line of `/`. The
-grammar takes its time, minutes for all files, so what it has accepted is remembered and not parsed
-again: beside it, and as accepted.txt in the repository. Whatever has changed since is parsed.
+grammar takes its time, minutes for all files, so what it has accepted is remembered beside it and
+not parsed again. accepted.txt says in the repository that everything which is checked was accepted
+as it stands there: where nothing has changed since, nothing need be parsed at all.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ SOURCES = ROOT / "sql" / "oracle"
 
 _ACCEPTED = tools.FOLDER / "accepted.json"
 _REMEMBERED = Path(__file__).with_name("accepted.txt")
-"""SHA-256 of units and parser, one a line below a head."""
+"""One SHA-256 over all units and the parser, below a head."""
 _HEAD = "# Generated from sql/oracle by python -m tests.static.plsql. Do not edit.\n"
 
 _BODY = "create or replace package body rowq as "
@@ -114,16 +115,33 @@ def _remember_here(digests: set[str]) -> None:
 
 def _accepted() -> set[str]:
     """Return the digests of what the grammar has accepted before."""
-    here = json.loads(_ACCEPTED.read_text(encoding="utf-8")) if _ACCEPTED.exists() else []
-    _head, *remembered = _REMEMBERED.read_text(encoding="utf-8").splitlines()
-    return {*here, *remembered}
+    return set(json.loads(_ACCEPTED.read_text(encoding="utf-8"))) if _ACCEPTED.exists() else set()
 
 
-def remember(scripts: Iterable[Script]) -> None:
-    """Write accepted.txt: what the grammar has accepted of these, and nothing else."""
-    units = {_digest(text) for script in scripts for text in units_of(script.text)}
-    digests = "".join(f"{digest}\n" for digest in sorted(units & _accepted()))
-    _REMEMBERED.write_text(_HEAD + digests, "utf-8")
+def are_accepted(everything: Iterable[Script]) -> bool:
+    """Return whether accepted.txt was written of just these scripts, and of this parser."""
+    return _REMEMBERED.read_text(encoding="utf-8") == _note(everything)
+
+
+def learn(everything: Iterable[Script]) -> None:
+    """Remember beside the grammar what accepted.txt says of these scripts, if it is of them."""
+    scripts = list(everything)
+    if are_accepted(scripts):
+        _remember_here(_accepted() | _digests(scripts))
+
+
+def remember(everything: Iterable[Script]) -> None:
+    """Write accepted.txt: the grammar has accepted all of these."""
+    _REMEMBERED.write_text(_note(everything), encoding="utf-8")
+
+
+def _note(everything: Iterable[Script]) -> str:
+    digests = "".join(sorted(_digests(everything)))
+    return f"{_HEAD}{hashlib.sha256(digests.encode()).hexdigest()}\n"
+
+
+def _digests(scripts: Iterable[Script]) -> set[str]:
+    return {_digest(text) for script in scripts for text in units_of(script.text)}
 
 
 def _digest(text: str) -> str:

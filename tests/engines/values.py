@@ -1,0 +1,95 @@
+"""Arguments and results of routines, as far as the drivers of the engines agree about them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rowq import Queue
+from rowq.contract import Parameter, Routine
+from tests.engines.base import Connection
+from tests.helpers.json_text import json_text
+
+Kinds = Mapping[str, tuple[tuple[type, ...], Callable[[Any], Any]]]
+"""By a type of the contract, the types that the driver may return, and how to read them."""
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _in_utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC)
+
+
+KINDS: Kinds = {
+    "boolean": ((bool,), _same),
+    "int32": ((int,), _same),
+    "int64": ((int,), _same),
+    "float": ((float,), _same),
+    "text": ((str,), _same),
+    "binary": ((bytes,), _same),
+    "json": ((str,), json.loads),
+    "timestamp": ((datetime,), _in_utc),
+}
+
+
+def given(routine: Routine) -> list[Parameter]:
+    """Return the parameters of a routine that a call may give."""
+    return [parameter for parameter in routine.parameters if parameter.direction == "in"]
+
+
+def probes(connection: Connection, queue: str) -> dict[str, Any]:
+    """Return arguments by name for a call of any routine; a message is enqueued and leased."""
+    own = Queue(connection)
+    message = own.enqueue(queue, "probe").message_id
+    return {
+        "queue_name": queue,
+        "claim_id": own.dequeue_fast(queue, 10)[0].claim_id,
+        "message_id": message,
+        "message_ids": f"[{message}]",
+        "messages": '[{"body": "probe"}]',
+        "wait_seconds": 0,
+        "force": 1,
+    }
+
+
+def is_finite(parameter: Parameter, value: Any) -> bool:
+    """Return whether a value is one that ends, for engines where nothing is infinite."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not (parameter.type == "timestamp" and value in {"infinity", "-infinity"})
+
+
+def spelled(kind: str, value: Any) -> Any:
+    """Return an argument as a driver takes it for a parameter of a contract type."""
+    match value:
+        case None:
+            return None
+        case datetime():
+            return value.astimezone(UTC).replace(tzinfo=None).isoformat("T", "microseconds")
+        case _ if kind in {"json", "int64s"}:
+            return json_text(value)
+    return value
+
+
+def read(
+    routine: Routine, columns: Sequence[str], rows: Iterable[Iterable[Any]], kinds: Kinds = KINDS
+) -> list[tuple[Any, ...]]:
+    """Return rows in the contract's Python types; the server must have sent what fits."""
+    types = [column.type for column in routine.columns]
+    assert len(types) == len(columns), f"columns of {routine.name}: {columns}"
+    return [
+        tuple(_read(kinds, *cell) for cell in zip(columns, types, row, strict=True)) for row in rows
+    ]
+
+
+def _read(kinds: Kinds, column: str, kind: str, value: Any) -> Any:
+    if value is None:
+        return None
+    sent, reading = kinds[kind]
+    assert type(value) in sent, f"{column}: {value!r} is no {kind}"
+    return reading(value)

@@ -1,0 +1,37 @@
+"""What sessions of these tests do with the messages of a queue."""
+
+from __future__ import annotations
+
+from rowq import NewMessage
+from tests.interleavings.sessions import Session
+from tests.stored_times import tick
+
+
+def fill(session: Session, queue: str, count: int, priority: int = 5) -> list[int]:
+    """Enqueue `count` messages and return their ids in the order of delivery."""
+    sent = session.queue.enqueue_batch(queue, [NewMessage(data=0, priority=priority)] * count)
+    return [message.message_id for message in sent]
+
+
+def take(session: Session, queue: str, count: int) -> list[int]:
+    """Dequeue up to `count` messages and return their ids."""
+    return [message.message_id for message in session.queue.dequeue_fast(queue, count)]
+
+
+def everything(session: Session, queue: str) -> list[int]:
+    """Dequeue all that is ready."""
+    return take(session, queue, 1000)
+
+
+def claim_of(session: Session, queue: str, count: int) -> tuple[int, list[int]]:
+    """Lease new messages to one claim."""
+    for _ in range(count):
+        session.queue.enqueue(queue, 0)
+    messages = session.queue.dequeue_fast(queue, count)
+    return messages[0].claim_id, [message.message_id for message in messages]
+
+
+def keep_house(session: Session, queue: str) -> None:
+    """Keep house once more, two seconds later."""
+    tick(session.connection, queue)
+    assert session.queue.maintain(queue)[0].elected

@@ -1,0 +1,14 @@
+"""Fixtures of the static checks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.static.plsql import tools
+from tests.static.required import need
+
+
+@pytest.fixture(scope="session")
+def grammar() -> None:
+    """Skip a test that needs the grammar of PL/SQL where that is missing; see required.py."""
+    need(tools.missing(), "ROWQ_REQUIRE_PLSQL")

@@ -1,0 +1,16 @@
+"""Everything that the tests give to the grammar of PL/SQL, and that is in order."""
+
+from tests.static import test_oracle_forms, test_oracle_script, test_oracle_tests, test_plsql
+from tests.static.plsql import gate
+
+
+def everything() -> list[gate.Script]:
+    """Return all of sql/oracle, the scripts of `rowq sql`, statements of the tests and seeds."""
+    return [
+        *gate.product(),
+        *test_oracle_tests.statements(),
+        *test_oracle_script.scripts(),
+        *test_oracle_script.scripts_of_releases(),
+        *test_plsql.sent_by_text(),
+        *test_oracle_forms.scripts(),
+    ]
