@@ -8,6 +8,7 @@ import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue_one, enqueue, refused, rolled_back
+from tests.helpers.queues import CheckedQueue
 
 SETTINGS: dict[str, Any] = {
     "lease_seconds": 7,
@@ -50,8 +51,8 @@ NOT_FINITE = [
 ]
 
 
-def settings_of(connection: Connection, queue: str) -> dict[str, Any]:
-    row = call_one(connection, "queue_stats", queue_name=queue)
+def settings_of(queue: CheckedQueue) -> dict[str, Any]:
+    row = queue.call_one("queue_stats")
     return {name: getattr(row, name) for name in SETTINGS}
 
 
@@ -59,7 +60,7 @@ def settings_of(connection: Connection, queue: str) -> dict[str, Any]:
 def test_a_new_queue_has_the_default_settings(connection: Connection, queue_name: str) -> None:
     row = call_one(connection, "create_queue", queue_name=queue_name)
     assert (row.queue_name, row.outcome) == (queue_name, "created")
-    assert settings_of(connection, queue_name) == DEFAULTS
+    assert settings_of(CheckedQueue(connection, queue_name)) == DEFAULTS
 
 
 @pytest.mark.promise("P15")
@@ -67,13 +68,13 @@ def test_a_new_queue_has_the_settings_that_were_given(
     connection: Connection, queue_name: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name, **SETTINGS)
-    assert settings_of(connection, queue_name) == SETTINGS
+    assert settings_of(CheckedQueue(connection, queue_name)) == SETTINGS
 
 
 @pytest.mark.promise("P15")
 def test_null_means_the_default_of_a_setting(connection: Connection, queue_name: str) -> None:
     call(connection, "create_queue", queue_name=queue_name, **dict.fromkeys(SETTINGS))
-    assert settings_of(connection, queue_name) == DEFAULTS
+    assert settings_of(CheckedQueue(connection, queue_name)) == DEFAULTS
 
 
 @pytest.mark.promise("P15")
@@ -84,7 +85,7 @@ def test_an_existing_queue_keeps_its_settings_and_messages(
     enqueue(connection, queue_name, "kept")
     row = call_one(connection, "create_queue", queue_name=queue_name, lease_seconds=99)
     assert (row.queue_name, row.outcome) == (queue_name, "exists")
-    assert settings_of(connection, queue_name) == SETTINGS
+    assert settings_of(CheckedQueue(connection, queue_name)) == SETTINGS
     assert dequeue_one(connection, queue_name).body == "kept"
 
 
@@ -94,7 +95,7 @@ def test_a_setting_at_its_bound_is_taken(
     connection: Connection, queue_name: str, setting: str, value: float
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name, **{setting: value})
-    assert settings_of(connection, queue_name)[setting] == value
+    assert settings_of(CheckedQueue(connection, queue_name))[setting] == value
 
 
 @pytest.mark.promise("P15")

@@ -19,6 +19,7 @@ from rowq.migrate import migrate
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue
+from tests.helpers.queues import CheckedQueue
 
 ROLES = load_contract().roles
 ROUTINES = load_contract().of("postgres")
@@ -67,9 +68,9 @@ def may_call(connection: Connection, routine: str) -> bool:
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
 def test_each_role_may_call_its_routines_and_no_other(
-    owner: Connection, own_queue: str, users: dict[str, str], role: str
+    owner: Connection, own_queue: CheckedQueue, users: dict[str, str], role: str
 ) -> None:
-    enqueue(owner, own_queue, "a")
+    own_queue.enqueue("a")
     become(owner, users[role])
     allowed = {routine for routine in ROUTINES if may_call(owner, routine)}
     assert allowed == {name for name, routine in ROUTINES.items() if role in routine.roles}
@@ -261,7 +262,7 @@ def warnings_of(connection: Connection) -> list[str]:
 
 @pytest.mark.promise("P16")
 def test_a_temporary_type_does_not_capture_a_definers_routine(
-    owner: Connection, own_queue: str, users: dict[str, str]
+    owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
 ) -> None:
     become(owner, users["admin"])
     warnings = warnings_of(owner)
@@ -272,10 +273,10 @@ def test_a_temporary_type_does_not_capture_a_definers_routine(
         )
     for routine in ROUTINES:
         assert may_call(owner, routine)
-    call(owner, "create_queue", queue_name=own_queue)  # The loop has dropped it.
-    enqueue(owner, own_queue, "a", headers={"a": 1}, dedup_key="key")
-    call(owner, "enqueue_batch", queue_name=own_queue, messages=[{"body": "b"}])
-    assert bodies(dequeue(owner, own_queue, 10)) == ["a", "b"]
+    own_queue.call("create_queue")  # The loop has dropped it.
+    own_queue.enqueue("a", headers={"a": 1}, dedup_key="key")
+    own_queue.call("enqueue_batch", messages=[{"body": "b"}])
+    assert bodies(own_queue.dequeue(10)) == ["a", "b"]
     assert [text for text in warnings if "rowq_owner" in text] == []
 
 
@@ -373,13 +374,13 @@ def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
 
 @pytest.mark.promise("P16")
 def test_a_producer_learns_nothing_of_a_message_that_is_not_its_own(
-    owner: Connection, own_queue: str, users: dict[str, str]
+    owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
 ) -> None:
-    enqueue(owner, own_queue, "secret", dedup_key="key")
+    own_queue.enqueue("secret", dedup_key="key")
     become(owner, users["producer"])
     for routine in ("peek", "dequeue_fast", "get_message", "list_dead", "queue_stats"):
         assert not may_call(owner, routine)
-    row = call_one(owner, "enqueue", queue_name=own_queue, dedup_key="key")
+    row = own_queue.call_one("enqueue", dedup_key="key")
     assert vars(row).keys() == {"message_id", "outcome"}
 
 

@@ -14,6 +14,7 @@ from rowq.engines import engine_for_url
 from rowq.errors import ConnectionLost, InvalidArgument
 from rowq.postgres.engine import PostgresEngine
 from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.queues import CheckedQueue
 from tests.helpers.workers import running
 
 Calls = list[tuple[str, Any]]
@@ -146,12 +147,12 @@ def test_a_call_that_is_refused_undoes_the_one_before_it(
 
 @pytest.mark.promise("P02", "P04")
 def test_an_error_at_the_commit_costs_nothing_but_a_connection(
-    empty_database: str, owner: Connection, own_queue: str
+    empty_database: str, owner: Connection, own_queue: CheckedQueue
 ) -> None:
     owner.execute(FAILS_ONCE_AT_COMMIT)
     queue = rowq.Queue(owner)
-    queue.enqueue_batch(own_queue, [rowq.NewMessage(data=number) for number in range(10)])
-    seen, stats = drained(empty_database, own_queue)
+    queue.enqueue_batch(own_queue.name, [rowq.NewMessage(data=number) for number in range(10)])
+    seen, stats = drained(empty_database, own_queue.name)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
     tried = owner.execute("select last_value, is_called from public.tried").fetchone()
