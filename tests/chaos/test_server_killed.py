@@ -1,7 +1,5 @@
 """The server dies in the middle of the work: what was committed is there, and work goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial

@@ -1,7 +1,5 @@
 """rowq doctor: what it looks at, what it tries with --deep, and that it finds what is wrong."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace

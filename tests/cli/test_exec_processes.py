@@ -1,7 +1,5 @@
 """rowq work --exec: the programs of a worker that is told to stop, killed, or has lost a lease."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

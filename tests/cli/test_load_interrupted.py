@@ -1,7 +1,5 @@
 """rowq load when it is stopped in the middle: what is in, and what is not, is told."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

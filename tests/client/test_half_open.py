@@ -3,8 +3,6 @@
 Nothing hangs for ever, nothing is done twice, and whoever lost a lease meanwhile is told so.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Iterator

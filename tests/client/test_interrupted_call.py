@@ -1,7 +1,5 @@
 """An administrator or a time limit interrupts a call, while its session lives on."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextlib import closing

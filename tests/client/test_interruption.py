@@ -1,7 +1,5 @@
 """A queue stays right when an exception out of a signal's handler breaks off a call."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import time

@@ -1,7 +1,5 @@
 """Headers that Python cannot read, past enqueue's limits, cost their own message only."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import json

@@ -1,7 +1,5 @@
 """The heartbeat keeps every claim, whatever the others' handlers and the network do to it."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """One message's handler in a transactional worker does no harm to the others of its claim."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A handler's end decides on its message: it returns, raises, awaits, or does something odd."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import logging

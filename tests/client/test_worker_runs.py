@@ -1,7 +1,5 @@
 """Runs of a worker: one after the other, how each ends, and what it leaves behind."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import threading

@@ -1,16 +1,14 @@
 """Fixtures of the contract tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
 
 from rowq.migrate import migrate
 from tests.engines.base import Connection, Server
-from tests.helpers.queues import queue
+from tests.helpers.queues import elsewhere, queue, second
 
-__all__ = ["queue"]
+__all__ = ["elsewhere", "queue", "second"]
 
 
 @pytest.fixture

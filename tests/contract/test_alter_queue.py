@@ -1,7 +1,5 @@
 """alter_queue."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.contract.test_create_queue import (

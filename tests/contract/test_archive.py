@@ -1,15 +1,12 @@
 """archive, beyond what it shares with the rest of the housekeeping (test_housekeeping.py)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import call_one, outcomes, rolled_back, transaction
-from tests.helpers.queues import CheckedQueue
+from tests.helpers.queues import CheckedQueue, Connect
 
 DAY = 86400
 
@@ -80,8 +77,7 @@ def test_a_cancelled_message_is_kept_as_cancelled(keeping: CheckedQueue) -> None
 def test_unfinished_and_dead_messages_are_not_archived(keeping: CheckedQueue) -> None:
     keeping.enqueue("leased", "dead")
     keeping.dequeue_one()
-    claim = keeping.dequeue_one().claim_id
-    keeping.call("fail_now", claim_id=claim)
+    keeping.finish_one("fail_now")
     keeping.enqueue("ready")
     keeping.enqueue("delayed", delay_seconds=60)
     assert keeping.call_one("archive").archived == 0
@@ -123,7 +119,7 @@ def test_messages_of_many_days_are_all_found_again(keeping: CheckedQueue) -> Non
 @pytest.mark.promise("P06", "P19")
 @pytest.mark.requires("genuine")
 def test_what_another_session_archives_is_passed_over(
-    connect: Callable[..., Connection], keeping: CheckedQueue
+    connect: Connect, keeping: CheckedQueue
 ) -> None:
     finish(keeping, "opens the day")
     keeping.call("archive")

@@ -1,9 +1,5 @@
 """max_body_length: a body that could not be given out again is refused."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
 from tests.engines.base import Connection
@@ -93,7 +89,7 @@ def test_a_limit_that_is_lowered_is_for_what_comes_afterwards(queue: CheckedQueu
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("character", WORST_TEXTS.values(), ids=WORST_TEXTS)
 def test_the_longest_text_of_a_usual_queue_comes_out_of_every_routine(
-    connect: Callable[..., Connection], queue: CheckedQueue, character: str
+    queue: CheckedQueue, elsewhere: CheckedQueue, character: str
 ) -> None:
     body = character * DEFAULT
     [message_id] = queue.enqueue(body, headers={"k": "h" * 60_000})
@@ -101,7 +97,7 @@ def test_the_longest_text_of_a_usual_queue_comes_out_of_every_routine(
     assert [row.body for row in queue.call("peek")] == [body]
     found = queue.message(message_id)
     assert found.body == body
-    waited = queue.via(connect()).call_one("dequeue_wait", wait_seconds=0).messages
+    waited = elsewhere.call_one("dequeue_wait", wait_seconds=0).messages
     assert [row["body"] for row in waited] == [body]
     queue.call("release", claim_id=waited[0]["claim_id"])
     assert [row.body for row in queue.dequeue()] == [body]
@@ -109,7 +105,7 @@ def test_the_longest_text_of_a_usual_queue_comes_out_of_every_routine(
 
 @pytest.mark.promise("P20")
 def test_the_longest_binary_body_of_a_usual_queue_comes_out_of_every_routine(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     body = b"\xff" * DEFAULT
     sent = queue.call_one("enqueue", body_binary=body)
@@ -117,7 +113,7 @@ def test_the_longest_binary_body_of_a_usual_queue_comes_out_of_every_routine(
     assert [row.body_binary for row in queue.call("peek")] == [body]
     found = queue.message(sent.message_id)
     assert found.body_binary == body
-    waited = queue.via(connect()).call_one("dequeue_wait", wait_seconds=0).messages
+    waited = elsewhere.call_one("dequeue_wait", wait_seconds=0).messages
     assert len(waited[0]["body_binary"]) == (DEFAULT + 2) // 3 * 4
     queue.call("release", claim_id=waited[0]["claim_id"])
     assert [row.body_binary for row in queue.dequeue()] == [body]
@@ -125,7 +121,7 @@ def test_the_longest_binary_body_of_a_usual_queue_comes_out_of_every_routine(
 
 @pytest.mark.promise("P02", "P05")
 def test_dequeue_wait_takes_as_many_long_messages_as_go_together_and_leaves_the_others(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     count = 80
     messages = [{"body": f"{number:02d}" + "x" * 1_000_000} for number in range(count)]
@@ -133,11 +129,8 @@ def test_dequeue_wait_takes_as_many_long_messages_as_go_together_and_leaves_the_
         part = messages[start : start + 10]
         queue.call("enqueue_batch", messages=part)
     seen: list[str] = []
-    session = connect()
     while len(seen) < count:
-        waited = (
-            queue.via(session).call_one("dequeue_wait", batch_size=count, wait_seconds=0).messages
-        )
+        waited = elsewhere.call_one("dequeue_wait", batch_size=count, wait_seconds=0).messages
         assert 0 < len(waited) < count
         assert {row["attempt"] for row in waited} == {1}
         seen += [row["body"][:2] for row in waited]

@@ -1,13 +1,10 @@
 """cancel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection
 from tests.helpers.calls import bodies, outcomes, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
 
@@ -28,15 +25,13 @@ def delayed(queue: CheckedQueue) -> int:
 
 def retried(queue: CheckedQueue) -> int:
     [message_id] = queue.enqueue("retried")
-    claim = queue.dequeue_one().claim_id
-    queue.call("retry_later", claim_id=claim, delay_seconds=0)
+    queue.finish_one("retry_later", delay_seconds=0)
     return message_id
 
 
 def waiting_for_its_retry(queue: CheckedQueue) -> int:
     [message_id] = queue.enqueue("retried later")
-    claim = queue.dequeue_one().claim_id
-    queue.call("retry_later", claim_id=claim, delay_seconds=60)
+    queue.finish_one("retry_later", delay_seconds=60)
     return message_id
 
 
@@ -49,8 +44,7 @@ def promoted(queue: CheckedQueue) -> int:
 
 def released(queue: CheckedQueue) -> int:
     [message_id] = queue.enqueue("released")
-    claim = queue.dequeue_one().claim_id
-    queue.call("release", claim_id=claim)
+    queue.finish_one("release")
     return message_id
 
 
@@ -106,12 +100,11 @@ def test_a_leased_message_stays_with_its_worker(queue: CheckedQueue) -> None:
 @pytest.mark.promise("P03", "P06")
 @pytest.mark.requires("genuine")
 def test_a_message_that_another_session_is_taking_is_leased_and_nobody_waits(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     [message_id] = queue.enqueue("being taken")
-    worker = connect()
-    with transaction(worker):
-        queue.via(worker).dequeue_one()
+    with transaction(elsewhere.connection):
+        elsewhere.dequeue_one()
         assert cancel(queue, message_id) == ["leased"]
     assert queue.counts() == (0, 0, 1, 0)
 
@@ -121,7 +114,7 @@ def test_a_message_that_another_session_is_taking_is_leased_and_nobody_waits(
 def test_a_completed_message_is_not_found(queue: CheckedQueue, archive_days: int) -> None:
     queue.call("alter_queue", archive_days=archive_days)
     [message_id] = queue.enqueue("a")
-    queue.call("complete", claim_id=queue.dequeue_one().claim_id)
+    queue.finish_one()
     assert cancel(queue, message_id) == ["not_found"]
     queue.call("archive")
     assert cancel(queue, message_id) == ["not_found"]
@@ -173,11 +166,9 @@ def test_ten_thousand_messages_are_withdrawn_at_once(queue: CheckedQueue) -> Non
 
 
 @pytest.mark.promise("P17")
-def test_a_rolled_back_withdrawal_changes_nothing(
-    connection: Connection, queue: CheckedQueue
-) -> None:
+def test_a_rolled_back_withdrawal_changes_nothing(queue: CheckedQueue) -> None:
     ids = queue.enqueue("a", "b")
-    with rolled_back(connection):
+    with rolled_back(queue.connection):
         assert cancel(queue, *ids) == ["cancelled", "cancelled"]
     assert bodies(queue.dequeue(2)) == ["a", "b"]
 

@@ -25,11 +25,9 @@ def test_parameters_have_the_contract_s_names_types_and_defaults(
 
 
 @each_routine
-def test_a_call_returns_the_contract_s_columns(
-    connection: Connection, queue: CheckedQueue, routine: Routine
-) -> None:
-    dialect = dialect_of(connection)
-    found = dialect.result_columns(connection, routine, queue.name)
+def test_a_call_returns_the_contract_s_columns(queue: CheckedQueue, routine: Routine) -> None:
+    dialect = dialect_of(queue.connection)
+    found = dialect.result_columns(queue.connection, routine, queue.name)
     assert found == dialect.contract_columns(routine)
 
 

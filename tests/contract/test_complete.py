@@ -1,7 +1,5 @@
 """complete, beyond what it shares with the other finishing routines (test_finishing.py)."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.engines.base import Connection

@@ -1,7 +1,5 @@
 """create_queue."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,15 +1,12 @@
 """The dedup key of enqueue: one unfinished message per key, even of producers at the same time."""
 
-from __future__ import annotations
-
-import threading
-from collections.abc import Callable
+from concurrent.futures import Future
 
 import pytest
 
-from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.engines.base import Connection
 from tests.helpers.calls import Row, bodies, call_one, rolled_back, transaction
-from tests.helpers.queues import CheckedQueue
+from tests.helpers.queues import CheckedQueue, SecondSession
 
 
 @pytest.mark.promise("P12")
@@ -47,55 +44,46 @@ def test_a_key_is_free_again_when_its_message_is_finished(
 
 
 @pytest.mark.promise("P12")
-def test_keys_are_exact_and_belong_to_their_queue(
-    connection: Connection, queue: CheckedQueue
-) -> None:
+def test_keys_are_exact_and_belong_to_their_queue(queue: CheckedQueue) -> None:
     other = queue.another()
     keys = ["key", "Key", "key ", " key", "k\u00e9y", "ke\u0301y", "ß", "ss", "🐘" * 200]
     for name in (queue.name, other.name):
         for key in keys:
-            row = call_one(connection, "enqueue", queue_name=name, dedup_key=key)
+            row = call_one(queue.connection, "enqueue", queue_name=name, dedup_key=key)
             assert row.outcome == "enqueued", key
     for key in keys:
         assert queue.call_one("enqueue", dedup_key=key).outcome == "duplicate"
 
 
-def _enqueue_in_thread(queue: CheckedQueue, key: str, answers: list[Row]) -> threading.Thread:
-    def run() -> None:
-        answers.append(queue.call_one("enqueue", body="second", dedup_key=key))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
+def start_blocked(second: SecondSession, queue: CheckedQueue) -> Future[Row]:
+    """Enqueue with the key that another session's open transaction has taken."""
+    return second.start_blocked(
+        lambda own: queue.via(own).call_one("enqueue", body="second", dedup_key="key")
+    )
 
 
 @pytest.mark.promise("P12")
 @pytest.mark.requires("genuine")
 def test_of_two_producers_at_once_the_second_gets_the_message_that_the_first_commits(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
-    second, answers = connect(), list[Row]()
     with transaction(connection):
         [first_id] = queue.enqueue("first", dedup_key="key")
-        thread = _enqueue_in_thread(queue.via(second), "key", answers)
-        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
-    thread.join()
-    assert [(row.message_id, row.outcome) for row in answers] == [(first_id, "duplicate")]
+        waiting = start_blocked(second, queue)
+    row = waiting.result()
+    assert (row.message_id, row.outcome) == (first_id, "duplicate")
     assert bodies(queue.dequeue(10)) == ["first"]
 
 
 @pytest.mark.promise("P01", "P12")
 @pytest.mark.requires("genuine")
 def test_of_two_producers_at_once_the_second_enqueues_when_the_first_rolls_back(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
-    second, answers = connect(), list[Row]()
     with rolled_back(connection):
         [first_id] = queue.enqueue("first", dedup_key="key")
-        thread = _enqueue_in_thread(queue.via(second), "key", answers)
-        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
-    thread.join()
-    [row] = answers
+        waiting = start_blocked(second, queue)
+    row = waiting.result()
     assert row.outcome == "enqueued"
     assert row.message_id != first_id
     assert bodies(queue.dequeue(10)) == ["second"]
@@ -104,31 +92,25 @@ def test_of_two_producers_at_once_the_second_enqueues_when_the_first_rolls_back(
 @pytest.mark.promise("P12")
 @pytest.mark.requires("genuine")
 def test_a_producer_that_waited_for_a_completion_enqueues_anew(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
-    second, answers = connect(), list[Row]()
     [first_id] = queue.enqueue("first", dedup_key="key")
-    claim = queue.dequeue_one().claim_id
-    queue.call("complete", claim_id=claim)
+    queue.finish_one()
     with transaction(connection):
         [third_id] = queue.enqueue("third", dedup_key="key")
-        thread = _enqueue_in_thread(queue.via(second), "key", answers)
-        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
-        claim = queue.dequeue_one().claim_id
-        queue.call("complete", claim_id=claim)
-    thread.join()
-    [row] = answers
+        waiting = start_blocked(second, queue)
+        queue.finish_one()
+    row = waiting.result()
     assert row.outcome == "enqueued"
     assert row.message_id not in (first_id, third_id)
 
 
 @pytest.mark.promise("P12")
 def test_different_keys_do_not_wait_for_each_other(
-    connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    other = connect()
-    with transaction(connection):
+    with transaction(queue.connection):
         queue.enqueue("a", dedup_key="a")
-        queue.via(other).enqueue("b", dedup_key="b")
-        queue.via(other).enqueue("none")
+        elsewhere.enqueue("b", dedup_key="b")
+        elsewhere.enqueue("none")
     assert queue.counts()[0] == 3

@@ -1,14 +1,10 @@
 """dequeue_fast."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection
 from tests.helpers.calls import bodies, rolled_back, transaction
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import CheckedQueue
@@ -62,11 +58,11 @@ def test_a_lease_at_its_bounds_is_taken(queue: CheckedQueue, lease_seconds: int)
 
 @pytest.mark.promise("P03")
 def test_a_leased_message_is_not_given_to_anybody_else(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("only")
     assert queue.dequeue_one().body == "only"
-    assert queue.via(connect()).dequeue(10) == []
+    assert elsewhere.dequeue(10) == []
 
 
 @pytest.mark.promise("P03")
@@ -110,12 +106,11 @@ def test_one_call_takes_a_thousand_messages(queue: CheckedQueue) -> None:
 @pytest.mark.promise("P06")
 @pytest.mark.requires("genuine")
 def test_a_message_that_another_session_is_taking_is_passed_over(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("held", "free", "free too")
-    other = connect()
-    with rolled_back(other):
-        assert queue.via(other).dequeue_one().body == "held"
+    with rolled_back(elsewhere.connection):
+        assert elsewhere.dequeue_one().body == "held"
         assert bodies(queue.dequeue(10)) == ["free", "free too"]
     assert queue.dequeue_one().body == "held"
 
@@ -123,28 +118,27 @@ def test_a_message_that_another_session_is_taking_is_passed_over(
 @pytest.mark.promise("P06")
 @pytest.mark.requires("genuine")
 def test_a_better_priority_that_is_held_does_not_stop_the_others(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("held", priority=0)
     queue.enqueue("free", priority=9)
-    other = connect()
-    with transaction(other):
-        assert queue.via(other).dequeue_one().body == "held"
+    with transaction(elsewhere.connection):
+        assert elsewhere.dequeue_one().body == "held"
         assert bodies(queue.dequeue(10)) == ["free"]
 
 
 @pytest.mark.promise("P07")
 def test_a_rolled_back_dequeue_gives_everything_back_at_its_old_place(
-    connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("a", "b", "c")
     queue.enqueue("urgent", priority=0)
     queue.enqueue("delayed", delay_seconds=0.001)
-    with rolled_back(connection):
+    with rolled_back(queue.connection):
         rows = queue.dequeue(3)
         assert bodies(rows) == ["urgent", "a", "b"]
         queue.call("complete", claim_id=rows[0].claim_id)
-    rows = queue.via(connect()).dequeue(4)
+    rows = elsewhere.dequeue(4)
     assert bodies(rows) == ["urgent", "a", "b", "c"]
     assert {row.attempt for row in rows} == {1}
     assert queue.dequeue_one().body == "delayed"
@@ -153,23 +147,20 @@ def test_a_rolled_back_dequeue_gives_everything_back_at_its_old_place(
 @pytest.mark.promise("P02", "P07")
 @pytest.mark.requires("genuine")
 def test_messages_taken_by_a_session_that_breaks_off_come_back_at_once(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("a")
-    worker = connect()
-    dialect_of(worker).begin(worker)
-    assert queue.via(worker).dequeue_one().body == "a"
-    worker.close()
+    dialect_of(elsewhere.connection).begin(elsewhere.connection)
+    assert elsewhere.dequeue_one().body == "a"
+    elsewhere.connection.close()
     rows = queue.call_one("dequeue_wait", wait_seconds=10).messages
     assert [(row["body"], row["attempt"]) for row in rows] == [("a", 1)]
 
 
 @pytest.mark.promise("P01", "P02")
-def test_work_and_completion_share_the_callers_transaction(
-    connection: Connection, queue: CheckedQueue
-) -> None:
+def test_work_and_completion_share_the_callers_transaction(queue: CheckedQueue) -> None:
     queue.enqueue("a")
-    with transaction(connection):
+    with transaction(queue.connection):
         claim = queue.dequeue_one().claim_id
         queue.enqueue("follow-up")
         queue.call("complete", claim_id=claim)
@@ -196,12 +187,12 @@ def test_attempt_and_last_error_tell_what_happened_before(queue: CheckedQueue) -
 
 @pytest.mark.promise("P17")
 def test_dequeue_does_not_commit_the_callers_transaction(
-    connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    with rolled_back(connection):
+    with rolled_back(queue.connection):
         queue.enqueue("unborn")
         queue.dequeue()
-    assert queue.via(connect()).dequeue() == []
+    assert elsewhere.dequeue() == []
 
 
 @pytest.mark.promise("P15")
@@ -231,10 +222,8 @@ def test_an_argument_out_of_range_is_refused_and_nothing_is_leased(
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("worker_name", ["", "🐘" * 200, "'; --"])
-def test_a_workers_name_is_kept(
-    connection: Connection, queue: CheckedQueue, worker_name: str
-) -> None:
+def test_a_workers_name_is_kept(queue: CheckedQueue, worker_name: str) -> None:
     [message_id] = queue.enqueue("a")
     queue.dequeue_one(worker_name=worker_name)
     row = queue.message(message_id)
-    assert row.worker_name == dialect_of(connection).short_text(worker_name)
+    assert row.worker_name == dialect_of(queue.connection).short_text(worker_name)

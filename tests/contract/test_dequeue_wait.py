@@ -1,11 +1,8 @@
 """dequeue_wait."""
 
-from __future__ import annotations
-
 import base64
 import threading
 import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +12,7 @@ from rowq.contract import load_contract
 from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import Row, rolled_back, transaction
 from tests.helpers.dialects import dialect_of
-from tests.helpers.queues import CheckedQueue
+from tests.helpers.queues import CheckedQueue, Connect
 
 
 def wait(queue: CheckedQueue, **arguments: Any) -> list[dict[str, Any]] | None:
@@ -86,14 +83,13 @@ def test_messages_come_in_order(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P02")
 def test_what_was_delivered_is_leased_for_good(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("a")
     messages = wait(queue)
     assert messages is not None
-    other = connect()
-    assert queue.via(other).counts() == (0, 0, 1, 0)
-    rows = queue.via(other).call("complete", claim_id=messages[0]["claim_id"])
+    assert elsewhere.counts() == (0, 0, 1, 0)
+    rows = elsewhere.call("complete", claim_id=messages[0]["claim_id"])
     assert [row.outcome for row in rows] == ["completed"]
 
 
@@ -108,11 +104,11 @@ def test_null_comes_when_the_time_is_up(queue: CheckedQueue, wait_seconds: float
 
 @pytest.mark.promise("P03")
 def test_a_message_that_comes_later_ends_the_wait(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     answers: list[Any] = []
     start = time.monotonic()
-    thread = start_waiting(queue.via(connect()), answers, wait_seconds=60)
+    thread = start_waiting(elsewhere, answers, wait_seconds=60)
     [message_id] = queue.enqueue("awaited")
     thread.join()
     assert [message["message_id"] for message in answers[0]] == [message_id]
@@ -120,7 +116,7 @@ def test_a_message_that_comes_later_ends_the_wait(
 
 
 @pytest.mark.promise("P03")
-def test_one_message_ends_one_wait(connect: Callable[..., Connection], queue: CheckedQueue) -> None:
+def test_one_message_ends_one_wait(connect: Connect, queue: CheckedQueue) -> None:
     answers: list[Any] = []
     threads = [start_waiting(queue.via(connect()), answers, wait_seconds=2) for _ in range(4)]
     queue.enqueue("only one")
@@ -138,13 +134,13 @@ def test_a_message_that_becomes_due_ends_the_wait(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P18")
 def test_a_queue_that_is_resumed_ends_the_wait(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("a")
     queue.call("pause_queue")
     assert wait(queue, wait_seconds=0.1) is None
     answers: list[Any] = []
-    thread = start_waiting(queue.via(connect()), answers, wait_seconds=60)
+    thread = start_waiting(elsewhere, answers, wait_seconds=60)
     queue.call("resume_queue")
     thread.join()
     assert [message["body"] for message in answers[0]] == ["a"]
@@ -152,7 +148,7 @@ def test_a_queue_that_is_resumed_ends_the_wait(
 
 @pytest.mark.promise("P15")
 def test_a_queue_that_is_dropped_ends_the_wait(
-    connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    connection: Connection, connect: Connect, queue: CheckedQueue
 ) -> None:
     waiter, answers = connect(), list[Any]()
     thread = start_waiting(queue.via(waiter), answers, wait_seconds=60)
@@ -184,41 +180,39 @@ def _refused_in_transaction(queue: CheckedQueue) -> None:
 
 @pytest.mark.promise("P15", "P17")
 def test_it_refuses_to_wait_inside_a_transaction_that_has_only_read(
-    connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("kept")
-    with rolled_back(connection):
+    with rolled_back(queue.connection):
         _refused_in_transaction(queue)
-    assert queue.via(connect()).counts() == (1, 0, 0, 0)
+    assert elsewhere.counts() == (1, 0, 0, 0)
 
 
 @pytest.mark.promise("P15", "P17")
 def test_it_refuses_to_wait_inside_a_transaction_that_has_written_and_commits_nothing_of_it(
-    connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    with rolled_back(connection):
+    with rolled_back(queue.connection):
         queue.enqueue("uncommitted")
         _refused_in_transaction(queue)
-    assert queue.via(connect()).counts() == (0, 0, 0, 0)
+    assert elsewhere.counts() == (0, 0, 0, 0)
 
 
 @pytest.mark.promise("P15", "P17")
-def test_a_transaction_that_has_written_is_told_by_number(
-    connection: Connection, queue: CheckedQueue
-) -> None:
-    with rolled_back(connection):
+def test_a_transaction_that_has_written_is_told_by_number(queue: CheckedQueue) -> None:
+    with rolled_back(queue.connection):
         queue.enqueue("uncommitted")
         queue.refused("RQ713", "dequeue_wait")
 
 
 @pytest.mark.promise("P17")
 def test_other_sessions_work_on_while_one_waits(
-    connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     answers: list[Any] = []
-    thread = start_waiting(queue.via(connect()), answers, wait_seconds=1)
+    thread = start_waiting(elsewhere, answers, wait_seconds=1)
     other = queue.another()
-    with transaction(connection):
+    with transaction(queue.connection):
         other.enqueue("a")
         row: Row = other.dequeue_one()
         other.call("complete", claim_id=row.claim_id)

@@ -1,17 +1,13 @@
 """drop_queue."""
 
-from __future__ import annotations
-
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection, Server, wait_until_blocked
-from tests.helpers.calls import Row, rolled_back, transaction
-from tests.helpers.dialects import dialect_of
-from tests.helpers.queues import CheckedQueue
+from tests.engines.base import Connection
+from tests.helpers.calls import rolled_back, transaction
+from tests.helpers.queues import CheckedQueue, SecondSession
 
 
 def leave_ready(queue: CheckedQueue) -> None:
@@ -34,7 +30,7 @@ def leave_dead(queue: CheckedQueue) -> None:
 def leave_finished(queue: CheckedQueue) -> None:
     queue.call("alter_queue", archive_days=1)
     leave_ready(queue)
-    queue.call("complete", claim_id=queue.dequeue_one().claim_id)
+    queue.finish_one()
 
 
 def leave_archived(queue: CheckedQueue) -> None:
@@ -63,7 +59,7 @@ def test_an_empty_queue_is_dropped(queue: CheckedQueue) -> None:
 @pytest.mark.promise("P15")
 def test_a_queue_whose_messages_are_all_completed_is_empty(queue: CheckedQueue) -> None:
     queue.enqueue("done", dedup_key="key")
-    queue.call("complete", claim_id=queue.dequeue_one().claim_id)
+    queue.finish_one()
     assert queue.call_one("drop_queue").outcome == "dropped"
 
 
@@ -116,11 +112,10 @@ def test_a_queue_of_the_same_name_starts_empty(queue: CheckedQueue) -> None:
 @pytest.mark.promise("P02", "P15")
 @pytest.mark.requires("genuine")
 def test_an_enqueue_that_has_not_committed_makes_the_queue_busy(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    producer = connect()
-    with transaction(producer):
-        queue.via(producer).enqueue("in flight")
+    with transaction(elsewhere.connection):
+        elsewhere.enqueue("in flight")
         queue.refused("RQ705", "drop_queue")
         queue.refused("RQ705", "drop_queue", force=True)
     queue.refused("RQ704", "drop_queue")
@@ -129,52 +124,24 @@ def test_an_enqueue_that_has_not_committed_makes_the_queue_busy(
 
 @pytest.mark.promise("P01")
 @pytest.mark.requires("genuine")
+@pytest.mark.parametrize(
+    ("routine", "given"),
+    [("enqueue", {"body": "late"}), ("enqueue_batch", {"messages": [{"body": "late"}]})],
+    ids=["enqueue", "enqueue_batch"],
+)
 def test_an_enqueue_that_waited_for_the_drop_is_refused_and_not_lost(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    connection: Connection,
+    second: SecondSession,
+    queue: CheckedQueue,
+    routine: str,
+    given: dict[str, Any],
 ) -> None:
-    producer = connect()
-    answers: list[Row | Exception] = []
-
-    def produce() -> None:
-        try:
-            answers.append(queue.via(producer).call_one("enqueue", body="late"))
-        except dialect_of(producer).database_error as error:
-            answers.append(error)
-
-    waiting = threading.Thread(target=produce)
     with transaction(connection):
         queue.call("drop_queue")
-        waiting.start()
-        wait_until_blocked(server, server.session_id(producer))
-    waiting.join()
-    [answer] = answers
-    assert isinstance(answer, Exception), "accepted a message for a queue that is gone"
-    assert dialect_of(producer).error(answer)[0] == "RQ701"
-
-
-@pytest.mark.promise("P01")
-@pytest.mark.requires("genuine")
-def test_a_batch_that_waited_for_the_drop_is_refused_and_not_lost(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
-) -> None:
-    producer = connect()
-    answers: list[Any] = []
-
-    def produce() -> None:
-        try:
-            answers.append(queue.via(producer).call("enqueue_batch", messages=[{"body": "late"}]))
-        except dialect_of(producer).database_error as error:
-            answers.append(error)
-
-    waiting = threading.Thread(target=produce)
-    with transaction(connection):
-        queue.call("drop_queue")
-        waiting.start()
-        wait_until_blocked(server, server.session_id(producer))
-    waiting.join()
-    [answer] = answers
-    assert isinstance(answer, Exception), "accepted messages for a queue that is gone"
-    assert dialect_of(producer).error(answer)[0] == "RQ701"
+        waiting = second.start_blocked(
+            lambda own: queue.via(own).refused("RQ701", routine, **given)
+        )
+    waiting.result()
 
 
 @pytest.mark.promise("P17")

@@ -1,14 +1,10 @@
 """enqueue."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection
 from tests.helpers.calls import bodies, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
 
@@ -38,10 +34,8 @@ def test_a_message_needs_no_body(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P01", "P17")
-def test_an_enqueue_that_was_rolled_back_never_happened(
-    connection: Connection, queue: CheckedQueue
-) -> None:
-    with rolled_back(connection):
+def test_an_enqueue_that_was_rolled_back_never_happened(queue: CheckedQueue) -> None:
+    with rolled_back(queue.connection):
         [ready] = queue.enqueue("ready", dedup_key="a")
         [delayed] = queue.enqueue("delayed", delay_seconds=1, dedup_key="b")
         assert queue.dequeue_one().body == "ready"
@@ -53,11 +47,10 @@ def test_an_enqueue_that_was_rolled_back_never_happened(
 
 @pytest.mark.promise("P01")
 def test_a_message_is_invisible_until_its_transaction_commits(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    producer = connect()
-    with transaction(producer):
-        queue.via(producer).enqueue("hello")
+    with transaction(elsewhere.connection):
+        elsewhere.enqueue("hello")
         assert queue.dequeue() == []
     assert queue.dequeue_one().body == "hello"
 

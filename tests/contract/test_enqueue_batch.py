@@ -1,19 +1,16 @@
 """enqueue_batch."""
 
-from __future__ import annotations
-
 import base64
-import threading
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from tests.contract.test_enqueue import TEN_YEARS
 from tests.contract.test_round_trip import TEXTS
-from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.engines.base import Connection
 from tests.helpers.calls import Row, bodies, rolled_back, transaction
-from tests.helpers.queues import CheckedQueue
+from tests.helpers.queues import CheckedQueue, Connect, SecondSession
 
 
 def batch(queue: CheckedQueue, *messages: dict[str, Any]) -> list[Row]:
@@ -126,27 +123,21 @@ def test_keys_that_are_taken_are_told_for_each_message(queue: CheckedQueue) -> N
 @pytest.mark.promise("P12")
 @pytest.mark.requires("genuine")
 def test_two_batches_with_the_same_keys_in_opposite_order_do_not_deadlock(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
     keys = [f"key {number:03}" for number in range(200)]
-    second, answers = connect(), list[Row]()
-    waiting = threading.Thread(
-        target=lambda: answers.extend(batch(queue.via(second), *keyed(*reversed(keys))))
-    )
     with transaction(connection):
         batch(queue, *keyed(*keys[:100]))
-        waiting.start()
-        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
+        waiting = second.start_blocked(lambda own: batch(queue.via(own), *keyed(*reversed(keys))))
         batch(queue, *keyed(*keys[100:]))
-    waiting.join()
-    assert [row.outcome for row in answers] == ["duplicate"] * 200
+    assert [row.outcome for row in waiting.result()] == ["duplicate"] * 200
     assert queue.counts()[0] == 200
 
 
 @pytest.mark.promise("P12")
 @pytest.mark.requires("genuine")
 def test_batches_with_the_same_keys_in_any_order_give_each_key_one_message(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    connect: Connect, queue: CheckedQueue
 ) -> None:
     keys = [f"key {number:03}" for number in range(100)]
     sessions = [connect() for _ in range(4)]
@@ -158,14 +149,8 @@ def test_batches_with_the_same_keys_in_any_order_give_each_key_one_message(
             messages = keyed(*(order if turn % 2 else reversed(order)))
             answers.extend(batch(queue.via(session), *messages))
 
-    threads = [
-        threading.Thread(target=produce, args=(session, turn))
-        for turn, session in enumerate(sessions)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(produce, sessions, range(4)))
     assert len(answers) == 4 * 5 * 100
     assert sum(row.outcome == "enqueued" for row in answers) == 100
     assert queue.counts()[0] == 100
@@ -174,18 +159,12 @@ def test_batches_with_the_same_keys_in_any_order_give_each_key_one_message(
 @pytest.mark.promise("P01", "P12")
 @pytest.mark.requires("genuine")
 def test_a_batch_that_waited_enqueues_what_the_other_rolled_back(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
-    second, answers = connect(), list[Row]()
-    waiting = threading.Thread(
-        target=lambda: answers.extend(batch(queue.via(second), *keyed("b", "a")))
-    )
     with rolled_back(connection):
         batch(queue, *keyed("a", "b"))
-        waiting.start()
-        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
-    waiting.join()
-    assert [row.outcome for row in answers] == ["enqueued", "enqueued"]
+        waiting = second.start_blocked(lambda own: batch(queue.via(own), *keyed("b", "a")))
+    assert [row.outcome for row in waiting.result()] == ["enqueued", "enqueued"]
     assert bodies(queue.dequeue(10)) == ["b", "a"]
 
 

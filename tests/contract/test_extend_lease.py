@@ -1,7 +1,5 @@
 """extend_lease."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -85,13 +83,11 @@ def test_a_rolled_back_extension_was_none(connection: Connection, queue: Checked
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("lease_seconds", [0, -1, 86401, 2147483647])
-def test_a_lease_out_of_range_is_refused(
-    connection: Connection, queue: CheckedQueue, lease_seconds: int
-) -> None:
+def test_a_lease_out_of_range_is_refused(queue: CheckedQueue, lease_seconds: int) -> None:
     queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     given = {"queue_name": queue.name, "claim_id": claim, "lease_seconds": lease_seconds}
-    assert "lease_seconds" in refused(connection, "RQ711", "extend_lease", **given)
+    assert "lease_seconds" in refused(queue.connection, "RQ711", "extend_lease", **given)
 
 
 @pytest.mark.promise("P15")

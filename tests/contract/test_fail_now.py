@@ -1,7 +1,5 @@
 """fail_now, beyond what it shares with the other finishing routines (test_finishing.py)."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.helpers.queues import CheckedQueue
@@ -25,8 +23,7 @@ def test_a_message_is_dead_although_it_has_attempts_left(queue: CheckedQueue) ->
 @pytest.mark.parametrize("error", [None, "", "é🐘" * 1500, "x" + "🐘" * 2500])
 def test_the_error_is_kept_up_to_2000_characters(queue: CheckedQueue, error: str | None) -> None:
     queue.enqueue("a")
-    claim = queue.dequeue_one().claim_id
-    queue.call("fail_now", claim_id=claim, error=error)
+    queue.finish_one("fail_now", error=error)
     [row] = queue.call("list_dead")
     assert row.last_error == (error and error[:2000])
 
@@ -34,6 +31,5 @@ def test_the_error_is_kept_up_to_2000_characters(queue: CheckedQueue, error: str
 @pytest.mark.promise("P10", "P12")
 def test_a_dead_message_frees_its_key(queue: CheckedQueue) -> None:
     queue.enqueue("a", dedup_key="key")
-    claim = queue.dequeue_one().claim_id
-    queue.call("fail_now", claim_id=claim)
+    queue.finish_one("fail_now")
     assert queue.call_one("enqueue", dedup_key="key").outcome == "enqueued"

@@ -1,7 +1,5 @@
 """The promises that complete, retry_later, fail_now and release share: the fence of the claim."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -35,31 +33,27 @@ def test_null_finishes_every_message_of_the_claim(queue: CheckedQueue, routine: 
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_messages_are_finished_one_by_one(
-    connection: Connection, queue: CheckedQueue, routine: str
-) -> None:
+def test_messages_are_finished_one_by_one(queue: CheckedQueue, routine: str) -> None:
     outcome, state = DONE[routine]
     queue.enqueue("a", "b", "c")
     rows = queue.dequeue(3)
     common = {"queue_name": queue.name, "claim_id": rows[0].claim_id}
     for left, row in zip((2, 1, 0), (rows[1], rows[0], rows[2]), strict=True):
-        done = call(connection, routine, **common, message_ids=[row.message_id])
+        done = call(queue.connection, routine, **common, message_ids=[row.message_id])
         assert outcomes(done) == {row.message_id: outcome}
         assert queue.state_of(row.message_id) == state
         assert queue.counts()[2] == left
-    refused(connection, "RQ721", routine, **common)
+    refused(queue.connection, "RQ721", routine, **common)
 
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_null_means_what_the_claim_still_holds(
-    connection: Connection, queue: CheckedQueue, routine: str
-) -> None:
+def test_null_means_what_the_claim_still_holds(queue: CheckedQueue, routine: str) -> None:
     queue.enqueue("a", "b", "c")
     rows = queue.dequeue(3)
     common = {"queue_name": queue.name, "claim_id": rows[0].claim_id}
-    call(connection, "complete", **common, message_ids=[rows[0].message_id])
-    done = call(connection, routine, **common)
+    call(queue.connection, "complete", **common, message_ids=[rows[0].message_id])
+    done = call(queue.connection, routine, **common)
     assert outcomes(done) == {row.message_id: DONE[routine][0] for row in rows[1:]}
 
 
@@ -122,15 +116,13 @@ def test_a_claim_that_is_gone_is_stale_and_changes_nothing(
 
 @pytest.mark.promise("P08")
 @each_routine
-def test_the_second_call_for_the_same_messages_is_stale(
-    connection: Connection, queue: CheckedQueue, routine: str
-) -> None:
+def test_the_second_call_for_the_same_messages_is_stale(queue: CheckedQueue, routine: str) -> None:
     ids = queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     given = {"queue_name": queue.name, "claim_id": claim, "message_ids": ids}
-    assert [row.outcome for row in call(connection, routine, **given)] == [DONE[routine][0]]
+    assert [row.outcome for row in call(queue.connection, routine, **given)] == [DONE[routine][0]]
     state = queue.state_of(ids[0])
-    assert [row.outcome for row in call(connection, routine, **given)] == ["stale"]
+    assert [row.outcome for row in call(queue.connection, routine, **given)] == ["stale"]
     assert queue.state_of(ids[0]) == state
 
 
@@ -180,14 +172,12 @@ def test_a_message_named_twice_is_finished_once(queue: CheckedQueue, routine: st
 
 @pytest.mark.promise("P07", "P08", "P17")
 @each_routine
-def test_what_is_rolled_back_is_leased_as_before(
-    connection: Connection, queue: CheckedQueue, routine: str
-) -> None:
+def test_what_is_rolled_back_is_leased_as_before(queue: CheckedQueue, routine: str) -> None:
     queue.call("alter_queue", archive_days=1)
     queue.enqueue("a", "b", dedup_key=None)
     rows = queue.dequeue(2)
     before = queue.stored()
-    with rolled_back(connection):
+    with rolled_back(queue.connection):
         queue.call(routine, claim_id=rows[0].claim_id)
     assert queue.stored() == before
     done = queue.call("complete", claim_id=rows[0].claim_id)

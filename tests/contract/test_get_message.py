@@ -1,13 +1,9 @@
 """get_message."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.engines.base import Connection
 from tests.helpers.calls import Row, transaction
 from tests.helpers.queues import CheckedQueue
 
@@ -64,13 +60,12 @@ def test_a_leased_message_is_shown_with_its_worker(queue: CheckedQueue) -> None:
 @pytest.mark.promise("P03", "P06")
 @pytest.mark.requires("genuine")
 def test_a_message_that_another_session_is_taking_is_shown_as_before(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     [message_id] = queue.enqueue("a")
-    worker = connect()
-    with transaction(worker):
-        queue.via(worker).dequeue_one()
-        assert get(queue.via(worker), message_id).state == "leased"
+    with transaction(elsewhere.connection):
+        elsewhere.dequeue_one()
+        assert get(elsewhere, message_id).state == "leased"
         assert get(queue, message_id).state == "ready"
     assert get(queue, message_id).state == "leased"
 
@@ -88,8 +83,7 @@ def test_a_dead_message_is_shown_with_its_error_and_body(queue: CheckedQueue) ->
 def test_a_retried_message_is_shown_where_it_waits(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a", priority=2)
     for delay_seconds, state in ((100, "delayed"), (0, "ready")):
-        claim = queue.dequeue_one().claim_id
-        queue.call("retry_later", claim_id=claim, delay_seconds=delay_seconds, error="broken")
+        queue.finish_one("retry_later", delay_seconds=delay_seconds, error="broken")
         row = get(queue, message_id)
         assert (row.state, row.last_error, row.priority) == (state, "broken", 2)
         queue.pass_seconds(200)
@@ -119,8 +113,7 @@ def test_a_finished_message_is_shown_before_and_after_it_is_archived(
     if state == "cancelled":
         queue.call("cancel", message_ids=[message_id])
     else:
-        claim = queue.dequeue_one().claim_id
-        queue.call("complete", claim_id=claim)
+        queue.finish_one()
     if archived:
         assert queue.call_one("archive").archived == 1
     row = get(queue, message_id)

@@ -1,13 +1,9 @@
 """Limits of headers: every engine stores them, and every language's JSON reader reads them."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 
 import pytest
 
-from tests.engines.base import Connection
 from tests.helpers.json_text import JsonText
 from tests.helpers.queues import CheckedQueue
 
@@ -69,7 +65,7 @@ TAKEN = {
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("headers", TAKEN.values(), ids=TAKEN)
 def test_headers_at_the_limit_come_out_of_every_routine(
-    connect: Callable[..., Connection], queue: CheckedQueue, headers: str
+    queue: CheckedQueue, elsewhere: CheckedQueue, headers: str
 ) -> None:
     wanted = json.loads(headers)
     queue.call_one("enqueue", headers=JsonText(headers))
@@ -81,7 +77,7 @@ def test_headers_at_the_limit_come_out_of_every_routine(
     assert row.headers == wanted
     found = queue.message(row.message_id)
     assert found.headers == wanted
-    [waited] = queue.via(connect()).call_one("dequeue_wait", wait_seconds=0).messages
+    [waited] = elsewhere.call_one("dequeue_wait", wait_seconds=0).messages
     assert waited["headers"] == wanted
 
 
@@ -91,14 +87,14 @@ NUMBERS = ["9" * 100, "-" + "9" * 100, "0." + "9" * 99, "1e200", "-1.25E+0200", 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:12])
 def test_numbers_at_the_limit_come_out_of_every_routine(
-    connect: Callable[..., Connection], queue: CheckedQueue, number: str
+    queue: CheckedQueue, elsewhere: CheckedQueue, number: str
 ) -> None:
     headers = JsonText(f'{{"n": [{number}]}}')
     queue.call_one("enqueue", headers=headers)
     batch = JsonText(f'[{{"headers": {headers}}}]')
     queue.call("enqueue_batch", messages=batch)
     row = queue.dequeue_one()
-    [waited] = queue.via(connect()).call_one("dequeue_wait", wait_seconds=0).messages
+    [waited] = elsewhere.call_one("dequeue_wait", wait_seconds=0).messages
     if number.lstrip("-").isdigit():
         assert row.headers["n"][0] == waited["headers"]["n"][0] == int(number)
     assert float(row.headers["n"][0]) == float(waited["headers"]["n"][0]) == float(number)

@@ -1,7 +1,5 @@
 """health."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.engines.base import Connection
@@ -28,11 +26,9 @@ def test_a_new_queue_is_in_good_health(connection: Connection, queue: CheckedQue
 
 
 @pytest.mark.promise("P19")
-def test_every_check_has_a_status_a_figure_and_a_sentence(
-    connection: Connection, queue: CheckedQueue
-) -> None:
+def test_every_check_has_a_status_a_figure_and_a_sentence(queue: CheckedQueue) -> None:
     queue.enqueue("a")
-    for row in call(connection, "health"):
+    for row in call(queue.connection, "health"):
         assert row.status in ("ok", "warning", "critical")
         assert row.value >= 0
         assert row.detail

@@ -1,12 +1,7 @@
 """The promises that maintain, reap, promote, archive and purge_archive share."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
-from tests.engines.base import Connection
 from tests.helpers.calls import rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
 
@@ -30,15 +25,14 @@ def test_an_empty_queue_has_nothing_to_do(queue: CheckedQueue, routine: str) -> 
 @each_routine
 @pytest.mark.requires("genuine")
 def test_two_sessions_may_do_it_at_once_and_nobody_waits(
-    connect: Callable[..., Connection], queue: CheckedQueue, routine: str
+    queue: CheckedQueue, elsewhere: CheckedQueue, routine: str
 ) -> None:
     queue.call("alter_queue", archive_days=1)
-    other = connect()
-    with transaction(other):
-        queue.via(other).call_one(routine)
+    with transaction(elsewhere.connection):
+        elsewhere.call_one(routine)
         queue.call_one(routine)
-    with rolled_back(other):
-        queue.via(other).call_one(routine)
+    with rolled_back(elsewhere.connection):
+        elsewhere.call_one(routine)
         queue.call_one(routine)
 
 

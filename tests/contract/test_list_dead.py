@@ -1,7 +1,5 @@
 """list_dead."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -56,8 +54,7 @@ def test_a_hundred_are_listed_unless_more_are_asked_for(queue: CheckedQueue) -> 
     queue.call("alter_queue", max_attempts=1)
     queue.call("enqueue_batch", messages=[{}] * 101)
     for _ in range(101):
-        claim = queue.dequeue_one().claim_id
-        queue.call("retry_later", claim_id=claim)
+        queue.finish_one("retry_later")
     assert len(listed(queue)) == 100
     assert len(listed(queue, max_messages=10000)) == 101
 

@@ -1,9 +1,5 @@
 """maintain, beyond what it shares with the rest of the housekeeping (test_housekeeping.py)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
 from tests.engines.base import Connection
@@ -21,8 +17,7 @@ def maintain(queue: CheckedQueue, **arguments: int) -> Row:
 def test_all_housekeeping_is_done_in_one_call(queue: CheckedQueue) -> None:
     queue.call("alter_queue", archive_days=1)
     queue.enqueue("done")
-    claim = queue.dequeue_one().claim_id
-    queue.call("complete", claim_id=claim)
+    queue.finish_one()
     queue.pass_seconds(DAY * 3)
     assert maintain(queue).archived == 1
     queue.call("alter_queue", archive_days=2)
@@ -31,8 +26,7 @@ def test_all_housekeeping_is_done_in_one_call(queue: CheckedQueue) -> None:
     queue.dequeue(2)
     queue.enqueue("delayed", delay_seconds=10)
     queue.enqueue("completed")
-    claim = queue.dequeue_one().claim_id
-    queue.call("complete", claim_id=claim)
+    queue.finish_one()
     queue.pass_seconds(100)
     row = maintain(queue)
     assert row.queue_name == queue.name
@@ -61,49 +55,41 @@ def test_without_a_name_every_queue_is_maintained(
 @pytest.mark.promise("P19")
 @pytest.mark.requires("genuine")
 def test_while_one_session_is_at_it_others_are_not_elected_and_do_not_wait(
-    connection: Connection, connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("delayed", delay_seconds=10)
     queue.pass_seconds(100)
-    other = connect()
-    with transaction(other):
-        assert maintain(queue.via(other)).elected is True
+    with transaction(elsewhere.connection):
+        assert maintain(elsewhere).elected is True
         row = maintain(queue)
         assert row.elected is False
         assert (row.promoted, row.reaped, row.died, row.archived) == (0, 0, 0, 0)
         assert (row.purged, row.partitions_dropped) == (0, 0)
-        rows = {row.queue_name: row for row in call(connection, "maintain")}
+        rows = {row.queue_name: row for row in call(queue.connection, "maintain")}
         assert rows[queue.name].elected is False
     assert maintain(queue).elected is True
 
 
 @pytest.mark.promise("P19")
-def test_each_queue_elects_for_itself(
-    connect: Callable[..., Connection], queue: CheckedQueue
-) -> None:
-    other = connect()
-    with transaction(other):
-        assert maintain(queue.via(other)).elected is True
+def test_each_queue_elects_for_itself(queue: CheckedQueue, elsewhere: CheckedQueue) -> None:
+    with transaction(elsewhere.connection):
+        assert maintain(elsewhere).elected is True
         assert maintain(queue.another()).elected is True
 
 
 @pytest.mark.promise("P19")
-def test_a_session_that_is_elected_may_call_again(
-    connection: Connection, queue: CheckedQueue
-) -> None:
-    with transaction(connection):
+def test_a_session_that_is_elected_may_call_again(queue: CheckedQueue) -> None:
+    with transaction(queue.connection):
         assert [maintain(queue).elected for _ in range(2)] == [True, True]
 
 
 @pytest.mark.promise("P17", "P19")
-def test_rolled_back_housekeeping_is_done_again(
-    connection: Connection, queue: CheckedQueue
-) -> None:
+def test_rolled_back_housekeeping_is_done_again(queue: CheckedQueue) -> None:
     queue.enqueue("leased")
     queue.dequeue_one()
     queue.enqueue("delayed", delay_seconds=10)
     queue.pass_seconds(100)
-    with rolled_back(connection):
+    with rolled_back(queue.connection):
         row = maintain(queue)
         assert (row.reaped, row.promoted) == (1, 1)
     row = maintain(queue)
@@ -155,8 +141,7 @@ def test_messages_finished_before_the_archive_was_switched_off_do_not_stay_for_e
     queue.call("alter_queue", archive_days=1)
     ids = queue.enqueue("archived", "finished")
     for step in range(2):
-        claim = queue.dequeue_one().claim_id
-        queue.call("complete", claim_id=claim)
+        queue.finish_one()
         if step == 0:
             assert maintain(queue).archived == 1
     queue.call("alter_queue", archive_days=0)

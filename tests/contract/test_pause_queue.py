@@ -1,7 +1,5 @@
 """pause_queue."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.engines.base import Connection

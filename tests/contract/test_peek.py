@@ -1,12 +1,7 @@
 """peek."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
-from tests.engines.base import Connection
 from tests.helpers.calls import Row, bodies, transaction
 from tests.helpers.queues import CheckedQueue
 
@@ -51,8 +46,7 @@ def test_one_message_is_shown_unless_more_are_asked_for(queue: CheckedQueue) -> 
 def test_everything_about_a_message_is_shown(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("🐘", headers={"a": 1}, message_type="type")
     queue.call_one("enqueue", body_binary=b"\x00\xff", priority=6)
-    claim = queue.dequeue_one().claim_id
-    queue.call("retry_later", claim_id=claim, delay_seconds=0, error="broken")
+    queue.finish_one("retry_later", delay_seconds=0, error="broken")
     text, binary = peek(queue)
     assert (text.message_id, text.attempt, text.last_error) == (message_id, 1, "broken")
     assert (text.body, text.headers, text.message_type) == ("🐘", {"a": 1}, "type")
@@ -62,11 +56,10 @@ def test_everything_about_a_message_is_shown(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P06")
-def test_peek_waits_for_nobody(connect: Callable[..., Connection], queue: CheckedQueue) -> None:
+def test_peek_waits_for_nobody(queue: CheckedQueue, elsewhere: CheckedQueue) -> None:
     queue.enqueue("held", "free")
-    other = connect()
-    with transaction(other):
-        queue.via(other).dequeue_one()
+    with transaction(elsewhere.connection):
+        elsewhere.dequeue_one()
         assert "free" in bodies(peek(queue))
     assert bodies(peek(queue)) == ["free"]
 

@@ -1,12 +1,7 @@
 """promote, beyond what it shares with the rest of the housekeeping (test_housekeeping.py)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
-from tests.engines.base import Connection
 from tests.helpers.calls import bodies, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
 
@@ -59,8 +54,7 @@ def test_no_more_than_a_batch_is_promoted_the_earliest_first(queue: CheckedQueue
 @pytest.mark.promise("P10", "P11")
 def test_a_retried_message_keeps_its_attempt_and_its_error(queue: CheckedQueue) -> None:
     queue.enqueue("a")
-    claim = queue.dequeue_one().claim_id
-    queue.call("retry_later", claim_id=claim, delay_seconds=10, error="broken")
+    queue.finish_one("retry_later", delay_seconds=10, error="broken")
     queue.pass_seconds(100)
     assert promote(queue) == 1
     row = queue.dequeue_one()
@@ -70,24 +64,21 @@ def test_a_retried_message_keeps_its_attempt_and_its_error(queue: CheckedQueue) 
 @pytest.mark.promise("P06", "P11")
 @pytest.mark.requires("genuine")
 def test_messages_that_another_session_promotes_are_passed_over(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("a", "b", delay_seconds=10)
     queue.pass_seconds(100)
-    other = connect()
-    with transaction(other):
-        assert promote(queue.via(other), 1) == 1
+    with transaction(elsewhere.connection):
+        assert promote(elsewhere, 1) == 1
         assert promote(queue) == 1
     assert queue.counts() == (2, 0, 0, 0)
 
 
 @pytest.mark.promise("P17")
-def test_what_is_rolled_back_is_promoted_by_the_next(
-    connection: Connection, queue: CheckedQueue
-) -> None:
+def test_what_is_rolled_back_is_promoted_by_the_next(queue: CheckedQueue) -> None:
     queue.enqueue("a", delay_seconds=10)
     queue.pass_seconds(100)
-    with rolled_back(connection):
+    with rolled_back(queue.connection):
         assert promote(queue) == 1
     assert promote(queue) == 1
 

@@ -1,7 +1,5 @@
 """purge_archive, beyond what it shares with the rest of the housekeeping (test_housekeeping.py)."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.contract.test_archive import DAY, finish, stored

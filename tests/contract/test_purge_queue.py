@@ -1,9 +1,5 @@
 """purge_queue."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
 from tests.engines.base import Connection
@@ -70,8 +66,7 @@ def test_purged_messages_are_gone_and_their_dedup_keys_free(queue: CheckedQueue)
 @pytest.mark.promise("P15")
 def test_a_retried_message_is_purged_too(queue: CheckedQueue) -> None:
     queue.enqueue("again")
-    claim = queue.dequeue_one().claim_id
-    queue.call("release", claim_id=claim)
+    queue.finish_one("release")
     assert queue.call_one("purge_queue").removed == 1
     assert queue.dequeue() == []
 
@@ -79,12 +74,11 @@ def test_a_retried_message_is_purged_too(queue: CheckedQueue) -> None:
 @pytest.mark.promise("P06")
 @pytest.mark.requires("genuine")
 def test_a_message_that_another_session_is_taking_is_left_to_it(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("taken", "purged")
-    worker = connect()
-    with transaction(worker):
-        assert queue.via(worker).dequeue_one().body == "taken"
+    with transaction(elsewhere.connection):
+        assert elsewhere.dequeue_one().body == "taken"
         assert queue.call_one("purge_queue").removed == 1
     assert queue.counts() == (0, 0, 1, 0)
 

@@ -1,7 +1,5 @@
 """Every routine refuses the name of no queue, and null where it needs a name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

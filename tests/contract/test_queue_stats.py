@@ -1,7 +1,5 @@
 """queue_stats."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.engines.base import Connection
@@ -71,10 +69,8 @@ def test_the_age_is_that_of_the_oldest_message_at_the_head_of_a_lane(queue: Chec
 
 
 @pytest.mark.promise("P01")
-def test_only_what_is_committed_counts_for_others(
-    connection: Connection, queue: CheckedQueue
-) -> None:
-    with rolled_back(connection):
+def test_only_what_is_committed_counts_for_others(queue: CheckedQueue) -> None:
+    with rolled_back(queue.connection):
         queue.enqueue("a")
         assert queue.counts() == (1, 0, 0, 0)
     assert queue.counts() == (0, 0, 0, 0)

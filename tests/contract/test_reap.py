@@ -1,12 +1,7 @@
 """reap, beyond what it shares with the rest of the housekeeping (test_housekeeping.py)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
-from tests.engines.base import Connection
 from tests.helpers.calls import bodies, outcomes, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
 from tests.stored_times import expire_claim
@@ -42,12 +37,10 @@ def test_a_lease_that_has_not_run_out_is_left_alone(queue: CheckedQueue) -> None
 
 
 @pytest.mark.promise("P09")
-def test_only_the_claim_whose_lease_ran_out_is_reaped(
-    connection: Connection, queue: CheckedQueue
-) -> None:
+def test_only_the_claim_whose_lease_ran_out_is_reaped(queue: CheckedQueue) -> None:
     queue.enqueue("a", "b", "c")
     claims = [queue.dequeue_one().claim_id for _ in range(3)]
-    expire_claim(connection, claims[1])
+    expire_claim(queue.connection, claims[1])
     assert queue.call_one("reap").reaped == 1
     assert bodies(queue.dequeue(10)) == ["b"]
 
@@ -118,14 +111,13 @@ def test_a_small_batch_size_reaps_claim_by_claim(queue: CheckedQueue) -> None:
 @pytest.mark.promise("P03", "P06", "P08")
 @pytest.mark.requires("genuine")
 def test_a_claim_that_is_being_finished_is_passed_over(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
     queue.pass_seconds(100)
-    worker = connect()
-    with transaction(worker):
-        done = queue.via(worker).call("complete", claim_id=claim)
+    with transaction(elsewhere.connection):
+        done = elsewhere.call("complete", claim_id=claim)
         assert list(outcomes(done).values()) == ["completed"]
         assert queue.call_one("reap").reaped == 0
     assert queue.call_one("reap").reaped == 0
@@ -133,12 +125,10 @@ def test_a_claim_that_is_being_finished_is_passed_over(
 
 
 @pytest.mark.promise("P17")
-def test_what_is_rolled_back_is_reaped_by_the_next(
-    connection: Connection, queue: CheckedQueue
-) -> None:
+def test_what_is_rolled_back_is_reaped_by_the_next(queue: CheckedQueue) -> None:
     queue.enqueue("a")
     queue.dequeue_one()
     queue.pass_seconds(100)
-    with rolled_back(connection):
+    with rolled_back(queue.connection):
         assert queue.call_one("reap").reaped == 1
     assert queue.call_one("reap").reaped == 1

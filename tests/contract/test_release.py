@@ -1,7 +1,5 @@
 """release, beyond what it shares with the other finishing routines (test_finishing.py)."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.helpers.calls import bodies
@@ -52,6 +50,5 @@ def test_earlier_attempts_and_their_error_are_kept(queue: CheckedQueue) -> None:
 @pytest.mark.promise("P12")
 def test_a_released_message_keeps_its_key(queue: CheckedQueue) -> None:
     queue.enqueue("a", dedup_key="key")
-    claim = queue.dequeue_one().claim_id
-    queue.call("release", claim_id=claim)
+    queue.finish_one("release")
     assert queue.call_one("enqueue", dedup_key="key").outcome == "duplicate"

@@ -1,8 +1,5 @@
 """reset."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,8 +13,7 @@ from tests.helpers.queues import CheckedQueue
 def test_a_dead_message_is_ready_again_with_fresh_attempts(queue: CheckedQueue) -> None:
     [message_id] = queue.enqueue("a", max_attempts=2)
     for _ in range(2):
-        claim = queue.dequeue_one().claim_id
-        queue.call("retry_later", claim_id=claim, delay_seconds=0, error="broken")
+        queue.finish_one("retry_later", delay_seconds=0, error="broken")
     done = queue.call("reset", message_ids=[message_id])
     assert outcomes(done) == {message_id: "reset"}
     for attempt, outcome in ((1, "retrying"), (2, "dead")):
@@ -44,10 +40,8 @@ def test_it_goes_to_the_tail_of_its_priority(queue: CheckedQueue) -> None:
 @pytest.mark.promise("P05", "P10")
 def test_a_message_that_died_at_the_front_goes_to_the_tail(queue: CheckedQueue) -> None:
     queue.enqueue("a")
-    claim = queue.dequeue_one().claim_id
-    queue.call("release", claim_id=claim)
-    claim = queue.dequeue_one().claim_id
-    queue.call("fail_now", claim_id=claim)
+    queue.finish_one("release")
+    queue.finish_one("fail_now")
     queue.enqueue("b")
     queue.call("reset")
     assert bodies(queue.dequeue(10)) == ["b", "a"]
@@ -90,8 +84,7 @@ def test_a_key_that_a_newer_message_holds_keeps_the_dead_one_dead(queue: Checked
     done = queue.call("reset", message_ids=[dead])
     assert outcomes(done) == {dead: "duplicate"}
     assert queue.counts() == (1, 0, 0, 1)
-    claim = queue.dequeue_one().claim_id
-    queue.call("complete", claim_id=claim)
+    queue.finish_one()
     assert outcomes(queue.call("reset")) == {dead: "reset"}
 
 
@@ -113,12 +106,11 @@ def test_of_two_dead_messages_with_one_key_the_older_is_reset(queue: CheckedQueu
 @pytest.mark.promise("P06")
 @pytest.mark.requires("genuine")
 def test_a_dead_message_that_another_session_resets_is_passed_over(
-    connect: Callable[..., Connection], queue: CheckedQueue
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     ids = queue.make_dead("a", "b")
-    other = connect()
-    with transaction(other):
-        queue.via(other).call("reset", message_ids=ids[:1])
+    with transaction(elsewhere.connection):
+        elsewhere.call("reset", message_ids=ids[:1])
         done = queue.call("reset", message_ids=ids)
     assert outcomes(done) == {ids[0]: "not_found", ids[1]: "reset"}
     assert queue.counts() == (2, 0, 0, 0)

@@ -1,7 +1,5 @@
 """resume_queue."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.helpers.calls import bodies

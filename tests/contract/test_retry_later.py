@@ -1,7 +1,5 @@
 """retry_later, beyond what it shares with the other finishing routines (test_finishing.py)."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,12 +1,9 @@
 """Texts, headers and binary bodies, hostile ones too, come out as they went in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection
 from tests.helpers.calls import bodies
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import CheckedQueue
@@ -35,13 +32,11 @@ TEXTS = [
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("text", TEXTS)
-def test_texts_come_out_as_they_went_in(
-    connection: Connection, queue: CheckedQueue, text: str
-) -> None:
+def test_texts_come_out_as_they_went_in(queue: CheckedQueue, text: str) -> None:
     sent = queue.call_one(
         "enqueue", body=text, message_type=text, headers={text: text}, dedup_key=text or None
     )
-    short = dialect_of(connection).short_text(text)
+    short = dialect_of(queue.connection).short_text(text)
     row = queue.message(sent.message_id)
     assert (row.body, row.message_type, row.headers) == (text, short, {text: text})
     assert row.dedup_key == (text or None)
@@ -76,13 +71,11 @@ def test_binary_bodies_come_out_as_they_went_in(queue: CheckedQueue, binary: byt
 
 
 @pytest.mark.promise("P20")
-def test_a_nul_in_a_text_is_refused_by_name_or_kept(
-    connection: Connection, queue: CheckedQueue
-) -> None:
+def test_a_nul_in_a_text_is_refused_by_name_or_kept(queue: CheckedQueue) -> None:
     refusal = None
     try:
         queue.call_one("enqueue", body="a\x00b")
-    except dialect_of(connection).database_error as error:
+    except dialect_of(queue.connection).database_error as error:
         refusal = str(error)
     kept = bodies(queue.dequeue())
     assert kept == ["a\x00b"] if refusal is None else "NUL" in refusal and kept == []

@@ -3,8 +3,6 @@
 Each engine's own tests/engine_only/<engine>/test_worker_transaction.py has the ways to do it.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
 from collections.abc import Callable

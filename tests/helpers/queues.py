@@ -9,16 +9,22 @@ As in tests.helpers.calls, every call is held to the contract.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from tests import stored_times
-from tests.engines.base import Connection
+from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.helpers import calls
 from tests.helpers.calls import Row
 from tests.helpers.dialects import dialect_of
+
+Result = TypeVar("Result")
+Connect = Callable[..., Connection]
+"""Opens one more session, in autocommit unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,11 @@ class CheckedQueue:
         """Return what get_message says of a message that rowq knows."""
         return self.call_one("get_message", message_id=message_id)
 
+    def finish_one(self, routine: str = "complete", **arguments: Any) -> Row:
+        """Dequeue one message and finish it by one of the routines that do; return its row."""
+        claim_id = self.dequeue_one().claim_id
+        return self.call_one(routine, claim_id=claim_id, **arguments)
+
     def state_of(self, message_id: int) -> str | None:
         """Return the state of a message, None when rowq does not know it."""
         return calls.state_of(self.connection, self.name, message_id)
@@ -112,7 +123,37 @@ def new_queue(connection: Connection, name: str, **settings: Any) -> CheckedQueu
     return queue
 
 
+@dataclass(frozen=True, slots=True)
+class SecondSession:
+    """A session beside that of the test, whose calls may have to wait for it."""
+
+    server: Server
+    first: Connection
+    connection: Connection
+    pool: ThreadPoolExecutor
+
+    def start_blocked(self, work: Callable[[Connection], Result]) -> Future[Result]:
+        """Start work in this session that must wait for a lock of the first one's."""
+        own = self.server.session_id(self.connection)
+        waiting = self.pool.submit(work, self.connection)
+        wait_until_blocked(self.server, own, by=self.server.session_id(self.first))
+        return waiting
+
+
+@pytest.fixture
+def second(server: Server, connection: Connection, connect: Connect) -> Iterator[SecondSession]:
+    """Return a session beside `connection`."""
+    with ThreadPoolExecutor(1) as pool:
+        yield SecondSession(server, connection, connect(), pool)
+
+
 @pytest.fixture
 def queue(connection: Connection, queue_name: str) -> CheckedQueue:
     """Return a new queue with the default settings, in the session `connection`."""
     return new_queue(connection, queue_name)
+
+
+@pytest.fixture
+def elsewhere(queue: CheckedQueue, connect: Connect) -> CheckedQueue:
+    """Return the same queue in another session."""
+    return queue.via(connect())

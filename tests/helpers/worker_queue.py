@@ -5,8 +5,6 @@ stats = queue.drain(handler, threads=2)
 assert queue.counts() == (0, 0, 0, 0)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial

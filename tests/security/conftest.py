@@ -1,7 +1,5 @@
 """Fixtures of the attacks that try one setting of a session after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

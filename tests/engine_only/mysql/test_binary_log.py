@@ -1,7 +1,5 @@
 """The binary log is written safely, and makes the same tables on a replica."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """Under the engine's default isolation cancel and reset lock rows, and no gaps beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -5,8 +5,6 @@ them touches more rows as tables grow. The sessions began while the tables were 
 worker's does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

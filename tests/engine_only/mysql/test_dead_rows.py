@@ -3,8 +3,6 @@
 ROWQ_DEAD_ROWS=10000000 makes so many of them (some minutes), instead of as many as show a walk.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from functools import partial

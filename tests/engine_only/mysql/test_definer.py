@@ -3,8 +3,6 @@
 Where the one that installs may not make it, they run as that one; here both are dropped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 

@@ -1,7 +1,5 @@
 """A transaction drops a queue whose messages are newer than its snapshot."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

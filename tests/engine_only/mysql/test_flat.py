@@ -4,8 +4,6 @@ The server's pages are counted, and not its rows: a dead row costs pages and app
 figure. Without the floor, the last dequeue of a drain looks at all that was taken before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from statistics import median
 

@@ -1,7 +1,5 @@
 """migrate, status, rollback and sql on MariaDB and MySQL, where every DDL statement commits."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """max_allowed_packet bounds what dequeue_wait returns in one value; the rest comes later."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

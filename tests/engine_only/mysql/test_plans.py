@@ -4,8 +4,6 @@ A plan that sorts would lock every row that it reads, and the next worker would 
 that reads an index without the bounds, or nothing but the index, walks all dead rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

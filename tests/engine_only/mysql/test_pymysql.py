@@ -1,7 +1,5 @@
 """rowq works on connections as users of MySQL or MariaDB have set them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Values longer than the engine's small text types: 64 KB statements, ids, headers and errors."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -6,8 +6,6 @@ for as long as it lasts, on the versions that have it on by default; on others t
 means "begin again", as a deadlock does.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The test server's own functions: waits are seen, sessions end, a crashed server comes back."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

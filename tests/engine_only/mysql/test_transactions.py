@@ -1,7 +1,5 @@
 """A call works in the caller's transaction if there is one, else in its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pymysql

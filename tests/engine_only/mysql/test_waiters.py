@@ -1,7 +1,5 @@
 """dequeue_wait: many waiters of a queue cost little more than one, and none is left behind."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Handlers meddle with a transactional worker's transaction on MariaDB and MySQL."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """Fixtures of the tests for Oracle only."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.engines.base import Connection

@@ -1,7 +1,5 @@
 """Reads everything that a migration leaves in a schema, and breaks migrations off."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The archive on Oracle: a plain table, and with the option of partitions one with days."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """The optional doorbell ends a wait at once, and nobody depends on it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing

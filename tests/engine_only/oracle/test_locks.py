@@ -1,7 +1,5 @@
 """A fetch on Oracle locks exactly what it takes, and no session waits without need."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any

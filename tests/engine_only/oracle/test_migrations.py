@@ -1,7 +1,5 @@
 """migrate, status and rollback on Oracle, where every statement of DDL commits by itself."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Plans and costs on Oracle: ranges of an index in its order, no sort, and nothing read whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

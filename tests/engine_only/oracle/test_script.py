@@ -1,7 +1,5 @@
 """The script for SQL*Plus and SQLcl, and the sources themselves, install what migrate does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 

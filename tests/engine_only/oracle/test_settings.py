@@ -1,7 +1,5 @@
 """Nothing depends on the settings of the caller's session: numbers, dates, sort, time zone."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

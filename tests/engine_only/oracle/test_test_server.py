@@ -1,7 +1,5 @@
 """The test server's own functions: waits are seen, sessions end, schemas are apart and poor."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A call on Oracle never commits, and a refusal keeps the caller's work."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextlib import closing

@@ -1,7 +1,5 @@
 """dequeue_wait where the owner may use dbms_lock: one waiter looks for all, and is followed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing

@@ -1,7 +1,5 @@
 """Opens sessions that wait for messages, and reads what the server shows of them."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Fixtures of the tests for PostgreSQL only."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

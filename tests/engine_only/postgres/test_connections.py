@@ -1,7 +1,5 @@
 """rowq's own connections to PostgreSQL work whatever role, database and network do to them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

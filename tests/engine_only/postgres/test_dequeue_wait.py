@@ -1,7 +1,5 @@
 """dequeue_wait keeps no snapshot from one look to the next, and no lock."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

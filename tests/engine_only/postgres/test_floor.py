@@ -5,8 +5,6 @@ taken its number and not committed yet: such a message must come with the next m
 be lost, whatever the sequence does.
 """
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

@@ -1,7 +1,5 @@
 """A session that listens is told of new messages; where none does, producers notify nobody."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 

@@ -4,8 +4,6 @@ Runs in a database of its own, installed by a superuser, with login roles that a
 rowq's roles.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A worker completes one claim and takes the next in one transaction; each is safe without it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

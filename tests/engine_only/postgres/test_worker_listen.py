@@ -1,7 +1,5 @@
 """A worker that listens hears of new messages at once, and only while it has nothing to do."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Handlers meddle with a transactional worker's transaction on PostgreSQL."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import threading

@@ -1,7 +1,5 @@
 """The locks that calls take on SQL Server hold up no other session."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """migrate, status, rollback and sql on SQL Server, where a migration is one transaction."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ A procedure keeps the plans it was compiled with while the tables were empty, an
 when they are large. The plans are those that ran, not estimated ones.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager

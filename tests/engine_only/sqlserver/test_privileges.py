@@ -4,8 +4,6 @@ The users have no login: the test's session puts on one after the other. That is
 own, so Babelfish cannot show it.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator

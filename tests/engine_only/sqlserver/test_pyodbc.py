@@ -1,7 +1,5 @@
 """rowq works on connections as users of SQL Server have set them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The test server's own functions: waits are seen, sessions end, a Babelfish is told apart."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable

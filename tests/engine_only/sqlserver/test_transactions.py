@@ -1,7 +1,5 @@
 """Which transaction a call is in on SQL Server, and what is left of it afterwards."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

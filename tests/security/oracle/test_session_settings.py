@@ -8,8 +8,6 @@ serializable transaction is told of in sql/oracle/README.md. One of a newer or o
 skip, with the server's words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import oracledb

@@ -1,7 +1,5 @@
 """A caller of rowq's routines runs nothing of others who may create things in the database."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 

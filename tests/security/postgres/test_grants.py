@@ -1,7 +1,5 @@
 """Rights that somebody was given, before rowq comes or afterwards, beside the roles of rowq."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 

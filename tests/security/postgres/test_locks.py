@@ -1,7 +1,5 @@
 """Advisory locks that a stranger takes stop nothing of rowq's."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 

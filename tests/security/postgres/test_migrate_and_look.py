@@ -1,7 +1,5 @@
 """Migrating, looking and examining run nothing that belongs to anybody with fewer rights."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Nothing runs that somebody else made before rowq came, or has put into it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

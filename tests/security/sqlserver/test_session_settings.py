@@ -8,8 +8,6 @@ results; `offsets` and `fips_flagger` do nothing any more; `showplan_*` and the 
 nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 
