@@ -8,8 +8,9 @@ from tests.engines.base import Connection
 from tests.helpers.calls import Row, bodies, call_one, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue, SecondSession
 
+pytestmark = pytest.mark.promise("P12")
 
-@pytest.mark.promise("P12")
+
 def test_a_key_of_an_unfinished_message_returns_that_message(queue: CheckedQueue) -> None:
     [first] = queue.enqueue("first", dedup_key="key")
 
@@ -24,7 +25,6 @@ def test_a_key_of_an_unfinished_message_returns_that_message(queue: CheckedQueue
     assert queue.stored()["message"] == 1
 
 
-@pytest.mark.promise("P12")
 @pytest.mark.parametrize("finish", ["complete", "fail_now", "cancel", "purge_queue"])
 @pytest.mark.parametrize("archive_days", [0, 1])
 def test_a_key_is_free_again_when_its_message_is_finished(
@@ -43,7 +43,6 @@ def test_a_key_is_free_again_when_its_message_is_finished(
     assert row.message_id != first
 
 
-@pytest.mark.promise("P12")
 def test_keys_are_exact_and_belong_to_their_queue(queue: CheckedQueue) -> None:
     other = queue.another()
     keys = ["key", "Key", "key ", " key", "k\u00e9y", "ke\u0301y", "ß", "ss", "🐘" * 200]
@@ -62,7 +61,6 @@ def start_blocked(second: SecondSession, queue: CheckedQueue) -> Future[Row]:
     )
 
 
-@pytest.mark.promise("P12")
 @pytest.mark.requires("genuine")
 def test_of_two_producers_at_once_the_second_gets_the_message_that_the_first_commits(
     connection: Connection, second: SecondSession, queue: CheckedQueue
@@ -89,7 +87,6 @@ def test_of_two_producers_at_once_the_second_enqueues_when_the_first_rolls_back(
     assert bodies(queue.dequeue(10)) == ["second"]
 
 
-@pytest.mark.promise("P12")
 @pytest.mark.requires("genuine")
 def test_a_producer_that_waited_for_a_completion_enqueues_anew(
     connection: Connection, second: SecondSession, queue: CheckedQueue
@@ -105,7 +102,6 @@ def test_a_producer_that_waited_for_a_completion_enqueues_anew(
     assert row.message_id not in (first_id, third_id)
 
 
-@pytest.mark.promise("P12")
 def test_different_keys_do_not_wait_for_each_other(
     queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:

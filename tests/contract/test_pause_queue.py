@@ -6,8 +6,9 @@ from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, outcomes, rolled_back
 from tests.helpers.queues import CheckedQueue
 
+pytestmark = pytest.mark.promise("P18")
 
-@pytest.mark.promise("P18")
+
 def test_a_paused_queue_accepts_messages_and_delivers_none(queue: CheckedQueue) -> None:
     queue.enqueue("before")
     row = queue.call_one("pause_queue")
@@ -20,14 +21,12 @@ def test_a_paused_queue_accepts_messages_and_delivers_none(queue: CheckedQueue) 
     assert queue.counts() == (3, 0, 0, 0)
 
 
-@pytest.mark.promise("P18")
 def test_a_paused_queue_can_be_looked_at(queue: CheckedQueue) -> None:
     queue.enqueue("seen")
     queue.call("pause_queue")
     assert queue.call_one("peek").body == "seen"
 
 
-@pytest.mark.promise("P18")
 def test_leased_messages_are_finished_while_the_queue_is_paused(
     connection: Connection, queue: CheckedQueue
 ) -> None:
@@ -46,7 +45,6 @@ def test_leased_messages_are_finished_while_the_queue_is_paused(
     assert list(found.values()) == ["completed", "retrying", "dead", "released"]
 
 
-@pytest.mark.promise("P18")
 def test_housekeeping_goes_on_while_the_queue_is_paused(queue: CheckedQueue) -> None:
     queue.enqueue("leased")
     queue.dequeue_one()
@@ -60,13 +58,11 @@ def test_housekeeping_goes_on_while_the_queue_is_paused(queue: CheckedQueue) -> 
     assert bodies(queue.dequeue(10)) == ["leased", "delayed"]
 
 
-@pytest.mark.promise("P18")
 def test_a_paused_queue_may_be_paused_again(queue: CheckedQueue) -> None:
     for _ in range(2):
         assert queue.call_one("pause_queue").outcome == "paused"
 
 
-@pytest.mark.promise("P18")
 def test_other_queues_go_on(queue: CheckedQueue) -> None:
     other = queue.another()
     other.enqueue("delivered")

@@ -8,6 +8,8 @@ from tests.helpers.calls import call, call_one, state_of, transaction
 from tests.helpers.queues import CheckedQueue
 from tests.stored_times import pass_seconds
 
+pytestmark = pytest.mark.promise("P19")
+
 
 def archive_at_age(queue: CheckedQueue, days: int, *bodies: str) -> list[int]:
     """Finish messages so many days ago, and archive them; the queue must keep them that long."""
@@ -22,7 +24,6 @@ def gone(queue: CheckedQueue, batch_size: int = 1000) -> tuple[int, int]:
     return row.purged, row.partitions_dropped
 
 
-@pytest.mark.promise("P19")
 def test_messages_older_than_the_queues_days_go_and_younger_ones_stay(
     owner: Connection,
 ) -> None:
@@ -38,7 +39,6 @@ def test_messages_older_than_the_queues_days_go_and_younger_ones_stay(
     assert gone(CheckedQueue(owner, "q")) == (0, 0)
 
 
-@pytest.mark.promise("P19")
 def test_the_part_of_the_last_day_that_is_too_old_goes_too(owner: Connection) -> None:
     call(owner, "create_queue", queue_name="other", archive_days=1000)
     call(owner, "create_queue", queue_name="q", archive_days=5)
@@ -51,7 +51,6 @@ def test_the_part_of_the_last_day_that_is_too_old_goes_too(owner: Connection) ->
     assert stored(CheckedQueue(owner, "q"), "archive") == 1
 
 
-@pytest.mark.promise("P19")
 def test_it_goes_in_parts_of_batch_size(owner: Connection) -> None:
     call(owner, "create_queue", queue_name="other", archive_days=1000)
     call(owner, "create_queue", queue_name="q", archive_days=1)
@@ -60,7 +59,6 @@ def test_it_goes_in_parts_of_batch_size(owner: Connection) -> None:
     assert [gone(CheckedQueue(owner, "q"), 3) for _ in range(3)] == [(3, 0), (3, 0), (0, 0)]
 
 
-@pytest.mark.promise("P19")
 @pytest.mark.requires("days")
 def test_a_partition_is_dropped_only_when_no_queue_needs_it(owner: Connection) -> None:
     call(owner, "create_queue", queue_name="q", archive_days=1)
@@ -75,7 +73,6 @@ def test_a_partition_is_dropped_only_when_no_queue_needs_it(owner: Connection) -
     assert gone(CheckedQueue(owner, "q")) == gone(CheckedQueue(owner, "other")) == (0, 0)
 
 
-@pytest.mark.promise("P19")
 @pytest.mark.requires("days")
 def test_maintain_purges_and_drops(owner: Connection) -> None:
     call(owner, "create_queue", queue_name="q", archive_days=2)
@@ -88,7 +85,6 @@ def test_maintain_purges_and_drops(owner: Connection) -> None:
     assert stored(CheckedQueue(owner, "q"), "archive") == 0
 
 
-@pytest.mark.promise("P19")
 @pytest.mark.requires("days")
 def test_a_day_whose_partition_was_dropped_can_be_archived_again(owner: Connection) -> None:
     call(owner, "create_queue", queue_name="q", archive_days=2)
@@ -98,7 +94,6 @@ def test_a_day_whose_partition_was_dropped_can_be_archived_again(owner: Connecti
     assert stored(CheckedQueue(owner, "q"), "archive") == 1
 
 
-@pytest.mark.promise("P19")
 def test_in_the_callers_transactions_too_nothing_is_kept_for_longer(
     owner: Connection,
 ) -> None:

@@ -13,6 +13,8 @@ from tests.engines.base import Connection
 from tests.helpers.calls import Row, bodies, call, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue
 
+pytestmark = pytest.mark.promise("P14")
+
 AHEAD = 5000
 """Further than a floor has to move to be worth a ledger row."""
 
@@ -65,7 +67,6 @@ def raise_floor(queue: CheckedQueue) -> int:
     return floor
 
 
-@pytest.mark.promise("P14")
 def test_a_message_committed_late_below_the_floor_is_delivered_after_the_next_maintain(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
@@ -80,7 +81,6 @@ def test_a_message_committed_late_below_the_floor_is_delivered_after_the_next_ma
     assert bodies(own_queue.dequeue(10)) == ["late"]
 
 
-@pytest.mark.promise("P14")
 def test_a_late_message_is_delivered_although_maintain_ran_many_times_meanwhile(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
@@ -96,7 +96,6 @@ def test_a_late_message_is_delivered_although_maintain_ran_many_times_meanwhile(
     assert bodies(own_queue.dequeue(10)) == ["late"]
 
 
-@pytest.mark.promise("P14")
 def test_a_late_message_is_delivered_when_the_floor_moved_after_other_writers_too(
     open_owner: Open, own_queue: CheckedQueue
 ) -> None:
@@ -116,7 +115,6 @@ def test_a_late_message_is_delivered_when_the_floor_moved_after_other_writers_to
     assert bodies(own_queue.dequeue(10)) == ["first"]
 
 
-@pytest.mark.promise("P14")
 def test_the_first_message_of_a_lane_may_be_the_late_one(
     owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
@@ -224,7 +222,6 @@ def test_the_floor_does_not_pass_a_message_whose_dequeue_may_still_be_rolled_bac
     assert bodies(own_queue.dequeue(10)) == ["slow"]
 
 
-@pytest.mark.promise("P14")
 def test_messages_under_numbers_below_the_floor_come_after_maintain_when_the_sequence_jumped_back(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
@@ -238,7 +235,6 @@ def test_messages_under_numbers_below_the_floor_come_after_maintain_when_the_seq
     assert drain(own_queue) == ["d"]
 
 
-@pytest.mark.promise("P14")
 def test_a_sequence_that_jumped_back_and_caught_up_before_maintain_loses_nothing(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:
@@ -253,7 +249,6 @@ def test_a_sequence_that_jumped_back_and_caught_up_before_maintain_loses_nothing
     assert sorted(body or "" for body in drain(own_queue)) == ["above", "below"]
 
 
-@pytest.mark.promise("P14")
 @pytest.mark.parametrize("jump", [AHEAD, 10**12, 2**62])
 def test_a_sequence_that_jumped_ahead_loses_nothing(
     owner: Connection, own_queue: CheckedQueue, jump: int
@@ -328,7 +323,6 @@ def test_a_number_that_is_in_use_is_refused_and_loses_nothing_and_health_names_t
     assert drain(own_queue) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.promise("P14")
 def test_maintain_in_repeatable_read_moves_no_floor_and_does_its_other_work(
     owner: Connection, own_queue: CheckedQueue
 ) -> None:

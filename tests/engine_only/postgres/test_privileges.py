@@ -19,6 +19,8 @@ from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue
 from tests.helpers.queues import CheckedQueue
 
+pytestmark = pytest.mark.promise("P16")
+
 ROLES = load_contract().roles
 ROUTINES = load_contract().of("postgres")
 TABLES = (
@@ -63,7 +65,6 @@ def may_call(connection: Connection, routine: str) -> bool:
     return True
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
 def test_each_role_may_call_its_routines_and_no_other(
     owner: Connection, own_queue: CheckedQueue, users: dict[str, str], role: str
@@ -74,7 +75,6 @@ def test_each_role_may_call_its_routines_and_no_other(
     assert allowed == {name for name, routine in ROUTINES.items() if role in routine.roles}
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
 def test_no_role_has_any_right_on_a_table_or_a_sequence(
     owner: Connection, users: dict[str, str], role: str
@@ -106,7 +106,6 @@ def test_no_role_has_any_right_on_a_table_or_a_sequence(
                 owner.execute(sql.SQL(statement).format(sql.Identifier(table)))
 
 
-@pytest.mark.promise("P16")
 def test_public_has_no_right_on_anything(owner: Connection) -> None:
     functions = owner.execute(
         """
@@ -131,7 +130,6 @@ def test_public_has_no_right_on_anything(owner: Connection) -> None:
     assert relations == []
 
 
-@pytest.mark.promise("P16")
 def test_a_partition_made_later_has_no_rights_either(owner: Connection) -> None:
     call(owner, "create_queue", queue_name="kept", archive_days=1)
     enqueue(owner, "kept", "a")
@@ -173,7 +171,6 @@ GRANTED_TO_OTHERS = """
 NEEDED_TO_WAIT = {"internal_poll", "internal_require_autocommit", "internal_wait_until"}
 
 
-@pytest.mark.promise("P16")
 def test_no_role_of_the_server_has_a_right_but_rowqs_own_whatever_is_granted_by_default(
     server: Server, empty_database: str
 ) -> None:
@@ -202,7 +199,6 @@ def test_no_role_of_the_server_has_a_right_but_rowqs_own_whatever_is_granted_by_
             session.execute(f"drop role {name}")
 
 
-@pytest.mark.promise("P16")
 def test_everything_belongs_to_a_role_that_is_no_superuser_and_cannot_log_in(
     owner: Connection,
 ) -> None:
@@ -222,7 +218,6 @@ def test_everything_belongs_to_a_role_that_is_no_superuser_and_cannot_log_in(
     assert owners == [("rowq_owner", False, False, False, False)]
 
 
-@pytest.mark.promise("P16")
 def test_every_definers_routine_has_a_fixed_search_path_with_temporary_objects_last(
     owner: Connection,
 ) -> None:
@@ -258,7 +253,6 @@ def warnings_of(connection: Connection) -> list[str]:
     return found
 
 
-@pytest.mark.promise("P16")
 def test_a_temporary_type_does_not_capture_a_definers_routine(
     owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
 ) -> None:
@@ -278,7 +272,6 @@ def test_a_temporary_type_does_not_capture_a_definers_routine(
     assert [text for text in warnings if "rowq_owner" in text] == []
 
 
-@pytest.mark.promise("P16")
 def test_temporary_tables_do_not_capture_a_definers_routine(
     owner: Connection, users: dict[str, str]
 ) -> None:
@@ -292,7 +285,6 @@ def test_temporary_tables_do_not_capture_a_definers_routine(
     assert call(owner, "health")
 
 
-@pytest.mark.promise("P16")
 def test_a_hostile_search_path_does_not_capture_a_call(
     owner: Connection, users: dict[str, str]
 ) -> None:
@@ -338,7 +330,6 @@ def test_a_hostile_search_path_does_not_capture_a_call(
     assert warnings == []
 
 
-@pytest.mark.promise("P16")
 def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
     owner: Connection, users: dict[str, str]
 ) -> None:
@@ -370,7 +361,6 @@ def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
     assert warnings == []
 
 
-@pytest.mark.promise("P16")
 def test_a_producer_learns_nothing_of_a_message_that_is_not_its_own(
     owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
 ) -> None:
@@ -382,7 +372,6 @@ def test_a_producer_learns_nothing_of_a_message_that_is_not_its_own(
     assert vars(row).keys() == {"message_id", "outcome"}
 
 
-@pytest.mark.promise("P16")
 def test_the_client_of_a_role_can_do_its_whole_work(
     owner: Connection, users: dict[str, str]
 ) -> None:

@@ -31,17 +31,10 @@ def engine(database_url: str) -> PostgresEngine:
     return engine
 
 
-def drained(database_url: str, queue_name: str) -> tuple[list[int], rowq.WorkerStats]:
+def drained(queue: WorkerQueue) -> tuple[list[int], rowq.WorkerStats]:
     """Return what a worker of one thread handled, one by one, and its counts."""
     seen: list[int] = []
-    worker = rowq.Worker(
-        database_url,
-        queue_name,
-        lambda message: seen.append(message.data),
-        batch_size=1,
-        drain=True,
-    )
-    return seen, worker.run()
+    return seen, queue.drain(lambda message: seen.append(message.data), batch_size=1)
 
 
 def counted(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -60,11 +53,11 @@ def counted(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> list[str
 
 @pytest.mark.promise("P04")
 def test_a_message_costs_one_call(
-    database_url: str, queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+    queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.fill(50)
     called = counted(engine, monkeypatch)
-    seen, stats = drained(database_url, queue.name)
+    seen, stats = drained(queue)
     assert seen == list(range(50))
     assert (stats.processed, stats.stale) == (50, 0)
     assert "complete" not in called
@@ -72,7 +65,7 @@ def test_a_message_costs_one_call(
 
 @pytest.mark.promise("P02", "P04")
 def test_what_cannot_be_done_together_is_done_one_after_the_other(
-    database_url: str, queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+    queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.fill(10)
 
@@ -80,14 +73,14 @@ def test_what_cannot_be_done_together_is_done_one_after_the_other(
         raise RuntimeError("not today")
 
     monkeypatch.setattr(engine, "call_all", fails)
-    seen, stats = drained(database_url, queue.name)
+    seen, stats = drained(queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
 
 
 @pytest.mark.promise("P02", "P04")
 def test_an_answer_that_is_lost_loses_no_message_and_repeats_none_that_was_completed(
-    database_url: str, queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+    queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.alter_queue(lease_seconds=5)
     queue.fill(10)
@@ -102,7 +95,7 @@ def test_an_answer_that_is_lost_loses_no_message_and_repeats_none_that_was_compl
         return rows
 
     monkeypatch.setattr(engine, "call_all", loses_one_answer)
-    seen, stats = drained(database_url, queue.name)
+    seen, stats = drained(queue)
     # The claim whose answer was lost came back when its lease had run out.
     assert sorted(seen) == list(range(10))
     assert (stats.processed, stats.stale) == (9, 1)
@@ -133,9 +126,9 @@ def test_an_error_at_the_commit_costs_nothing_but_a_connection(
     empty_database: str, owner: Connection, own_queue: CheckedQueue
 ) -> None:
     owner.execute(FAILS_ONCE_AT_COMMIT)
-    queue = rowq.Queue(owner)
-    queue.enqueue_batch(own_queue.name, [rowq.NewMessage(data=number) for number in range(10)])
-    seen, stats = drained(empty_database, own_queue.name)
+    queue = WorkerQueue(empty_database, rowq.Queue(owner), own_queue.name)
+    queue.fill(10)
+    seen, stats = drained(queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
     tried = owner.execute("select last_value, is_called from public.tried").fetchone()
@@ -160,11 +153,7 @@ FAILS_ONCE_AT_COMMIT = """
 @pytest.mark.promise("P02", "P04")
 @pytest.mark.parametrize("fails_at", range(1, 8))
 def test_an_error_in_any_call_leaves_no_statement_that_is_prepared_by_halves(
-    database_url: str,
-    queue: WorkerQueue,
-    engine: PostgresEngine,
-    monkeypatch: pytest.MonkeyPatch,
-    fails_at: int,
+    queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
     queue.fill(10)
     call_all: Callable[[Any, Calls], Any] = engine.call_all
@@ -179,7 +168,7 @@ def test_an_error_in_any_call_leaves_no_statement_that_is_prepared_by_halves(
         return call_all(connection, calls)
 
     monkeypatch.setattr(engine, "call_all", fails_once)
-    seen, stats = drained(database_url, queue.name)
+    seen, stats = drained(queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
     assert len(made) == fails_at
@@ -187,11 +176,7 @@ def test_an_error_in_any_call_leaves_no_statement_that_is_prepared_by_halves(
 
 @pytest.mark.promise("P02", "P04")
 def test_a_session_that_is_killed_in_the_call_is_replaced(
-    server: Server,
-    database_url: str,
-    queue: WorkerQueue,
-    engine: PostgresEngine,
-    monkeypatch: pytest.MonkeyPatch,
+    server: Server, queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.fill(10)
     call_all: Callable[[Any, Calls], Any] = engine.call_all
@@ -204,7 +189,7 @@ def test_a_session_that_is_killed_in_the_call_is_replaced(
         return call_all(connection, calls)
 
     monkeypatch.setattr(engine, "call_all", dies_once)
-    seen, stats = drained(database_url, queue.name)
+    seen, stats = drained(queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
 
