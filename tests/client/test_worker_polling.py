@@ -19,6 +19,8 @@ from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
 
 HOUR = 3600.0
+RARELY = {"idle_min_seconds": HOUR, "idle_max_seconds": HOUR}
+"""Options of a worker whose idle threads would poll once an hour."""
 
 
 class Idle:
@@ -71,7 +73,7 @@ def test_the_end_wakes_every_thread_from_the_longest_pause() -> None:
         assert threads.asked == []
 
 
-def test_one_that_found_something_wakes_the_next_and_so_on_through_all() -> None:
+def test_a_thread_that_found_something_wakes_the_next_and_so_on_through_all() -> None:
     shared = Polling(HOUR, HOUR)
     with idle(shared, 5) as threads:
         shared.hurry()
@@ -81,7 +83,7 @@ def test_one_that_found_something_wakes_the_next_and_so_on_through_all() -> None
         assert sorted(threads.asked) == list(range(5))
 
 
-def test_nobody_asks_while_another_one_does() -> None:
+def test_no_thread_polls_while_another_does() -> None:
     shared = Polling(0.001, 0.001)
     with idle(shared, 10) as threads:
         wait_until(lambda: len(threads.asked) == 1, "one asks")
@@ -89,7 +91,7 @@ def test_nobody_asks_while_another_one_does() -> None:
         assert len(threads.asked) == 1
 
 
-def test_a_word_that_comes_while_one_asks_makes_it_ask_again_at_once() -> None:
+def test_a_hint_that_comes_while_a_thread_polls_makes_it_poll_again_at_once() -> None:
     shared = Polling(HOUR, HOUR)
     turn = PollingTurn(shared)
     answers: list[bool] = []
@@ -107,7 +109,7 @@ def test_a_word_that_comes_while_one_asks_makes_it_ask_again_at_once() -> None:
     assert answers == [True, True]
 
 
-def test_a_word_that_comes_while_nobody_is_idle_is_for_the_next_that_is() -> None:
+def test_a_hint_that_comes_while_no_thread_is_idle_is_for_the_next_that_is() -> None:
     shared = Polling(HOUR, HOUR)
     shared.hurry()
     turn = PollingTurn(shared)
@@ -117,7 +119,7 @@ def test_a_word_that_comes_while_nobody_is_idle_is_for_the_next_that_is() -> Non
     assert not thread.is_alive()
 
 
-def test_one_that_has_no_answer_for_long_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_whose_poll_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polling, "_STUCK_SECONDS", 0.2)
     with idle(Polling(0.001, 0.001), 3) as threads:
         wait_until(lambda: len(threads.asked) == 3, "each asks while those before hang")
@@ -213,8 +215,7 @@ def test_a_burst_is_worked_on_by_every_thread(queue: WorkerQueue, batch_size: in
         per="batch",
         threads=5,
         batch_size=batch_size,
-        idle_min_seconds=HOUR,
-        idle_max_seconds=HOUR,
+        **RARELY,
     )
     with working(worker) as shared:
         queue.fill(100)
@@ -223,7 +224,7 @@ def test_a_burst_is_worked_on_by_every_thread(queue: WorkerQueue, batch_size: in
     assert sorted(seen) == list(range(100))
 
 
-def test_one_that_cannot_connect_again_leaves_the_polling_to_another(
+def test_a_thread_that_cannot_connect_again_leaves_the_polling_to_another(
     queue: WorkerQueue, calls: Calls
 ) -> None:
     broken: list[threading.Thread] = []
@@ -249,7 +250,7 @@ def test_one_that_cannot_connect_again_leaves_the_polling_to_another(
     assert seen[0] not in broken
 
 
-def test_one_whose_question_hangs_leaves_the_polling_to_another(
+def test_a_thread_whose_call_hangs_leaves_the_polling_to_another(
     queue: WorkerQueue, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(polling, "_STUCK_SECONDS", 0.2)
@@ -272,7 +273,7 @@ def test_one_whose_question_hangs_leaves_the_polling_to_another(
     assert seen[0] not in hanging
 
 
-def test_one_that_raises_ends_the_worker_and_every_idle_thread(queue: WorkerQueue) -> None:
+def test_a_thread_that_raises_ends_the_worker_and_every_idle_thread(queue: WorkerQueue) -> None:
     dropped = threading.Event()
 
     def on_progress(_stats: rowq.WorkerStats) -> None:
@@ -285,9 +286,8 @@ def test_one_that_raises_ends_the_worker_and_every_idle_thread(queue: WorkerQueu
         print,
         threads=5,
         maintain_seconds=0,
-        idle_min_seconds=HOUR,
-        idle_max_seconds=HOUR,
         on_progress=on_progress,
+        **RARELY,
     )
     with pytest.raises(rowq.WorkerFailed, match="RQ701"):
         worker.run()
