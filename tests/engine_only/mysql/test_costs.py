@@ -12,8 +12,8 @@ import pytest
 from tests.engine_only.mysql.costs import rows
 from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, dequeue_one, enqueue
+from tests.helpers.queues import Connect
 
-Connect = Callable[..., Connection]
 Work = Callable[[Connection, str], Callable[[], object]]
 
 FEW, MANY = 150, 10_000

@@ -12,8 +12,7 @@ import pytest
 from tests.engine_only.mysql.costs import fewest_pages, pages, part_of, rescan
 from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, rolled_back, transaction
-
-Connect = Callable[..., Connection]
+from tests.helpers.queues import Connect
 
 BATCHES = 3
 """Batches of 10,000 messages."""

@@ -9,8 +9,8 @@ import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, counts, dequeue, enqueue, refused
+from tests.helpers.queues import Connect
 
-Connect = Callable[..., Connection]
 SetPacket = Callable[[int], None]
 MEGABYTE = 1 << 20
 

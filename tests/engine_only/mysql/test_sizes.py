@@ -1,15 +1,13 @@
 """Values longer than the engine's small text types: 64 KB statements, ids, headers and errors."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 
 import rowq
 from tests.engines.base import Connection
-from tests.helpers.queues import CheckedQueue, new_queue
+from tests.helpers.queues import CheckedQueue, Connect, new_queue
 
-Connect = Callable[..., Connection]
 SHORT = 2**16
 """The length at which a text or a blob column ends."""
 

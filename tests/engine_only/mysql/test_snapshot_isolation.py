@@ -17,8 +17,8 @@ import pytest
 from rowq.mysql.engine import ENGINE
 from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, dequeue, enqueue, state_of
+from tests.helpers.queues import Connect
 
-Connect = Callable[..., Connection]
 ON_BY_DEFAULT = (11, 6, 2)
 CHANGED = 1020
 

@@ -1,7 +1,5 @@
 """A call works in the caller's transaction if there is one, else in its own."""
 
-from collections.abc import Callable
-
 import pymysql
 import pytest
 
@@ -17,9 +15,8 @@ from tests.helpers.calls import (
     refused,
     transaction,
 )
+from tests.helpers.queues import Connect
 from tests.interleavings.conftest import Open, sessions
-
-Connect = Callable[..., Connection]
 
 __all__ = ["sessions"]
 

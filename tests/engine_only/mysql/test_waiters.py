@@ -1,7 +1,6 @@
 """dequeue_wait: many waiters of a queue cost little more than one, and none is left behind."""
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
@@ -10,9 +9,8 @@ import pytest
 
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.calls import call, enqueue
+from tests.helpers.queues import Connect
 from tests.helpers.waiter import Waiter
-
-Connect = Callable[..., Connection]
 
 WAITERS = 20
 INTERRUPTED = 1317

@@ -1,6 +1,6 @@
 """Plans and costs on Oracle: ranges of an index in its order, no sort, and nothing read whole."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -10,11 +10,11 @@ from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue, make_dead
 from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
 from tests.stored_times import expire_claim, pass_seconds
 
 pytestmark = pytest.mark.promise("P13")
 
-Open = Callable[..., Connection]
 
 LARGE = 20_000
 """Messages in a large queue."""
@@ -100,7 +100,7 @@ def test_rows_are_taken_in_the_order_of_an_index_range_and_never_sorted(
 
 
 def test_a_plan_that_was_made_while_the_queue_was_empty_is_kept(
-    server: OracleServer, connection: Connection, connect: Open, queue: str
+    server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     first = connect()
     enqueue(first, queue, "a")
@@ -158,7 +158,7 @@ def snapshot(connection: Connection) -> Iterator[None]:
 
 
 def test_a_dequeue_costs_the_same_behind_emptied_blocks_and_beside_an_old_snapshot(
-    server: OracleServer, connection: Connection, connect: Open, queue: str
+    server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     fill(connection, queue, LARGE)
     fresh = cost(server, connection, queue)

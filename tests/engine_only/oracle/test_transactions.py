@@ -1,7 +1,6 @@
 """A call on Oracle never commits, and a refusal keeps the caller's work."""
 
 import threading
-from collections.abc import Callable
 from contextlib import closing
 
 import oracledb
@@ -23,8 +22,7 @@ from tests.helpers.calls import (
     transaction,
 )
 from tests.helpers.dialects import dialect_of
-
-Open = Callable[..., Connection]
+from tests.helpers.queues import Connect
 
 RECOMPILE = "alter package rowq compile body"
 
@@ -53,7 +51,7 @@ def test_a_refused_call_keeps_what_its_caller_has_done(connection: Connection, q
 
 @pytest.mark.promise("P17")
 def test_no_routine_commits_and_an_empty_look_begins_no_transaction(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect(autocommit=False)
     assert dequeue(session, queue) == []
@@ -74,7 +72,7 @@ def test_no_routine_commits_and_an_empty_look_begins_no_transaction(
 
 @pytest.mark.promise("P17")
 def test_a_wait_refuses_an_open_transaction_and_commits_nothing_of_it(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     with rolled_back(connection):
         enqueue(connection, queue, "mine")
@@ -84,7 +82,7 @@ def test_a_wait_refuses_an_open_transaction_and_commits_nothing_of_it(
 
 @pytest.mark.promise("P07")
 def test_a_serializable_caller_is_asked_to_try_again_and_not_given_what_is_gone(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     strict, dialect = connect(), dialect_of(connection)
     sent = enqueue(connection, queue, *"ab")
@@ -105,7 +103,7 @@ def test_a_serializable_caller_is_asked_to_try_again_and_not_given_what_is_gone(
 
 @pytest.mark.promise("P17")
 def test_a_deadlock_in_callers_transactions_ends_a_statement_and_is_known_to_pass(
-    server: OracleServer, connection: Connection, connect: Open, queue: str
+    server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     other, answers = connect(), list[Exception | None]()
 
@@ -140,7 +138,7 @@ def test_a_deadlock_in_callers_transactions_ends_a_statement_and_is_known_to_pas
 
 
 def test_replacing_a_package_disturbs_no_session_that_has_used_it(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     sessions = [connect() for _ in range(3)]
     for session in sessions:
@@ -152,7 +150,7 @@ def test_replacing_a_package_disturbs_no_session_that_has_used_it(
 
 
 def test_a_killed_session_is_a_lost_connection(
-    server: OracleServer, connect: Open, queue: str
+    server: OracleServer, connect: Connect, queue: str
 ) -> None:
     victim = connect()
     enqueue(victim, queue, "x")
@@ -164,7 +162,7 @@ def test_a_killed_session_is_a_lost_connection(
 
 @pytest.mark.promise("P17", "P19")
 def test_a_body_of_a_batch_that_was_completed_meanwhile_is_still_in_the_fetched_rows(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     texts = [f"{number} " + "x" * 9000 for number in range(20)]
     enqueue(connection, queue, *texts)
