@@ -25,12 +25,6 @@ SMALL = 150
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> str:
-    call(connection, "create_queue", queue_name=queue_name)
-    return queue_name
-
-
-@pytest.fixture
 def old_view(connect: Connect, queue: str) -> Iterator[None]:
     """Hold a read view, as a backup or a long report does."""
     session = connect()

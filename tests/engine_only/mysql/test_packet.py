@@ -24,12 +24,6 @@ LONG_AS_JSON = {
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> str:
-    call(connection, "create_queue", queue_name=queue_name)
-    return queue_name
-
-
-@pytest.fixture
 def set_packet(connection: Connection) -> Iterator[SetPacket]:
     """Return what sets the limit of the sessions to come; it is put back afterwards."""
     ((usual,),) = connection.execute("select @@global.max_allowed_packet").fetchall()

@@ -24,12 +24,6 @@ LEVELS = ["read committed", "repeatable read"]
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> str:
-    call(connection, "create_queue", queue_name=queue_name)
-    return queue_name
-
-
-@pytest.fixture
 def impatient(connect: Connect) -> Connection:
     """Return a session in which whoever waits for a lock fails within a second."""
     session = connect()
