@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call_one, outcomes, rolled_back, transaction
+from tests.helpers.calls import outcomes, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue, Connect
 
 DAY = 86400
@@ -32,16 +32,14 @@ def stored(queue: CheckedQueue, table: str) -> int:
 
 
 @pytest.mark.promise("P19", "P20")
-def test_a_finished_message_is_kept_with_everything_about_it(
-    connection: Connection, keeping: CheckedQueue
-) -> None:
+def test_a_finished_message_is_kept_with_everything_about_it(keeping: CheckedQueue) -> None:
     [message_id] = finish(
         keeping, "🐘", headers={"a": [1]}, message_type="type", dedup_key="key", priority=2
     )
-    given = {"queue_name": keeping.name, "message_id": message_id}
-    before = call_one(connection, "get_message", **given)
+    given = {"message_id": message_id}
+    before = keeping.call_one("get_message", **given)
     assert keeping.call_one("archive").archived == 1
-    after = call_one(connection, "get_message", **given)
+    after = keeping.call_one("get_message", **given)
     assert after.state == "completed"
     kept = [
         "message_id", "state", "priority", "attempt", "message_type", "headers", "body",

@@ -2,8 +2,6 @@
 
 import pytest
 
-from tests.engines.base import Connection
-from tests.helpers.calls import call
 from tests.helpers.queues import CheckedQueue
 
 
@@ -58,25 +56,18 @@ def test_a_message_of_a_queue_with_an_archive_is_completed_with_its_time(
 @pytest.mark.promise("P08")
 @pytest.mark.parametrize("place", range(4))
 def test_what_a_claim_still_holds_keeps_its_priority_attempt_and_error(
-    connection: Connection, queue: CheckedQueue, place: int
+    queue: CheckedQueue, place: int
 ) -> None:
     for failures, body in enumerate("abcd"):
         (message_id,) = queue.enqueue(body, priority=3 - failures)
         for number in range(failures):
-            common = {"queue_name": queue.name, "claim_id": queue.dequeue_one().claim_id}
-            call(
-                connection,
-                "retry_later",
-                **common,
-                message_ids=[message_id],
-                delay_seconds=0,
-                error=f"{body}{number}",
-            )
+            error = f"{body}{number}"
+            queue.finish_one("retry_later", message_ids=[message_id], delay_seconds=0, error=error)
             queue.call("promote")
     before = queue.dequeue(4)
-    common = {"queue_name": queue.name, "claim_id": before[0].claim_id}
-    call(connection, "complete", **common, message_ids=[before[place].message_id])
-    call(connection, "release", **common)
+    common = {"claim_id": before[0].claim_id}
+    queue.call("complete", **common, message_ids=[before[place].message_id])
+    queue.call("release", **common)
     after = queue.dequeue(4)
     rest = before[:place] + before[place + 1 :]
     assert [(row.body, row.attempt, row.last_error) for row in after] == [

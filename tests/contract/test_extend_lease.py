@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import refused, rolled_back
+from tests.helpers.calls import rolled_back
 from tests.helpers.queues import CheckedQueue
 
 
@@ -86,8 +86,8 @@ def test_a_rolled_back_extension_was_none(connection: Connection, queue: Checked
 def test_a_lease_out_of_range_is_refused(queue: CheckedQueue, lease_seconds: int) -> None:
     queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
-    given = {"queue_name": queue.name, "claim_id": claim, "lease_seconds": lease_seconds}
-    assert "lease_seconds" in refused(queue.connection, "RQ711", "extend_lease", **given)
+    given = {"claim_id": claim, "lease_seconds": lease_seconds}
+    assert "lease_seconds" in queue.refused("RQ711", "extend_lease", **given)
 
 
 @pytest.mark.promise("P15")

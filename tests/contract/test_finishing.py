@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection
-from tests.helpers.calls import bodies, call, outcomes, refused, rolled_back
+from tests.helpers.calls import bodies, outcomes, rolled_back
 from tests.helpers.queues import CheckedQueue
 
 DONE = {
@@ -37,13 +36,13 @@ def test_messages_are_finished_one_by_one(queue: CheckedQueue, routine: str) -> 
     outcome, state = DONE[routine]
     queue.enqueue("a", "b", "c")
     rows = queue.dequeue(3)
-    common = {"queue_name": queue.name, "claim_id": rows[0].claim_id}
+    common = {"claim_id": rows[0].claim_id}
     for left, row in zip((2, 1, 0), (rows[1], rows[0], rows[2]), strict=True):
-        done = call(queue.connection, routine, **common, message_ids=[row.message_id])
+        done = queue.call(routine, **common, message_ids=[row.message_id])
         assert outcomes(done) == {row.message_id: outcome}
         assert queue.state_of(row.message_id) == state
         assert queue.counts()[2] == left
-    refused(queue.connection, "RQ721", routine, **common)
+    queue.refused("RQ721", routine, **common)
 
 
 @pytest.mark.promise("P08")
@@ -51,24 +50,24 @@ def test_messages_are_finished_one_by_one(queue: CheckedQueue, routine: str) -> 
 def test_null_means_what_the_claim_still_holds(queue: CheckedQueue, routine: str) -> None:
     queue.enqueue("a", "b", "c")
     rows = queue.dequeue(3)
-    common = {"queue_name": queue.name, "claim_id": rows[0].claim_id}
-    call(queue.connection, "complete", **common, message_ids=[rows[0].message_id])
-    done = call(queue.connection, routine, **common)
+    common = {"claim_id": rows[0].claim_id}
+    queue.call("complete", **common, message_ids=[rows[0].message_id])
+    done = queue.call(routine, **common)
     assert outcomes(done) == {row.message_id: DONE[routine][0] for row in rows[1:]}
 
 
 @pytest.mark.promise("P08")
 @each_routine
 def test_the_messages_of_a_claim_are_finished_one_by_one_in_any_order(
-    connection: Connection, queue: CheckedQueue, routine: str
+    queue: CheckedQueue, routine: str
 ) -> None:
     queue.enqueue(*(f"{number}" for number in range(25)))
     rows = queue.dequeue(25)
     ids = [row.message_id for row in rows]
-    common = {"queue_name": queue.name, "claim_id": rows[0].claim_id}
+    common = {"claim_id": rows[0].claim_id}
     for place, one_id in enumerate(ids[7:] + ids[:7], start=1):
         for outcome in (DONE[routine][0], "stale"):
-            done = call(connection, routine, **common, message_ids=[one_id])
+            done = queue.call(routine, **common, message_ids=[one_id])
             assert outcomes(done) == {one_id: outcome}
         assert queue.counts()[2] == 25 - place
     assert {queue.state_of(one_id) for one_id in ids} == {DONE[routine][1]}
@@ -119,10 +118,10 @@ def test_a_claim_that_is_gone_is_stale_and_changes_nothing(
 def test_the_second_call_for_the_same_messages_is_stale(queue: CheckedQueue, routine: str) -> None:
     ids = queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
-    given = {"queue_name": queue.name, "claim_id": claim, "message_ids": ids}
-    assert [row.outcome for row in call(queue.connection, routine, **given)] == [DONE[routine][0]]
+    given = {"claim_id": claim, "message_ids": ids}
+    assert [row.outcome for row in queue.call(routine, **given)] == [DONE[routine][0]]
     state = queue.state_of(ids[0])
-    assert [row.outcome for row in call(queue.connection, routine, **given)] == ["stale"]
+    assert [row.outcome for row in queue.call(routine, **given)] == ["stale"]
     assert queue.state_of(ids[0]) == state
 
 

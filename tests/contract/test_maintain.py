@@ -106,22 +106,20 @@ def test_a_small_batch_size_does_the_work_in_parts(queue: CheckedQueue) -> None:
 
 
 @pytest.mark.promise("P13", "P14")
-def test_many_rounds_of_everything_lose_nothing(
-    connection: Connection, queue: CheckedQueue
-) -> None:
+def test_many_rounds_of_everything_lose_nothing(queue: CheckedQueue) -> None:
     seen: list[str | None] = []
     for turn in range(30):
         messages = [{"body": f"{turn}.{place}", "priority": place % 3} for place in range(40)]
         queue.call("enqueue_batch", messages=messages)
         rows = queue.dequeue(40)
-        common = {"queue_name": queue.name, "claim_id": rows[0].claim_id}
+        common = {"claim_id": rows[0].claim_id}
         ids = [row.message_id for row in rows]
         if turn % 3 == 0:
-            call(connection, "release", **common, message_ids=ids[:5])
+            queue.call("release", **common, message_ids=ids[:5])
         if turn % 3 == 1:
-            call(connection, "retry_later", **common, message_ids=ids[:5], delay_seconds=30)
+            queue.call("retry_later", **common, message_ids=ids[:5], delay_seconds=30)
         kept = rows[5:] if turn % 3 < 2 else rows
-        call(connection, "complete", **common, message_ids=[row.message_id for row in kept])
+        queue.call("complete", **common, message_ids=[row.message_id for row in kept])
         seen += bodies(kept)
         maintain(queue)
         queue.pass_seconds(20)

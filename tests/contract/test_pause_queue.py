@@ -3,7 +3,7 @@
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import bodies, call, outcomes, rolled_back
+from tests.helpers.calls import bodies, outcomes, rolled_back
 from tests.helpers.queues import CheckedQueue
 
 pytestmark = pytest.mark.promise("P18")
@@ -27,20 +27,18 @@ def test_a_paused_queue_can_be_looked_at(queue: CheckedQueue) -> None:
     assert queue.call_one("peek").body == "seen"
 
 
-def test_leased_messages_are_finished_while_the_queue_is_paused(
-    connection: Connection, queue: CheckedQueue
-) -> None:
+def test_leased_messages_are_finished_while_the_queue_is_paused(queue: CheckedQueue) -> None:
     queue.enqueue("a", "b", "c", "d")
     rows = queue.dequeue(4)
     queue.call("pause_queue")
-    common = {"queue_name": queue.name, "claim_id": rows[0].claim_id}
+    common = {"claim_id": rows[0].claim_id}
     ids = [row.message_id for row in rows]
-    call(connection, "extend_lease", **common, lease_seconds=60)
+    queue.call("extend_lease", **common, lease_seconds=60)
     found = {
-        **outcomes(call(connection, "complete", **common, message_ids=ids[:1])),
-        **outcomes(call(connection, "retry_later", **common, message_ids=ids[1:2])),
-        **outcomes(call(connection, "fail_now", **common, message_ids=ids[2:3])),
-        **outcomes(call(connection, "release", **common, message_ids=ids[3:])),
+        **outcomes(queue.call("complete", **common, message_ids=ids[:1])),
+        **outcomes(queue.call("retry_later", **common, message_ids=ids[1:2])),
+        **outcomes(queue.call("fail_now", **common, message_ids=ids[2:3])),
+        **outcomes(queue.call("release", **common, message_ids=ids[3:])),
     }
     assert list(found.values()) == ["completed", "retrying", "dead", "released"]
 

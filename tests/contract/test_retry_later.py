@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection
-from tests.helpers.calls import Row, bodies, refused
+from tests.helpers.calls import Row, bodies
 from tests.helpers.queues import CheckedQueue
 
 DAY = 86400
@@ -185,12 +184,12 @@ def test_an_error_is_not_needed(queue: CheckedQueue) -> None:
     "delay_seconds", [-0.001, -1, 315360000.001, float("nan"), float("inf"), float("-inf"), 1e300]
 )
 def test_a_delay_out_of_range_is_refused_and_the_lease_stays(
-    connection: Connection, queue: CheckedQueue, delay_seconds: float
+    queue: CheckedQueue, delay_seconds: float
 ) -> None:
     [message_id] = queue.enqueue("a")
     claim = queue.dequeue_one().claim_id
-    given = {"queue_name": queue.name, "claim_id": claim, "delay_seconds": delay_seconds}
-    assert "delay_seconds" in refused(connection, "RQ711", "retry_later", **given)
+    given = {"claim_id": claim, "delay_seconds": delay_seconds}
+    assert "delay_seconds" in queue.refused("RQ711", "retry_later", **given)
     assert queue.state_of(message_id) == "leased"
 
 
