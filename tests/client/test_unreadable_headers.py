@@ -93,11 +93,7 @@ def test_an_async_queue_does_so_too(
 @pytest.mark.parametrize("per", ["message", "batch"])
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
 def test_a_worker_declares_the_message_dead_and_handles_the_others(
-    connection: Connection,
-    queue: WorkerQueue,
-    hard: str,
-    per: Any,
-    transactional: bool,
+    connection: Connection, queue: WorkerQueue, hard: str, per: Any, transactional: bool
 ) -> None:
     ids = fill(queue, connection, hard)
     handled: list[int] = []

@@ -4,7 +4,6 @@ import dataclasses
 import pickle
 import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +12,8 @@ import pytest
 import rowq
 from rowq.worker.claim import LiveClaim
 from tests.client.proxy import relay
-from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
+from tests.engines.base import Server, wait_until, wait_until_blocked
+from tests.helpers.queues import Connect
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
 
@@ -246,7 +246,7 @@ def test_a_worker_whose_every_connection_breaks_goes_on_where_it_was(
 
 @pytest.mark.promise("P04")
 def test_a_worker_killed_in_the_middle_of_complete_hands_its_results_in_again(
-    server: Server, connect: Callable[..., Connection], queue: WorkerQueue
+    server: Server, connect: Connect, queue: WorkerQueue
 ) -> None:
     ids = queue.fill(2)
     blocker = connect(autocommit=False)

@@ -16,6 +16,7 @@ from rowq.worker.claim import LiveClaim
 from rowq.worker.stats import WorkerStats
 from tests.client.proxy import relay
 from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.queues import Connect
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
 
@@ -117,7 +118,7 @@ def test_claims_that_are_stuck_delay_no_other_claims_heartbeat(
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P03")
 def test_a_heartbeat_that_waits_keeps_no_handler_waiting(
-    queue: WorkerQueue, connect: Callable[..., Connection], is_held_up: Callable[[], bool]
+    queue: WorkerQueue, connect: Connect, is_held_up: Callable[[], bool]
 ) -> None:
     queue.fill(2)
     blocker = connect(autocommit=False)
@@ -168,7 +169,7 @@ def test_a_worker_that_stops_keeps_its_lease_however_long_the_database_was_away(
 
 @pytest.mark.requires("genuine")
 def test_a_brief_call_gives_up_when_another_holds_the_claim_and_may_be_tried_again(
-    database_url: str, queue: WorkerQueue, connect: Callable[..., Connection]
+    database_url: str, queue: WorkerQueue, connect: Connect
 ) -> None:
     queue.fill(1)
     (message,) = queue.dequeue_fast()

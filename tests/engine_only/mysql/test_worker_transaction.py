@@ -11,6 +11,7 @@ import pytest
 import rowq
 from tests.engine_only.meddling import MeddledQueue, each_end, swallowing
 from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.helpers.queues import Connect
 from tests.helpers.worker_queue import MakeQueue
 
 
@@ -142,11 +143,7 @@ def test_a_procedure_that_ends_the_transaction_doubles_and_loses_no_others_effec
 @swallowing
 @pytest.mark.parametrize("count", [1, 5])
 def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
-    server: Server,
-    meddled: MeddledQueue,
-    connect: Callable[..., Connection],
-    count: int,
-    swallows: bool,
+    server: Server, meddled: MeddledQueue, connect: Connect, count: int, swallows: bool
 ) -> None:
     """The server ends the whole transaction, and what a handler did then would be no part of it."""
     meddled.queue.purge_queue()

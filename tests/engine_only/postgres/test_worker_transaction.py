@@ -15,6 +15,7 @@ from psycopg import sql
 import rowq
 from tests.engine_only.meddling import MeddledQueue, each_end, swallowing
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
+from tests.helpers.queues import Connect
 from tests.helpers.worker_queue import MakeQueue
 
 
@@ -157,10 +158,7 @@ def test_a_worker_reads_what_is_committed_whatever_the_default_is(
 @pytest.mark.promise("P02", "P04")
 @pytest.mark.parametrize("count", [1, 5])
 def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
-    server: Server,
-    meddled: MeddledQueue,
-    connect: Callable[..., Connection],
-    count: int,
+    server: Server, meddled: MeddledQueue, connect: Connect, count: int
 ) -> None:
     meddled.queue.purge_queue()
     meddled.queue.fill(count)
