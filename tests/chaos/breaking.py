@@ -4,8 +4,6 @@ A table is held, so that each call stops when it comes to it, after whatever it 
 of them are broken off at once; broken_call.py judges what they leave.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Judges a call that was broken off: it has done all that a call does, or nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ As a program, `python -m tests.chaos.callers <url> <file>`, it does so in a proc
 be killed. The file says what to call; each line of output is the place of a call that has ended.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

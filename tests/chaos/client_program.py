@@ -6,8 +6,6 @@ work           handles 50 messages in a worker, says each id, and then is stuck 
 transactions   as work, in transactions, with a row in the table effect for each message
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

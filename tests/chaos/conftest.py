@@ -1,7 +1,5 @@
 """Starts a server of this directory's own for each product that is tested, or takes a given one."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing

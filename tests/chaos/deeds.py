@@ -3,8 +3,6 @@
 The connection is the worker's in a transactional worker, else one of the handler's own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

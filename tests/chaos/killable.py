@@ -3,8 +3,6 @@
 Where there is no such way, a given server serves for all that kills no server.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

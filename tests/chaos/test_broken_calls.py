@@ -4,8 +4,6 @@ One thing is broken off: the session, the call, the client, the server's process
 the server. The tables at which calls are stopped, and which calls, are drawn.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A client is killed with SIGKILL in the middle of its work: nothing that it confirmed is lost."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import Counter

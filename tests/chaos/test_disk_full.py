@@ -4,8 +4,6 @@ A server that is a program here gets a small disk; elsewhere the database is lim
 the same errors.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Rowq is upgraded, and taken back, while ten sessions work: nobody stops, nothing is lost."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

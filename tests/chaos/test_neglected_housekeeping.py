@@ -1,7 +1,5 @@
 """Housekeeping is left undone for ten minutes, done by many at once, or killed: nothing is lost."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Iterator

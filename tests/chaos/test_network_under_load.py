@@ -1,7 +1,5 @@
 """Ten sessions work through a network that stalls, delays, and breaks off at any byte."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from pathlib import Path

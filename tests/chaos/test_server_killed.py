@@ -1,7 +1,5 @@
 """The server dies in the middle of the work: what was committed is there, and work goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -44,10 +42,7 @@ each_death = pytest.mark.parametrize("die", [crash, stop_at_once])
 @pytest.mark.timeout(limit(600))
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
 def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_three_times(
-    killable: KillableServer,
-    url: str,
-    tmp_path: Path,
-    die: Die,
+    killable: KillableServer, url: str, tmp_path: Path, die: Die
 ) -> None:
     with rowq.connect(url) as queue:
         queue.create_queue("orders", backoff_base_seconds=0)
@@ -73,10 +68,7 @@ def has_done(run: Run, messages: int) -> bool:
 @each_death
 @pytest.mark.promise("P01", "P02", "P04", "P09")
 def test_every_state_of_a_message_outlives_the_server(
-    killable: KillableServer,
-    url: str,
-    connection: Connection,
-    die: Die,
+    killable: KillableServer, url: str, connection: Connection, die: Die
 ) -> None:
     queue = Queue(connection)
     sent = [
@@ -116,10 +108,7 @@ def test_every_state_of_a_message_outlives_the_server(
 @each_death
 @pytest.mark.promise("P01", "P14")
 def test_a_prepared_transaction_outlives_the_server_and_is_delivered(
-    killable: KillableServer,
-    url: str,
-    connection: Connection,
-    die: Die,
+    killable: KillableServer, url: str, connection: Connection, die: Die
 ) -> None:
     dialect = preparing_dialect_of(connection)
     dialect.begin_prepared(connection, "order")

@@ -1,7 +1,5 @@
 """Handlers and programs misbehave at random, and only their own messages suffer."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

@@ -6,8 +6,6 @@ be. Each handler writes a row into the table ledger, or a program a line into th
 Calls are noted in files in the room.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import random

@@ -5,8 +5,6 @@ message's headers say what it does at which delivery: {"deeds": [name, ...], "le
 before or after that it is handled as it should be, by a line in the file `ledger`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

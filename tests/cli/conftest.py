@@ -1,7 +1,5 @@
 """Fixtures of the tests of the command line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

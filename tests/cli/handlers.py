@@ -1,7 +1,5 @@
 """Handlers that `rowq work` is pointed at."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Commands that consume by hand: dequeue, peek, show, finishing, dead list, reset and cancel."""
 
-from __future__ import annotations
-
 import base64
 import json
 

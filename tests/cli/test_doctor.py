@@ -1,7 +1,5 @@
 """rowq doctor: what it looks at, what it tries with --deep, and that it finds what is wrong."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -162,11 +160,7 @@ def test_a_routine_that_answers_wrongly_is_found(
     ],
 )
 def test_the_rights_of_an_account_are_told_by_role(
-    database_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    roles: set[str],
-    status: Status,
-    words: str,
+    database_url: str, monkeypatch: pytest.MonkeyPatch, roles: set[str], status: Status, words: str
 ) -> None:
     def may_call(_connection: Connection, routine: Routine) -> bool:
         return bool(roles & set(routine.roles))

@@ -1,7 +1,5 @@
 """rowq enqueue of one message: where the body comes from, and every option."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

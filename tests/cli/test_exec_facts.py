@@ -1,7 +1,5 @@
 """rowq work --exec: what a program is told of its message, and what it is not told."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

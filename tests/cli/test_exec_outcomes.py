@@ -1,7 +1,5 @@
 """rowq work --exec: what becomes of a message by the end of its program."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

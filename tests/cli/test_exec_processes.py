@@ -1,7 +1,5 @@
 """rowq work --exec: the programs of a worker that is told to stop, killed, or has lost a lease."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -53,11 +51,7 @@ def test_a_program_whose_lease_is_lost_ends_before_the_message_is_worked_on_agai
 @pytest.mark.chaos
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_worker_that_ends_at_once_takes_its_programs_with_it(
-    database_url: str,
-    queue: rowq.Queue,
-    made: str,
-    tmp_path: Path,
-    number: signal.Signals,
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     """It ends by a second signal, or by SIGKILL; the message comes back when its lease runs out."""
     queue.enqueue(made, 1)

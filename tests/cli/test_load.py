@@ -1,7 +1,5 @@
 """rowq load: rows become messages, and a fault leaves no batch half in."""
 
-from __future__ import annotations
-
 import json
 import lzma
 import re

@@ -1,7 +1,5 @@
 """rowq load when it is stopped in the middle: what is in, and what is not, is told."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -13,7 +11,8 @@ import pytest
 
 import rowq
 from rowq.cli.exit_codes import ExitCode
-from tests.engines.base import Connection, Server, wait_until
+from tests.engines.base import Server, wait_until
+from tests.helpers.queues import Connect
 
 PROGRAM = str(Path(sys.executable).with_name("rowq"))
 
@@ -63,11 +62,7 @@ def test_ctrl_c_tells_how_many_are_in_and_where_to_go_on(
 
 
 def test_a_connection_lost_in_the_middle_of_a_batch_is_not_hidden(
-    load: subprocess.Popen[str],
-    queue: rowq.Queue,
-    made: str,
-    connect: Callable[..., Connection],
-    server: Server,
+    load: subprocess.Popen[str], queue: rowq.Queue, made: str, connect: Connect, server: Server
 ) -> None:
     send(load, "1\n2\n")
     wait_until(is_in(queue, made, 2), "the first batch is in")

@@ -1,7 +1,5 @@
 """The command as a whole: entry point, exit codes, errors on one line, secrets."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

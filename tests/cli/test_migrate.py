@@ -1,7 +1,5 @@
 """migrate, rollback, status and sql as commands; what they do is tested in tests/migrations."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

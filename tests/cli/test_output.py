@@ -1,7 +1,5 @@
 """Where results go: standard output that is full, closed, or read by nobody, and any locale."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The programs of `rowq work --exec`: none outlives its lease, or the process that started it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

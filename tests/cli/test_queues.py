@@ -1,7 +1,5 @@
 """Commands of queues: rowq queue ..., stats, health and maintain."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The table of commands in the client's README is what the program says of itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """rowq work: functions, arguments that make no sense, the first signal."""
 
-from __future__ import annotations
-
 import json
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs `rowq work` as the installed program, to its end or beside a test, with programs for it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@ Each prints as JSON how often it has connected since the beginning. The child en
 do, so that everything it has is finalized.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

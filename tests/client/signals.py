@@ -1,7 +1,5 @@
 """Raises an exception out of a signal's handler, as time limits and decorators do."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

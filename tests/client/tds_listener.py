@@ -3,8 +3,6 @@
 The packets are those of the protocol's public description, [MS-TDS].
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -1,7 +1,5 @@
 """A dequeue_wait whose client is gone leases nothing for long."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

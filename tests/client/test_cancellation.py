@@ -1,7 +1,5 @@
 """An AsyncQueue stays right when its calls are cancelled, at any moment."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

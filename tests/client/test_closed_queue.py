@@ -1,7 +1,5 @@
 """A queue that was closed refuses, and opens nothing again."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

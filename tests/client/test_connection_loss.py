@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
@@ -12,6 +12,7 @@ import rowq
 from rowq.session import OwnedSession
 from tests.client.proxy import Relay, relay
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
+from tests.helpers.queues import Connect
 
 
 @pytest.fixture
@@ -84,10 +85,7 @@ def test_a_complete_whose_reply_is_lost_is_repeated_and_answers_as_it_is(
 @pytest.mark.promise("P04")
 @pytest.mark.requires("waits")
 def test_a_complete_that_is_killed_while_it_waits_is_repeated(
-    server: Server,
-    database_url: str,
-    connect: Callable[..., Connection],
-    queue_name: str,
+    server: Server, database_url: str, connect: Connect, queue_name: str
 ) -> None:
     with rowq.connect(database_url) as queue:
         queue.create_queue(queue_name)
@@ -187,7 +185,7 @@ def test_reconnecting_ends_after_the_given_time(lossy: Relay, queue_name: str) -
 
 
 def test_a_queue_on_the_callers_connection_never_reconnects(
-    server: Server, connect: Callable[..., Connection]
+    server: Server, connect: Connect
 ) -> None:
     connection = connect()
     queue = rowq.Queue(connection)

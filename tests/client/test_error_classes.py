@@ -3,8 +3,6 @@
 The errors are made here, as the drivers make them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """A queue of before a fork: each process speaks on a connection of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

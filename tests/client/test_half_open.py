@@ -3,8 +3,6 @@
 Nothing hangs for ever, nothing is done twice, and whoever lost a lease meanwhile is told so.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,12 +16,15 @@ from rowq.engines import engine_for_url, sockets
 from tests.client.proxy import Relay, relay, socket_option
 from tests.dice import AGAIN, dice, times
 from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.workers import running
 from tests.stored_times import pass_seconds
 
 BODY = "x" * 300
 needs_filters = pytest.mark.skipif(
     sys.platform != "linux", reason="silence is made by Linux's packet filters; to run it: Linux"
 )
+SELDOM: dict[str, Any] = {"maintain_seconds": 0, "idle_min_seconds": 60, "idle_max_seconds": 60}
+"""Options of a worker that calls for nothing but its messages and their leases."""
 
 
 @pytest.fixture
@@ -200,28 +201,22 @@ def test_a_worker_behind_a_stalled_network_loses_its_lease_and_is_told_when_it_i
         queue_name,
         handle,
         lease_seconds=3,
-        maintain_seconds=0,
-        idle_min_seconds=60,
-        idle_max_seconds=60,
         transactional=transactional,
+        **SELDOM,
     )
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    try:
-        assert handling.wait(30)
-        between.stall()
-        taken = _take_over(queue, connection, queue_name)
-        go_on.set()
-        between.cut()
-        between.go_on()
-        wait_until(lambda: worker.stats.stale == 3, "the worker was told", 30)
-        assert {outcome.outcome for outcome in queue.complete(queue_name, taken[0].claim_id)} == {
-            "completed"
-        }
-    finally:
-        go_on.set()
-        worker.stop()
-        thread.join(60)
+    with running(worker):
+        try:
+            assert handling.wait(30)
+            between.stall()
+            taken = _take_over(queue, connection, queue_name)
+            go_on.set()
+            between.cut()
+            between.go_on()
+            wait_until(lambda: worker.stats.stale == 3, "the worker was told", 30)
+            done = queue.complete(queue_name, taken[0].claim_id)
+            assert {outcome.outcome for outcome in done} == {"completed"}
+        finally:
+            go_on.set()
     assert worker.stats.processed == 0
 
 
@@ -248,19 +243,14 @@ def test_a_handler_learns_in_a_stalled_network_that_its_lease_is_over_and_can_le
         handle,
         per=per,
         lease_seconds=2,
-        maintain_seconds=0,
-        idle_min_seconds=60,
-        idle_max_seconds=60,
         transactional=transactional,
+        **SELDOM,
     )
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    try:
-        wait_until(lambda: worker.stats.stale == 3, "what it decided has no effect", 60)
-    finally:
-        between.go_on()
-        worker.stop()
-        thread.join(60)
+    with running(worker):
+        try:
+            wait_until(lambda: worker.stats.stale == 3, "what it decided has no effect", 60)
+        finally:
+            between.go_on()
     assert seen == [False, True]
     assert (worker.stats.processed, queue.queue_stats(queue_name)[0].leased) == (0, 3)
 

@@ -1,23 +1,21 @@
 """An administrator or a time limit interrupts a call, while its session lives on."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
 from contextlib import closing
 
 import pytest
 
 import rowq
 from rowq.engines import engine_for_connection, engine_for_url
-from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.engines.base import Server, wait_until_blocked
 from tests.helpers.dialects import dialect_of, interrupting_dialect_of
+from tests.helpers.queues import Connect
 
 
 @pytest.mark.requires("waits")
 @pytest.mark.promise("P19")
 def test_a_maintain_that_is_interrupted_while_it_archives_says_so(
-    server: Server, connect: Callable[..., Connection], queue_name: str
+    server: Server, connect: Connect, queue_name: str
 ) -> None:
     connection, other = connect(), connect()
     dialect, queue = dialect_of(connection), rowq.Queue(connection)
@@ -48,10 +46,7 @@ def test_a_maintain_that_is_interrupted_while_it_archives_says_so(
 @pytest.mark.requires("waits")
 @pytest.mark.promise("P01", "P02", "P04")
 def test_what_a_queue_does_after_an_interrupted_call_is_committed(
-    server: Server,
-    database_url: str,
-    connect: Callable[..., Connection],
-    queue_name: str,
+    server: Server, database_url: str, connect: Connect, queue_name: str
 ) -> None:
     connection = connect()
     dialect, watching = dialect_of(connection), rowq.Queue(connection)

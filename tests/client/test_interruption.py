@@ -1,11 +1,9 @@
 """A queue stays right when an exception out of a signal's handler breaks off a call."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +14,7 @@ from tests.client.proxy import relay
 from tests.client.signals import HardLimit, SoftLimit, interrupted
 from tests.dice import AGAIN, dice, times
 from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.queues import Connect
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "SIGUSR1") or sys.platform == "win32",
@@ -80,7 +79,7 @@ def test_a_broken_off_wait_takes_no_message_where_the_server_can_be_told(
 
 @pytest.mark.promise("P01")
 def test_no_call_gets_the_answer_of_one_that_was_broken_off(
-    queue: rowq.Queue, queue_name: str, connect: Callable[..., Connection]
+    queue: rowq.Queue, queue_name: str, connect: Connect
 ) -> None:
     """Break calls off at many moments; each message is told of as it was sent."""
     drawn = dice("moment of an interruption")

@@ -1,7 +1,5 @@
 """An application that only calls routines needs a driver and nothing else."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How python-oracledb connects, against a listener that accepts and says nothing."""
 
-from __future__ import annotations
-
 import socket
 import sys
 import threading

@@ -1,7 +1,5 @@
 """A session of rowq's own uses connections of python-oracledb, which are made here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A URL of PostgreSQL may say more than libpq understands."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

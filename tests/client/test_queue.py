@@ -13,6 +13,7 @@ import rowq
 from rowq.contract import load_contract
 from tests.chaos.prepared import Prepared
 from tests.engines.base import Connection
+from tests.helpers.queues import Connect
 
 HOSTILE = "é\n\t'\"; drop schema rowq cascade; -- %s $1 😀"
 
@@ -106,7 +107,7 @@ def test_bodies_and_headers_come_out_as_they_went_in(queue: rowq.Queue, queue_na
 
 @pytest.mark.promise("P01")
 def test_enqueue_shares_the_callers_transaction(
-    queue: rowq.Queue, queue_name: str, connect: Callable[..., Connection]
+    queue: rowq.Queue, queue_name: str, connect: Connect
 ) -> None:
     transaction = connect(autocommit=False)
     rowq.Queue(transaction).enqueue(queue_name, "rolled back")
@@ -120,7 +121,7 @@ def test_enqueue_shares_the_callers_transaction(
 @pytest.mark.promise("P07")
 @pytest.mark.requires("genuine")
 def test_a_rolled_back_dequeue_gives_everything_back(
-    queue: rowq.Queue, queue_name: str, connect: Callable[..., Connection]
+    queue: rowq.Queue, queue_name: str, connect: Connect
 ) -> None:
     queue.enqueue(queue_name, 1)
     transaction = connect(autocommit=False)
@@ -160,10 +161,7 @@ def test_refusals_are_raised_as_their_class_with_the_drivers_error_behind(
     ids=str,
 )
 def test_what_cannot_be_sent_is_refused_and_the_connection_stays_usable(
-    connect: Callable[..., Connection],
-    queue: rowq.Queue,
-    queue_name: str,
-    arguments: dict[str, Any],
+    connect: Connect, queue: rowq.Queue, queue_name: str, arguments: dict[str, Any]
 ) -> None:
     transaction = rowq.Queue(connect(autocommit=False))
     with pytest.raises(rowq.InvalidArgument):
@@ -178,7 +176,7 @@ def test_headers_may_say_a_backslash_and_u0000(queue: rowq.Queue, queue_name: st
 
 
 def test_an_unknown_error_of_the_driver_passes_through_untouched(
-    connect: Callable[..., Connection], queue_name: str
+    connect: Connect, queue_name: str
 ) -> None:
     connection = connect()
     connection.close()
@@ -189,7 +187,7 @@ def test_an_unknown_error_of_the_driver_passes_through_untouched(
 
 @pytest.mark.promise("P17")
 def test_dequeue_wait_refuses_a_transaction_before_it_calls(
-    queue: rowq.Queue, queue_name: str, connect: Callable[..., Connection]
+    queue: rowq.Queue, queue_name: str, connect: Connect
 ) -> None:
     queue.enqueue(queue_name, 1)
     with pytest.raises(rowq.WrongTransactionState, match="autocommit"):

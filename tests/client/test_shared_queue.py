@@ -1,7 +1,5 @@
 """Several threads or tasks share one queue: that is slow, and right."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

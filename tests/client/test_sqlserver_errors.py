@@ -1,7 +1,5 @@
 """pyodbc's errors are understood, in the words that both drivers give them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

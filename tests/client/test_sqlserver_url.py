@@ -1,7 +1,5 @@
 """The ODBC driver gets what sqlserver:// URLs say, and the server gets it from the driver."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

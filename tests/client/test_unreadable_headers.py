@@ -1,7 +1,5 @@
 """Headers that Python cannot read, past enqueue's limits, cost their own message only."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import json
@@ -15,21 +13,20 @@ import rowq
 from rowq.engines import engine_for_connection
 from tests.engines.base import Connection
 from tests.helpers.hard_headers import HARD, put_headers
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 
 each_hard = pytest.mark.parametrize("hard", HARD.values(), ids=HARD)
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> rowq.Queue:
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=60, backoff_base_seconds=0, max_attempts=3)
-    return queue
+def queue(make_queue: MakeQueue) -> WorkerQueue:
+    return make_queue(lease_seconds=60, backoff_base_seconds=0, max_attempts=3)
 
 
-def fill(queue: rowq.Queue, queue_name: str, connection: Connection, hard: str) -> list[int]:
+def fill(queue: WorkerQueue, connection: Connection, hard: str) -> list[int]:
     """Enqueue three messages with headers, the second with hard ones, and return their ids."""
     news = [rowq.NewMessage(data=n, headers={"n": [n, '"[{\\']}) for n in range(3)]
-    ids = [sent.message_id for sent in queue.enqueue_batch(queue_name, news)]
+    ids = [sent.message_id for sent in queue.enqueue_batch(news)]
     put_headers(connection, ids[1], hard)
     return ids
 
@@ -60,34 +57,34 @@ def check_unreadable(headers: Any, hard: str) -> None:
 
 @each_hard
 def test_every_method_returns_the_other_messages_and_the_text_of_hard_headers(
-    connection: Connection, queue: rowq.Queue, queue_name: str, hard: str
+    connection: Connection, queue: WorkerQueue, hard: str
 ) -> None:
-    ids = fill(queue, queue_name, connection, hard)
-    check(queue.peek(queue_name, 9), hard)
-    details = queue.get_message(queue_name, ids[1])
+    ids = fill(queue, connection, hard)
+    check(queue.peek(9), hard)
+    details = queue.get_message(ids[1])
     assert details
     check_unreadable(details.headers, hard)
     for take in (queue.dequeue_fast, queue.dequeue_wait):
-        rows = take(queue_name, 9)
+        rows = take(9)
         check(rows, hard)
-        queue.release(queue_name, rows[0].claim_id)
+        queue.release(rows[0].claim_id)
 
 
 @each_hard
 def test_an_async_queue_does_so_too(
-    connection: Connection, queue: rowq.Queue, queue_name: str, database_url: str, hard: str
+    connection: Connection, queue: WorkerQueue, database_url: str, hard: str
 ) -> None:
     if engine_for_connection(connection).name != "postgres":
         pytest.skip("AsyncQueue is for PostgreSQL; to run it: --engine postgres18")
-    fill(queue, queue_name, connection, hard)
+    fill(queue, connection, hard)
 
     async def main() -> None:
         async with await rowq.connect_async(database_url) as other:
-            check(await other.peek(queue_name, 9), hard)
-            rows = await other.dequeue_fast(queue_name, 9)
+            check(await other.peek(queue.name, 9), hard)
+            rows = await other.dequeue_fast(queue.name, 9)
             check(rows, hard)
-            await other.release(queue_name, rows[0].claim_id)
-            check(await other.dequeue_wait(queue_name, 9), hard)
+            await other.release(queue.name, rows[0].claim_id)
+            check(await other.dequeue_wait(queue.name, 9), hard)
 
     asyncio.run(main())
 
@@ -96,15 +93,9 @@ def test_an_async_queue_does_so_too(
 @pytest.mark.parametrize("per", ["message", "batch"])
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
 def test_a_worker_declares_the_message_dead_and_handles_the_others(
-    connection: Connection,
-    queue: rowq.Queue,
-    queue_name: str,
-    database_url: str,
-    hard: str,
-    per: Any,
-    transactional: bool,
+    connection: Connection, queue: WorkerQueue, hard: str, per: Any, transactional: bool
 ) -> None:
-    ids = fill(queue, queue_name, connection, hard)
+    ids = fill(queue, connection, hard)
     handled: list[int] = []
 
     def handler(given: Any, *_: Any) -> None:
@@ -112,17 +103,10 @@ def test_a_worker_declares_the_message_dead_and_handles_the_others(
         assert messages
         handled.extend(message.message_id for message in messages)
 
-    worker = rowq.Worker(
-        *(database_url, queue_name, handler),
-        batch_size=9,
-        per=per,
-        transactional=transactional,
-        drain=True,
-    )
-    stats = worker.run()
+    stats = queue.drain(handler, batch_size=9, per=per, transactional=transactional)
     assert handled == [ids[0], ids[2]]
     assert (stats.processed, stats.failed, stats.retried, stats.stale) == (2, 1, 0, 0)
-    [dead] = queue.list_dead(queue_name)
+    [dead] = queue.list_dead()
     assert (dead.message_id, dead.attempt) == (ids[1], 1)
     assert str(dead.last_error).startswith("headers cannot be read: ")
 
@@ -130,23 +114,13 @@ def test_a_worker_declares_the_message_dead_and_handles_the_others(
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
 @pytest.mark.parametrize("per", ["message", "batch"])
 def test_a_handler_is_not_called_for_a_claim_of_hard_headers_only(
-    connection: Connection,
-    queue: rowq.Queue,
-    queue_name: str,
-    database_url: str,
-    per: Any,
-    transactional: bool,
+    connection: Connection, queue: WorkerQueue, per: Any, transactional: bool
 ) -> None:
-    sent = queue.enqueue(queue_name, headers={})
+    sent = queue.enqueue(headers={})
     put_headers(connection, sent.message_id, HARD["digits"])
     handled: list[Any] = []
-    worker = rowq.Worker(
-        *(database_url, queue_name, lambda *given: handled.append(given)),
-        per=per,
-        transactional=transactional,
-        drain=True,
-    )
-    assert (worker.run().failed, handled) == (1, [])
+    stats = queue.drain(lambda *given: handled.append(given), per=per, transactional=transactional)
+    assert (stats.failed, handled) == (1, [])
 
 
 def test_unreadable_headers_can_be_copied_pickled_compared_and_shown() -> None:

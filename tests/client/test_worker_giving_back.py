@@ -7,26 +7,25 @@ import pytest
 import rowq
 from rowq.worker.claim import HeldMessage
 from rowq.worker.handlers import GiveUp, Release
-from tests.engines.base import Connection
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> rowq.Queue:
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, max_attempts=1)
+def queue(make_queue: MakeQueue) -> WorkerQueue:
+    queue = make_queue(max_attempts=1)
     for n in range(3):
-        queue.enqueue(queue_name, n)
+        queue.enqueue(n)
     return queue
 
 
-def attempts(queue: rowq.Queue, queue_name: str) -> dict[int, int]:
+def attempts(queue: WorkerQueue) -> dict[int, int]:
     """Return the attempts of what is ready, by body."""
-    return {message.data: message.attempt for message in queue.peek(queue_name, 10)}
+    return {message.data: message.attempt for message in queue.peek(10)}
 
 
 @pytest.mark.parametrize("transactional", [False, True])
 def test_a_message_that_is_given_back_has_spent_no_attempt_and_the_others_are_done(
-    database_url: str, queue: rowq.Queue, queue_name: str, transactional: bool
+    queue: WorkerQueue, transactional: bool
 ) -> None:
     worker: rowq.Worker
 
@@ -36,42 +35,40 @@ def test_a_message_that_is_given_back_has_spent_no_attempt_and_the_others_are_do
         if message.data == 2:
             worker.stop()
 
-    worker = rowq.Worker(database_url, queue_name, handler, transactional=transactional)
+    worker = queue.worker(handler, transactional=transactional)
     stats = worker.run()
     assert (stats.processed, stats.released) == (2, 1)
-    assert attempts(queue, queue_name) == {1: 0}
+    assert attempts(queue) == {1: 0}
 
 
 def test_a_handler_that_says_that_going_on_makes_no_sense_ends_the_worker_and_loses_nothing(
-    database_url: str, queue: rowq.Queue, queue_name: str
+    queue: WorkerQueue,
 ) -> None:
     def handler(message: rowq.Message) -> None:
         if message.data == 1:
             raise GiveUp("no program")
 
-    worker = rowq.Worker(database_url, queue_name, handler)
+    worker = queue.worker(handler)
     with pytest.raises(rowq.WorkerFailed, match="no program"):
         worker.run()
     assert (worker.stats.processed, worker.stats.released) == (1, 2)
-    assert attempts(queue, queue_name) == {1: 0, 2: 0}
+    assert attempts(queue) == {1: 0, 2: 0}
 
 
 def test_a_worker_that_fails_inside_of_a_handler_costs_that_message_an_attempt_and_ends_no_other(
-    database_url: str, queue: rowq.Queue, queue_name: str
+    database_url: str, queue: WorkerQueue
 ) -> None:
     def handler(message: rowq.Message) -> None:
         if message.data == 1:
-            rowq.Worker(database_url, f"no {queue_name}"[:100], print).run()
+            rowq.Worker(database_url, f"no {queue.name}"[:100], print).run()
 
-    stats = rowq.Worker(database_url, queue_name, handler, drain=True).run()
+    stats = queue.drain(handler)
     assert (stats.processed, stats.failed) == (2, 1)
-    (dead,) = queue.list_dead(queue_name)
+    (dead,) = queue.list_dead()
     assert "WorkerFailed" in str(dead.last_error)
 
 
-def test_a_handler_can_wait_for_the_worker_to_be_stopped(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
+def test_a_handler_can_wait_for_the_worker_to_be_stopped(queue: WorkerQueue) -> None:
     told: list[bool] = []
     worker: rowq.Worker
 
@@ -80,7 +77,7 @@ def test_a_handler_can_wait_for_the_worker_to_be_stopped(
         threading.Timer(0.1, worker.stop).start()
         told.append(message.is_stopping(within_seconds=30))
 
-    worker = rowq.Worker(database_url, queue_name, handler)
+    worker = queue.worker(handler)
     assert worker.run().processed == 1
     assert told == [False, True]
-    assert attempts(queue, queue_name) == {1: 0, 2: 0}
+    assert attempts(queue) == {1: 0, 2: 0}

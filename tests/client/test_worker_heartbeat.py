@@ -1,7 +1,5 @@
 """The heartbeat keeps every claim, whatever the others' handlers and the network do to it."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable
@@ -18,25 +16,20 @@ from rowq.worker.claim import LiveClaim
 from rowq.worker.stats import WorkerStats
 from tests.client.proxy import relay
 from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.queues import Connect
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
 
 LEASE_SECONDS = 3
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> rowq.Queue:
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=LEASE_SECONDS, max_attempts=1)
-    return queue
+def queue(make_queue: MakeQueue) -> WorkerQueue:
+    return make_queue(lease_seconds=LEASE_SECONDS, max_attempts=1)
 
 
-def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
-    sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
-    return [message.message_id for message in sent]
-
-
-def lease_of(queue: rowq.Queue, queue_name: str, message_id: int) -> datetime | None:
-    details = queue.get_message(queue_name, message_id)
+def lease_of(queue: WorkerQueue, message_id: int) -> datetime | None:
+    details = queue.get_message(message_id)
     return details.lease_until if details else None
 
 
@@ -74,29 +67,25 @@ def is_held_up(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
 
 @pytest.mark.promise("P02", "P04")
 def test_a_handler_that_locks_its_own_claim_does_not_hang_its_worker(
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    hold_own_claim: Hold,
-    is_held_up: Callable[[], bool],
+    queue: WorkerQueue, hold_own_claim: Hold, is_held_up: Callable[[], bool]
 ) -> None:
-    fill(queue, queue_name, 2)
+    queue.fill(2)
 
     def handler(message: rowq.Message, own: Connection) -> None:
         if message.data == 0:
             hold_own_claim(own, message)
             wait_until(is_held_up, "the heartbeat is held up")
 
-    worker = rowq.Worker(database_url, queue_name, handler, transactional=True)
+    worker = queue.worker(handler, transactional=True)
     with running(worker):
         wait_until(lambda: worker.stats.processed == 2, "both are completed", 20)
 
 
 @pytest.mark.promise("P03")
 def test_claims_that_are_stuck_delay_no_other_claims_heartbeat(
-    database_url: str, queue: rowq.Queue, queue_name: str, hold_own_claim: Hold
+    queue: WorkerQueue, hold_own_claim: Hold
 ) -> None:
-    ids = fill(queue, queue_name, 4)
+    ids = queue.fill(4)
     stuck = threading.Barrier(4)
     done = threading.Event()
     lost: list[bool] = []
@@ -104,14 +93,14 @@ def test_claims_that_are_stuck_delay_no_other_claims_heartbeat(
     def handler(message: Any, own: Connection) -> None:
         if message.message_id == ids[0]:
             stuck.wait(20)
-            before = lease_of(queue, queue_name, ids[0])
+            before = lease_of(queue, ids[0])
             for _ in range(3):
                 wait_until(
-                    lambda: lease_of(queue, queue_name, ids[0]) != before,  # noqa: B023 - ends here
+                    lambda: lease_of(queue, ids[0]) != before,  # noqa: B023 - ends here
                     "the lease is extended",
                     LEASE_SECONDS,
                 )
-                before = lease_of(queue, queue_name, ids[0])
+                before = lease_of(queue, ids[0])
             lost.append(message.lost)
             done.set()
         else:
@@ -119,9 +108,7 @@ def test_claims_that_are_stuck_delay_no_other_claims_heartbeat(
             stuck.wait(20)
             done.wait(30)
 
-    worker = rowq.Worker(
-        database_url, queue_name, handler, transactional=True, threads=4, batch_size=1
-    )
+    worker = queue.worker(handler, transactional=True, threads=4, batch_size=1)
     with running(worker):
         wait_until(lambda: worker.stats.processed == 4, "all are completed", 40)
     assert lost == [False]
@@ -131,25 +118,21 @@ def test_claims_that_are_stuck_delay_no_other_claims_heartbeat(
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P03")
 def test_a_heartbeat_that_waits_keeps_no_handler_waiting(
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    connect: Callable[..., Connection],
-    is_held_up: Callable[[], bool],
+    queue: WorkerQueue, connect: Connect, is_held_up: Callable[[], bool]
 ) -> None:
-    fill(queue, queue_name, 2)
+    queue.fill(2)
     blocker = connect(autocommit=False)
     handled: list[int] = []
 
     def handler(message: rowq.Message) -> None:
         handled.append(message.data)
         if message.data == 0:
-            rowq.Queue(blocker).extend_lease(queue_name, message.claim_id)
+            rowq.Queue(blocker).extend_lease(queue.name, message.claim_id)
             wait_until(is_held_up, "the heartbeat is held up")
         else:
             blocker.rollback()
 
-    worker = rowq.Worker(database_url, queue_name, handler)
+    worker = queue.worker(handler)
     with running(worker):
         wait_until(lambda: worker.stats.processed == 2, "both are completed", 20)
     assert handled == [0, 1]
@@ -157,11 +140,11 @@ def test_a_heartbeat_that_waits_keeps_no_handler_waiting(
 
 @pytest.mark.promise("P03")
 def test_a_worker_that_stops_keeps_its_lease_however_long_the_database_was_away(
-    database_url: str, queue: rowq.Queue, queue_name: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str, queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(context, "_GRACE_SECONDS", 0.2)
-    queue.alter_queue(queue_name, lease_seconds=10)
-    (message_id,) = fill(queue, queue_name, 1)
+    queue.alter_queue(lease_seconds=10)
+    (message_id,) = queue.fill(1)
     lost: list[bool] = []
     with relay(database_url) as between:
 
@@ -170,31 +153,31 @@ def test_a_worker_that_stops_keeps_its_lease_however_long_the_database_was_away(
             between.refuse(connections=True)
             between.cut()
             wait_until(lambda: between.refused > 2, "the heartbeat has tried for a while", 20)
-            before = lease_of(queue, queue_name, message_id)
+            before = lease_of(queue, message_id)
             between.refuse(connections=False)
             wait_until(
-                lambda: lease_of(queue, queue_name, message_id) != before,
+                lambda: lease_of(queue, message_id) != before,
                 "the lease is extended",
                 20,
             )
             lost.append(message.lost)
 
-        worker = rowq.Worker(between.url, queue_name, handler, maintain_seconds=0)
+        worker = rowq.Worker(between.url, queue.name, handler, maintain_seconds=0)
         assert worker.run().processed == 1
     assert lost == [False]
 
 
 @pytest.mark.requires("genuine")
 def test_a_brief_call_gives_up_when_another_holds_the_claim_and_may_be_tried_again(
-    database_url: str, queue: rowq.Queue, queue_name: str, connect: Callable[..., Connection]
+    database_url: str, queue: WorkerQueue, connect: Connect
 ) -> None:
-    fill(queue, queue_name, 1)
-    (message,) = queue.dequeue_fast(queue_name)
-    arguments = {"queue_name": queue_name, "claim_id": message.claim_id, "lease_seconds": 60}
+    queue.fill(1)
+    (message,) = queue.dequeue_fast()
+    arguments = {"queue_name": queue.name, "claim_id": message.claim_id, "lease_seconds": 60}
     engine = engine_for_url(database_url)
     own = engine.connect(database_url)
     blocker = connect(autocommit=False)
-    rowq.Queue(blocker).extend_lease(queue_name, message.claim_id)
+    rowq.Queue(blocker).extend_lease(queue.name, message.claim_id)
     for _ in range(2):
         began_at = time.monotonic()
         with pytest.raises(Exception) as met:  # noqa: PT011 - the driver's own

@@ -1,7 +1,5 @@
 """One message's handler in a transactional worker does no harm to the others of its claim."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
 from collections.abc import Callable
@@ -14,16 +12,16 @@ from rowq.engines import engine_for_connection
 from tests.client.handlers import insert
 from tests.engines.base import Connection, Server
 from tests.helpers.dialects import dialect_of
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 
 Effects = Callable[[], Counter[int]]
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+def queue(connection: Connection, make_queue: MakeQueue) -> WorkerQueue:
     dialect_of(connection).make_table(connection, "effect", "queue_name varchar(100), place int")
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=60, backoff_base_seconds=0, max_attempts=1)
-    return queue
+    options = {"transactional": True, "lease_seconds": 60}
+    return make_queue(options, lease_seconds=60, backoff_base_seconds=0, max_attempts=1)
 
 
 @pytest.fixture
@@ -38,32 +36,22 @@ def effects(connection: Connection, queue_name: str) -> Effects:
     return count
 
 
-def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
-    new = [rowq.NewMessage(data={"queue_name": queue_name, "number": n}) for n in range(count)]
-    return [message.message_id for message in queue.enqueue_batch(queue_name, new)]
+def fill(queue: WorkerQueue, count: int) -> list[int]:
+    new = [rowq.NewMessage(data={"queue_name": queue.name, "number": n}) for n in range(count)]
+    return [message.message_id for message in queue.enqueue_batch(new)]
 
 
-def drain(url: str, queue_name: str, handler: Callable[..., Any], **options: Any) -> Any:
-    options = {"lease_seconds": 60, **options}
-    worker = rowq.Worker(url, queue_name, handler, transactional=True, drain=True, **options)
-    return worker.run()
-
-
-def last_error(queue: rowq.Queue, queue_name: str, message_id: int) -> str:
-    details = queue.get_message(queue_name, message_id)
+def last_error(queue: WorkerQueue, message_id: int) -> str:
+    details = queue.get_message(message_id)
     assert details
     return str(details.last_error)
 
 
 @pytest.mark.promise("P10")
 def test_an_error_of_the_database_that_a_handler_swallows_is_its_own_fault_only(
-    database_url: str,
-    connection: Connection,
-    queue: rowq.Queue,
-    queue_name: str,
-    effects: Effects,
+    connection: Connection, queue: WorkerQueue, effects: Effects
 ) -> None:
-    ids = fill(queue, queue_name, 6)
+    ids = fill(queue, 6)
     calls: list[int] = []
 
     def handler(message: rowq.Message, own: Connection) -> None:
@@ -74,13 +62,13 @@ def test_an_error_of_the_database_that_a_handler_swallows_is_its_own_fault_only(
             with contextlib.suppress(dialect_of(own).database_error):
                 dialect_of(own).execute(own, "select nonsense")
 
-    stats = drain(database_url, queue_name, handler)
+    stats = queue.drain(handler)
     assert calls == [0, 1, 2, 3, 4, 5]
     is_spoiled = engine_for_connection(connection).name == "postgres"
     assert (stats.processed, stats.failed) == ((5, 1) if is_spoiled else (6, 0))
     assert effects() == Counter({0, 1, 2, 3, 4, 5} - ({2} if is_spoiled else set()))
     if is_spoiled:
-        error = last_error(queue, queue_name, ids[2])
+        error = last_error(queue, ids[2])
         assert "went on after an error of the database" in error
         assert "nonsense" in error
 
@@ -88,14 +76,9 @@ def test_an_error_of_the_database_that_a_handler_swallows_is_its_own_fault_only(
 @pytest.mark.promise("P02", "P04")
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_message_whose_connection_is_lost_once_is_tried_again_at_no_cost(
-    server: Server,
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    effects: Effects,
-    count: int,
+    server: Server, queue: WorkerQueue, effects: Effects, count: int
 ) -> None:
-    fill(queue, queue_name, count)
+    fill(queue, count)
     killed: list[int] = []
 
     def handler(message: rowq.Message, own: Connection) -> None:
@@ -105,7 +88,7 @@ def test_a_message_whose_connection_is_lost_once_is_tried_again_at_no_cost(
             server.kill_session(killed[0])
             dialect_of(own).execute(own, "select 1")
 
-    stats = drain(database_url, queue_name, handler)
+    stats = queue.drain(handler)
     assert (stats.processed, stats.retried, stats.failed) == (count, 0, 0)
     assert effects() == Counter(range(count))
 
@@ -113,14 +96,9 @@ def test_a_message_whose_connection_is_lost_once_is_tried_again_at_no_cost(
 @pytest.mark.promise("P10")
 @pytest.mark.parametrize("swallows", [False, True])
 def test_a_message_that_loses_its_connection_each_time_is_given_up_after_three_tries(
-    server: Server,
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    effects: Effects,
-    swallows: bool,
+    server: Server, queue: WorkerQueue, effects: Effects, swallows: bool
 ) -> None:
-    ids = fill(queue, queue_name, 3)
+    ids = fill(queue, 3)
     calls: list[int] = []
 
     def handler(message: rowq.Message, own: Connection) -> None:
@@ -131,43 +109,38 @@ def test_a_message_that_loses_its_connection_each_time_is_given_up_after_three_t
             with contextlib.suppress(*[Exception] * swallows):
                 dialect_of(own).execute(own, "select 1")
 
-    stats = drain(database_url, queue_name, handler)
+    stats = queue.drain(handler)
     assert (stats.processed, stats.failed) == (2, 1)
     assert effects() == Counter([0, 2])
     assert Counter(calls)[1] == 3
-    assert last_error(queue, queue_name, ids[1])
+    assert last_error(queue, ids[1])
 
 
 @pytest.mark.promise("P02", "P08")
 @pytest.mark.parametrize("call", ["complete", "retry_later", "fail_now", "release", "extend_lease"])
 @pytest.mark.parametrize("alone", [False, True], ids=["several", "alone"])
 def test_a_handler_may_not_finish_or_extend_its_own_claim_in_the_workers_transaction(
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    effects: Effects,
-    call: str,
-    alone: bool,
+    queue: WorkerQueue, effects: Effects, call: str, alone: bool
 ) -> None:
-    ids = fill(queue, queue_name, 1 if alone else 3)
+    ids = fill(queue, 1 if alone else 3)
 
     def handler(message: rowq.Message, own: Connection) -> None:
         insert(message, own)
         if message.message_id == ids[-1]:
-            getattr(rowq.Queue(own), call)(queue_name, message.claim_id)
+            getattr(rowq.Queue(own), call)(queue.name, message.claim_id)
 
-    stats = drain(database_url, queue_name, handler, lease_seconds=3)
+    stats = queue.drain(handler, lease_seconds=3)
     assert (stats.processed, stats.failed) == (len(ids) - 1, 1)
     assert effects() == Counter(range(len(ids) - 1))
-    assert f"ForbiddenInHandler: {call}" in last_error(queue, queue_name, ids[-1])
+    assert f"ForbiddenInHandler: {call}" in last_error(queue, ids[-1])
 
 
 @pytest.mark.promise("P02", "P10")
 @pytest.mark.parametrize("raises", [False, True], ids=["returns", "raises"])
 def test_what_a_batch_handler_has_written_is_kept_unless_it_raises(
-    database_url: str, queue: rowq.Queue, queue_name: str, effects: Effects, raises: bool
+    queue: WorkerQueue, effects: Effects, raises: bool
 ) -> None:
-    ids = fill(queue, queue_name, 3)
+    ids = fill(queue, 3)
 
     def handler(messages: list[rowq.Message], own: Connection) -> Any:
         for message in messages:
@@ -176,20 +149,20 @@ def test_what_a_batch_handler_has_written_is_kept_unless_it_raises(
             raise rowq.Fail("all of them")
         return {ids[1]: rowq.Fail("this one")}
 
-    stats = drain(database_url, queue_name, handler, per="batch")
+    stats = queue.drain(handler, per="batch")
     assert (stats.processed, stats.failed) == ((0, 3) if raises else (2, 1))
     assert effects() == Counter([] if raises else [0, 1, 2])
 
 
 @pytest.mark.promise("P01")
 def test_a_handler_may_use_every_other_routine_in_the_workers_transaction(
-    database_url: str, queue: rowq.Queue, queue_name: str, effects: Effects
+    queue: WorkerQueue, effects: Effects
 ) -> None:
-    ids = fill(queue, queue_name, 2)
-    other = f"{queue_name[:90]}_other"
-    queue.create_queue(other, max_attempts=1)
-    queue.enqueue(other, 1)
-    (taken,) = queue.dequeue_fast(other)
+    ids = fill(queue, 2)
+    other = f"{queue.name[:90]}_other"
+    queue.client.create_queue(other, max_attempts=1)
+    queue.client.enqueue(other, 1)
+    (taken,) = queue.client.dequeue_fast(other)
 
     def handler(message: rowq.Message, own: Connection) -> None:
         insert(message, own)
@@ -201,9 +174,9 @@ def test_a_handler_may_use_every_other_routine_in_the_workers_transaction(
         else:
             raise rowq.Fail("undone")
 
-    stats = drain(database_url, queue_name, handler)
+    stats = queue.drain(handler)
     assert (stats.processed, stats.failed) == (1, 1)
-    assert [message.data["number"] for message in queue.peek(other, 5)] == [0]
+    assert [message.data["number"] for message in queue.client.peek(other, 5)] == [0]
     assert effects() == Counter([0])
 
 
@@ -222,20 +195,20 @@ def plain_sql_completes(own: Connection, queue_name: str, message: rowq.Message)
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P02", "P08")
 def test_a_handler_that_completes_its_own_message_in_plain_sql_fails_alone(
-    database_url: str, queue: rowq.Queue, queue_name: str, effects: Effects, server: Server
+    queue: WorkerQueue, effects: Effects, server: Server
 ) -> None:
     if server.engine not in {"postgres", "mysql"}:
         pytest.skip(
             "the statement is not written for this engine; to run it: --engine postgres18,mariadb"
         )
-    ids = fill(queue, queue_name, 3)
+    ids = fill(queue, 3)
 
     def handler(message: rowq.Message, own: Connection) -> None:
         insert(message, own)
         if message.message_id == ids[1]:
-            plain_sql_completes(own, queue_name, message)
+            plain_sql_completes(own, queue.name, message)
 
-    stats = drain(database_url, queue_name, handler)
+    stats = queue.drain(handler)
     assert (stats.processed, stats.failed) == (2, 1)
     assert effects() == Counter([0, 2])
-    assert "no longer holds" in last_error(queue, queue_name, ids[1])
+    assert "no longer holds" in last_error(queue, ids[1])

@@ -14,10 +14,13 @@ from rowq.engines import engine_for_url
 from rowq.errors import CannotConnect
 from rowq.worker import polling
 from rowq.worker.polling import Polling, PollingTurn
-from tests.engines.base import Connection, wait_until
+from tests.engines.base import wait_until
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
 
 HOUR = 3600.0
+RARELY = {"idle_min_seconds": HOUR, "idle_max_seconds": HOUR}
+"""Options of a worker whose idle threads would poll once an hour."""
 
 
 class Idle:
@@ -70,7 +73,7 @@ def test_the_end_wakes_every_thread_from_the_longest_pause() -> None:
         assert threads.asked == []
 
 
-def test_one_that_found_something_wakes_the_next_and_so_on_through_all() -> None:
+def test_a_thread_that_found_something_wakes_the_next_and_so_on_through_all() -> None:
     shared = Polling(HOUR, HOUR)
     with idle(shared, 5) as threads:
         shared.hurry()
@@ -80,7 +83,7 @@ def test_one_that_found_something_wakes_the_next_and_so_on_through_all() -> None
         assert sorted(threads.asked) == list(range(5))
 
 
-def test_nobody_asks_while_another_one_does() -> None:
+def test_no_thread_polls_while_another_does() -> None:
     shared = Polling(0.001, 0.001)
     with idle(shared, 10) as threads:
         wait_until(lambda: len(threads.asked) == 1, "one asks")
@@ -88,7 +91,7 @@ def test_nobody_asks_while_another_one_does() -> None:
         assert len(threads.asked) == 1
 
 
-def test_a_word_that_comes_while_one_asks_makes_it_ask_again_at_once() -> None:
+def test_a_hint_that_comes_while_a_thread_polls_makes_it_poll_again_at_once() -> None:
     shared = Polling(HOUR, HOUR)
     turn = PollingTurn(shared)
     answers: list[bool] = []
@@ -106,7 +109,7 @@ def test_a_word_that_comes_while_one_asks_makes_it_ask_again_at_once() -> None:
     assert answers == [True, True]
 
 
-def test_a_word_that_comes_while_nobody_is_idle_is_for_the_next_that_is() -> None:
+def test_a_hint_that_comes_while_no_thread_is_idle_is_for_the_next_that_is() -> None:
     shared = Polling(HOUR, HOUR)
     shared.hurry()
     turn = PollingTurn(shared)
@@ -116,7 +119,7 @@ def test_a_word_that_comes_while_nobody_is_idle_is_for_the_next_that_is() -> Non
     assert not thread.is_alive()
 
 
-def test_one_that_has_no_answer_for_long_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_whose_poll_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polling, "_STUCK_SECONDS", 0.2)
     with idle(Polling(0.001, 0.001), 3) as threads:
         wait_until(lambda: len(threads.asked) == 3, "each asks while those before hang")
@@ -153,10 +156,8 @@ def calls(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> rowq.Queue:
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=60)
-    return queue
+def queue(make_queue: MakeQueue) -> WorkerQueue:
+    return make_queue(lease_seconds=60)
 
 
 @contextmanager
@@ -168,11 +169,9 @@ def working(worker: rowq.Worker) -> Iterator[Polling]:
         yield shared
 
 
-def test_twenty_idle_threads_ask_as_seldom_as_one(
-    database_url: str, queue: rowq.Queue, queue_name: str, calls: Calls
-) -> None:
-    assert queue.peek(queue_name) == []
-    with working(rowq.Worker(database_url, queue_name, print, threads=20)):
+def test_twenty_idle_threads_ask_as_seldom_as_one(queue: WorkerQueue, calls: Calls) -> None:
+    assert queue.peek() == []
+    with working(queue.worker(print, threads=20)):
         # The threads ask twenty times when they start, and then after pauses that grow to 0.125 s
         # and more.
         wait_until(lambda: len(calls.asking) >= 24, "the pauses are long")
@@ -185,15 +184,13 @@ def test_twenty_idle_threads_ask_as_seldom_as_one(
 
 
 def test_a_message_that_comes_to_an_idle_worker_is_begun_within_the_longest_pause(
-    database_url: str, queue: rowq.Queue, queue_name: str, calls: Calls
+    queue: WorkerQueue, calls: Calls
 ) -> None:
     begun = threading.Event()
-    worker = rowq.Worker(
-        database_url, queue_name, lambda _message: begun.set(), threads=5, idle_max_seconds=0.25
-    )
+    worker = queue.worker(lambda _message: begun.set(), threads=5, idle_max_seconds=0.25)
     with working(worker):
         wait_until(lambda: len(calls.asking) >= 10, "the pauses are long")
-        queue.enqueue(queue_name, 1)
+        queue.enqueue(1)
         committed_at, before = time.monotonic(), len(calls.asking)
         assert begun.wait(30)
         asked, seconds = len(calls.asking) - before, time.monotonic() - committed_at
@@ -203,9 +200,7 @@ def test_a_message_that_comes_to_an_idle_worker_is_begun_within_the_longest_paus
 
 
 @pytest.mark.parametrize("batch_size", [1, 10])
-def test_a_burst_is_worked_on_by_every_thread(
-    database_url: str, queue: rowq.Queue, queue_name: str, batch_size: int
-) -> None:
+def test_a_burst_is_worked_on_by_every_thread(queue: WorkerQueue, batch_size: int) -> None:
     together = threading.Barrier(5)
     calls = itertools.count()
     seen: list[int] = []
@@ -215,25 +210,22 @@ def test_a_burst_is_worked_on_by_every_thread(
             together.wait(60)
         seen.extend(message.data for message in messages)
 
-    worker = rowq.Worker(
-        database_url,
-        queue_name,
+    worker = queue.worker(
         handler,
         per="batch",
         threads=5,
         batch_size=batch_size,
-        idle_min_seconds=HOUR,
-        idle_max_seconds=HOUR,
+        **RARELY,
     )
     with working(worker) as shared:
-        queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(100)])
+        queue.fill(100)
         shared.hurry()
         wait_until(lambda: worker.stats.processed == 100, "all of it is done", 60)
     assert sorted(seen) == list(range(100))
 
 
-def test_one_that_cannot_connect_again_leaves_the_polling_to_another(
-    database_url: str, queue: rowq.Queue, queue_name: str, calls: Calls
+def test_a_thread_that_cannot_connect_again_leaves_the_polling_to_another(
+    queue: WorkerQueue, calls: Calls
 ) -> None:
     broken: list[threading.Thread] = []
     seen: list[threading.Thread] = []
@@ -247,28 +239,19 @@ def test_one_that_cannot_connect_again_leaves_the_polling_to_another(
         if threading.current_thread() in broken:
             raise CannotConnect("still away")
 
-    worker = rowq.Worker(
-        database_url,
-        queue_name,
-        lambda _message: seen.append(threading.current_thread()),
-        threads=3,
-    )
+    worker = queue.worker(lambda _message: seen.append(threading.current_thread()), threads=3)
     with working(worker):
         calls.before_connect = stay_broken
         calls.before = break_once
         wait_until(lambda: bool(broken), "one loses its connection")
-        queue.enqueue(queue_name, 1)
+        queue.enqueue(1)
         wait_until(lambda: bool(seen), "another one has the message")
         calls.before_connect = lambda: None
     assert seen[0] not in broken
 
 
-def test_one_whose_question_hangs_leaves_the_polling_to_another(
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    calls: Calls,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_thread_whose_call_hangs_leaves_the_polling_to_another(
+    queue: WorkerQueue, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(polling, "_STUCK_SECONDS", 0.2)
     hanging: list[threading.Thread] = []
@@ -280,65 +263,49 @@ def test_one_whose_question_hangs_leaves_the_polling_to_another(
             hanging.append(threading.current_thread())
             answered.wait(60)
 
-    worker = rowq.Worker(
-        database_url,
-        queue_name,
-        lambda _message: seen.append(threading.current_thread()),
-        threads=3,
-    )
+    worker = queue.worker(lambda _message: seen.append(threading.current_thread()), threads=3)
     with working(worker):
         calls.before = hang_once
         wait_until(lambda: bool(hanging), "one has no answer")
-        queue.enqueue(queue_name, 1)
+        queue.enqueue(1)
         wait_until(lambda: bool(seen), "another one has the message")
         answered.set()
     assert seen[0] not in hanging
 
 
-def test_one_that_raises_ends_the_worker_and_every_idle_thread(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
+def test_a_thread_that_raises_ends_the_worker_and_every_idle_thread(queue: WorkerQueue) -> None:
     dropped = threading.Event()
 
     def on_progress(_stats: rowq.WorkerStats) -> None:
         if worker._context.polling._waiting == 4 and not dropped.is_set():
-            queue.drop_queue(queue_name)
+            queue.drop_queue()
             dropped.set()
             worker._context.polling.hurry()
 
-    worker = rowq.Worker(
-        database_url,
-        queue_name,
+    worker = queue.worker(
         print,
         threads=5,
         maintain_seconds=0,
-        idle_min_seconds=HOUR,
-        idle_max_seconds=HOUR,
         on_progress=on_progress,
+        **RARELY,
     )
     with pytest.raises(rowq.WorkerFailed, match="RQ701"):
         worker.run()
 
 
-def test_draining_by_many_threads_ends_for_all_of_them_at_once(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(100)])
-    worker = rowq.Worker(
-        database_url, queue_name, lambda _message: None, threads=20, batch_size=3, drain=True
-    )
+def test_draining_by_many_threads_ends_for_all_of_them_at_once(queue: WorkerQueue) -> None:
+    queue.fill(100)
+    worker = queue.worker(lambda _message: None, threads=20, batch_size=3, drain=True)
     assert worker.run().processed == 100
 
 
-def test_a_queue_that_is_resumed_is_worked_on_again(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
-    queue.pause_queue(queue_name)
-    queue.enqueue(queue_name, 1)
-    worker = rowq.Worker(database_url, queue_name, lambda _message: None, threads=3)
+def test_a_queue_that_is_resumed_is_worked_on_again(queue: WorkerQueue) -> None:
+    queue.pause_queue()
+    queue.enqueue(1)
+    worker = queue.worker(lambda _message: None, threads=3)
     with working(worker):
         assert worker.stats.processed == 0
-        queue.resume_queue(queue_name)
+        queue.resume_queue()
         wait_until(lambda: worker.stats.processed == 1, "the message is handled")
 
 

@@ -17,7 +17,8 @@ import pytest
 import rowq
 from rowq.worker.processes import WorkerProcess
 from tests.client.proxy import relay
-from tests.engines.base import Connection, wait_until
+from tests.engines.base import wait_until
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,10 +26,8 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> rowq.Queue:
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=1, backoff_base_seconds=0)
-    return queue
+def queue(make_queue: MakeQueue) -> WorkerQueue:
+    return make_queue(lease_seconds=1, backoff_base_seconds=0)
 
 
 @pytest.fixture
@@ -59,11 +58,6 @@ def start(database_url: str, queue_name: str, tmp_path: Path) -> Iterator[Start]
         process.communicate()
 
 
-def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
-    sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
-    return [message.message_id for message in sent]
-
-
 def handled(directory: Path) -> dict[int, list[int]]:
     """Return the messages that each process has handled, by process id."""
     return {
@@ -76,8 +70,8 @@ def all_handled(directory: Path) -> list[int]:
     return sorted(message_id for ids in handled(directory).values() for message_id in ids)
 
 
-def left(queue: rowq.Queue, queue_name: str) -> tuple[int, int, int]:
-    stats = queue.queue_stats(queue_name)[0]
+def left(queue: WorkerQueue) -> tuple[int, int, int]:
+    stats = queue.queue_stats()[0]
     return stats.ready, stats.delayed, stats.leased
 
 
@@ -90,9 +84,9 @@ def stats_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=str)
 def test_the_first_signal_finishes_the_message_releases_the_rest_and_exits_with_0(
-    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path, number: signal.Signals
+    queue: WorkerQueue, start: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
-    ids = fill(queue, queue_name, 5)
+    ids = queue.fill(5)
     worker = start("note_then_wait")
     wait_until(lambda: bool(all_handled(tmp_path)), "a message is being handled", 20)
     worker.send_signal(number)
@@ -100,14 +94,14 @@ def test_the_first_signal_finishes_the_message_releases_the_rest_and_exits_with_
     stats = stats_of(worker)
     assert stats["processed"] + stats["released"] == 5
     assert all_handled(tmp_path) == ids[: stats["processed"]]
-    assert left(queue, queue_name) == (stats["released"], 0, 0)
+    assert left(queue) == (stats["released"], 0, 0)
 
 
 @pytest.mark.promise("P02", "P09")
 def test_the_second_signal_stops_at_once_and_nothing_is_lost(
-    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+    queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
-    ids = fill(queue, queue_name, 3)
+    ids = queue.fill(3)
     worker = start("note_then_wait")
     wait_until(lambda: bool(all_handled(tmp_path)), "a message is being handled", 20)
     worker.send_signal(signal.SIGTERM)
@@ -121,32 +115,32 @@ def test_the_second_signal_stops_at_once_and_nothing_is_lost(
 @pytest.mark.chaos
 @pytest.mark.promise("P02", "P09")
 def test_a_worker_killed_in_the_middle_loses_nothing(
-    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+    queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
-    ids = fill(queue, queue_name, 30)
+    ids = queue.fill(30)
     killed = start("die_once", batch_size=10)
     assert killed.wait(30) == -signal.SIGKILL
     assert stats_of(start("die_once", drain=True))["processed"] == len(ids)
     assert sorted(set(all_handled(tmp_path))) == ids
-    assert left(queue, queue_name) == (0, 0, 0)
+    assert left(queue) == (0, 0, 0)
 
 
 @pytest.mark.chaos
 def test_a_dead_child_is_restarted_and_the_rest_goes_on(
-    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+    queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
-    ids = fill(queue, queue_name, 50)
+    ids = queue.fill(50)
     stats = stats_of(start("die_once", processes=2, drain=True, batch_size=5))
     assert stats["processed"] == 50
     assert sorted(set(all_handled(tmp_path))) == ids
-    assert left(queue, queue_name) == (0, 0, 0)
+    assert left(queue) == (0, 0, 0)
 
 
 @pytest.mark.promise("P08")
 def test_a_handler_in_a_child_learns_in_a_stalled_network_that_its_lease_is_over(
-    database_url: str, queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+    database_url: str, queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
-    fill(queue, queue_name, 1)
+    queue.fill(1)
     with relay(database_url) as between:
         worker = start("leave_off_when_lost", between.url, processes=1, maintain_seconds=0)
         wait_until(lambda: bool(all_handled(tmp_path)), "the message is being handled", 30)
@@ -156,15 +150,13 @@ def test_a_handler_in_a_child_learns_in_a_stalled_network_that_its_lease_is_over
         worker.send_signal(signal.SIGTERM)
         stats = stats_of(worker)
     assert (stats["processed"], stats["stale"]) == (0, 1)
-    assert left(queue, queue_name) == (0, 0, 1)
+    assert left(queue) == (0, 0, 1)
 
 
 @pytest.mark.chaos
-def test_a_parent_whose_children_keep_dying_gives_up(
-    queue: rowq.Queue, queue_name: str, start: Start
-) -> None:
-    queue.alter_queue(queue_name, max_attempts=100)
-    fill(queue, queue_name, 50)
+def test_a_parent_whose_children_keep_dying_gives_up(queue: WorkerQueue, start: Start) -> None:
+    queue.alter_queue(max_attempts=100)
+    queue.fill(50)
     worker = start("die", processes=1, batch_size=1)
     _, errors = worker.communicate(timeout=60)
     assert worker.returncode == 1
@@ -172,9 +164,9 @@ def test_a_parent_whose_children_keep_dying_gives_up(
 
 
 def test_what_makes_no_sense_in_a_child_ends_the_parent_at_once(
-    queue: rowq.Queue, start: Start
+    queue: WorkerQueue, start: Start
 ) -> None:
-    assert queue.version()
+    assert queue.client.version()
     worker = start("no_such_handler", processes=2)
     _, errors = worker.communicate(timeout=30)
     assert worker.returncode == 1
@@ -182,22 +174,20 @@ def test_what_makes_no_sense_in_a_child_ends_the_parent_at_once(
 
 
 def test_the_parent_says_what_has_killed_a_child_and_the_child_says_where(
-    queue: rowq.Queue, queue_name: str, start: Start
+    queue: WorkerQueue, start: Start
 ) -> None:
-    fill(queue, queue_name, 1)
+    queue.fill(1)
     worker = start("interrupt", processes=2)
     _, errors = worker.communicate(timeout=40)
     assert worker.returncode == 1
     assert "failed: KeyboardInterrupt: enough" in errors
     assert "the worker gives up" in errors
     assert "in interrupt" in errors
-    assert left(queue, queue_name) == (1, 0, 0)
+    assert left(queue) == (1, 0, 0)
 
 
-def test_a_child_logs_as_its_parent_does(
-    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
-) -> None:
-    fill(queue, queue_name, 2)
+def test_a_child_logs_as_its_parent_does(queue: WorkerQueue, start: Start, tmp_path: Path) -> None:
+    queue.fill(2)
     worker = start("fail_once", processes=1, drain=True)
     output, errors = worker.communicate(timeout=40)
     assert json.loads(output)["processed"] == 2
@@ -209,9 +199,9 @@ def test_a_child_logs_as_its_parent_does(
 
 @pytest.mark.promise("P02")
 def test_a_child_that_dies_while_the_database_is_away_comes_back_with_it(
-    database_url: str, queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+    database_url: str, queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
-    ids = fill(queue, queue_name, 20)
+    ids = queue.fill(20)
     with relay(database_url) as between:
         worker = start("die_when_told", between.url, processes=1, batch_size=2, drain=True)
         wait_until(lambda: bool(handled(tmp_path)), "messages are handled", 30)
@@ -225,7 +215,7 @@ def test_a_child_that_dies_while_the_database_is_away_comes_back_with_it(
         stats = stats_of(worker)
     assert stats["processed"] + stats["stale"] >= 20
     assert sorted(set(all_handled(tmp_path))) == ids
-    assert left(queue, queue_name) == (0, 0, 0)
+    assert left(queue) == (0, 0, 0)
 
 
 def test_a_restart_that_the_system_refuses_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,20 +250,20 @@ def test_a_child_is_asked_to_stop_once() -> None:
 
 
 def test_a_process_that_a_handler_forks_ends_by_its_first_signal(
-    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+    queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
-    queue.alter_queue(queue_name, lease_seconds=60)
-    ids = fill(queue, queue_name, 1)
+    queue.alter_queue(lease_seconds=60)
+    ids = queue.fill(1)
     assert stats_of(start("terminate_a_fork", drain=True))["processed"] == 1
     assert all_handled(tmp_path) == ids
 
 
 @pytest.mark.parametrize("to", ["parent", "group"])
 def test_a_signal_to_the_parent_or_to_all_stops_every_child_gracefully(
-    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path, to: str
+    queue: WorkerQueue, start: Start, tmp_path: Path, to: str
 ) -> None:
-    queue.alter_queue(queue_name, lease_seconds=60)
-    fill(queue, queue_name, 10)
+    queue.alter_queue(lease_seconds=60)
+    queue.fill(10)
     worker = start("note_then_wait", processes=2, batch_size=5)
     wait_until(lambda: len(handled(tmp_path)) == 2, "both children handle a message", 30)
     if to == "parent":
@@ -284,16 +274,16 @@ def test_a_signal_to_the_parent_or_to_all_stops_every_child_gracefully(
     stats = stats_of(worker)
     # A child may take what another has given back before the signal reaches it.
     assert stats["processed"] + stats["released"] >= 10
-    assert left(queue, queue_name) == (10 - stats["processed"], 0, 0)
+    assert left(queue) == (10 - stats["processed"], 0, 0)
     assert len(all_handled(tmp_path)) == stats["processed"]
 
 
 @pytest.mark.chaos
 def test_children_of_a_killed_parent_finish_their_message_and_end(
-    queue: rowq.Queue, queue_name: str, start: Start, tmp_path: Path
+    queue: WorkerQueue, start: Start, tmp_path: Path
 ) -> None:
-    queue.alter_queue(queue_name, lease_seconds=60)
-    fill(queue, queue_name, 10)
+    queue.alter_queue(lease_seconds=60)
+    queue.fill(10)
     worker = start("note_then_wait", processes=2, batch_size=5)
     wait_until(lambda: len(handled(tmp_path)) == 2, "both children handle a message", 30)
     children = list(handled(tmp_path))
@@ -301,7 +291,7 @@ def test_children_of_a_killed_parent_finish_their_message_and_end(
     worker.wait()
     (tmp_path / "go").touch()
     wait_until(lambda: not any(is_alive(child) for child in children), "the children end", 20)
-    stats = queue.queue_stats(queue_name)[0]
+    stats = queue.queue_stats()[0]
     assert stats.leased == 0
     assert stats.ready == 10 - len(all_handled(tmp_path))
 

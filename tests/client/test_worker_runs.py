@@ -1,7 +1,5 @@
 """Runs of a worker: one after the other, how each ends, and what it leaves behind."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import threading
@@ -15,22 +13,16 @@ import rowq
 from rowq.worker.claim import HeldMessage, LiveClaim
 from rowq.worker.context import log
 from rowq.worker.transactional import TransactionalWork
-from tests.engines.base import Connection, wait_until
+from tests.engines.base import wait_until
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
 
 each_mode = pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> rowq.Queue:
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=60, backoff_base_seconds=0)
-    return queue
-
-
-def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
-    sent = queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(count)])
-    return [message.message_id for message in sent]
+def queue(make_queue: MakeQueue) -> WorkerQueue:
+    return make_queue(lease_seconds=60, backoff_base_seconds=0)
 
 
 def threads_of_workers() -> list[str]:
@@ -41,56 +33,42 @@ def threads_of_workers() -> list[str]:
 
 
 @pytest.mark.parametrize("processes", [0, 1])
-def test_a_second_run_works_as_the_first_one_did(
-    database_url: str, queue: rowq.Queue, queue_name: str, processes: int
-) -> None:
-    worker = rowq.Worker(
-        database_url,
-        queue_name,
-        "tests.client.handlers:nothing",
-        drain=True,
-        processes=processes,
-    )
+def test_a_second_run_works_as_the_first_one_did(queue: WorkerQueue, processes: int) -> None:
+    worker = queue.worker("tests.client.handlers:nothing", drain=True, processes=processes)
     for count in (2, 3):
-        fill(queue, queue_name, count)
+        queue.fill(count)
         assert worker.run().processed == count
         assert worker.stats.processed == count
 
 
-def test_a_second_run_is_stopped_as_the_first_one_was(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
-    worker = rowq.Worker(database_url, queue_name, lambda _message: None)
+def test_a_second_run_is_stopped_as_the_first_one_was(queue: WorkerQueue) -> None:
+    worker = queue.worker(lambda _message: None)
     for _ in range(2):
-        fill(queue, queue_name, 1)
+        queue.fill(1)
         with running(worker):
             wait_until(lambda: worker.stats.processed == 1, "it works")
     assert threads_of_workers() == []
 
 
 @pytest.mark.parametrize("runs", [0, 1])
-def test_a_stop_before_a_run_ends_that_run_and_no_other(
-    database_url: str, queue: rowq.Queue, queue_name: str, runs: int
-) -> None:
-    worker = rowq.Worker(database_url, queue_name, lambda _message: None, drain=True)
+def test_a_stop_before_a_run_ends_that_run_and_no_other(queue: WorkerQueue, runs: int) -> None:
+    worker = queue.worker(lambda _message: None, drain=True)
     for _ in range(runs):
         worker.run()
-    fill(queue, queue_name, 1)
+    queue.fill(1)
     worker.stop()
     assert worker.run().processed == 0
     assert worker.run().processed == 1
 
 
-def test_a_second_run_at_the_same_time_is_refused(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
-    fill(queue, queue_name, 1)
-    worker = rowq.Worker(database_url, queue_name, lambda _message: None)
+def test_a_second_run_at_the_same_time_is_refused(queue: WorkerQueue) -> None:
+    queue.fill(1)
+    worker = queue.worker(lambda _message: None)
     with running(worker):
         wait_until(lambda: worker.stats.processed == 1, "it works")
         with pytest.raises(rowq.WorkerFailed, match="running already"):
             worker.run()
-        fill(queue, queue_name, 1)
+        queue.fill(1)
         wait_until(lambda: worker.stats.processed == 2, "it works on")
 
 
@@ -99,13 +77,9 @@ def test_a_second_run_at_the_same_time_is_refused(
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_a_run_that_cannot_start_its_threads_leaves_none_behind(
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    number: int,
+    queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    ids = fill(queue, queue_name, 10)
+    ids = queue.fill(10)
     start = threading.Thread.start
     started: list[str] = []
 
@@ -117,12 +91,12 @@ def test_a_run_that_cannot_start_its_threads_leaves_none_behind(
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", starts_some)
-    worker = rowq.Worker(database_url, queue_name, lambda _message: None, threads=3)
+    worker = queue.worker(lambda _message: None, threads=3)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         worker.run()
     assert started[0] == "rowq-heartbeat"
     assert threads_of_workers() == []
-    stats = queue.queue_stats(queue_name)[0]
+    stats = queue.queue_stats()[0]
     assert (stats.leased, stats.ready) == (0, len(ids) - worker.stats.processed)
 
 
@@ -137,16 +111,14 @@ class Fault(BaseException):
     ids=["plain", "transactional"],
 )
 def test_a_thread_that_dies_hands_in_what_is_decided_and_gives_back_the_rest(
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
+    queue: WorkerQueue,
     monkeypatch: pytest.MonkeyPatch,
     transactional: bool,
     place: type,
     call: str,
     done: int,
 ) -> None:
-    fill(queue, queue_name, 4)
+    queue.fill(4)
     original = getattr(place, call)
     calls: list[int] = []
 
@@ -157,15 +129,13 @@ def test_a_thread_that_dies_hands_in_what_is_decided_and_gives_back_the_rest(
         return original(*args)
 
     monkeypatch.setattr(place, call, dies)
-    worker = rowq.Worker(
-        database_url, queue_name, lambda *_: None, transactional=transactional, drain=True
-    )
+    worker = queue.worker(lambda *_: None, transactional=transactional, drain=True)
     with pytest.raises(rowq.WorkerFailed, match="Fault: here"):
         worker.run()
-    stats = queue.queue_stats(queue_name)[0]
+    stats = queue.queue_stats()[0]
     assert (stats.leased, stats.ready) == (0, 4 - done)
     assert worker.stats.processed == done
-    assert [message.attempt for message in queue.peek(queue_name, 5)] == [0] * stats.ready
+    assert [message.attempt for message in queue.peek(5)] == [0] * stats.ready
 
 
 # The tests from here on are about what a run keeps.
@@ -193,18 +163,13 @@ def without_collector() -> Iterator[Count]:
 @each_mode
 @pytest.mark.parametrize("per", ["message", "batch"])
 def test_messages_are_gone_as_soon_as_they_are_handled(
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    per: Any,
-    transactional: bool,
+    queue: WorkerQueue, monkeypatch: pytest.MonkeyPatch, per: Any, transactional: bool
 ) -> None:
     # Stop the log here, because pytest keeps what is logged with its traceback and all that it
     # leads to.
     monkeypatch.setattr(log, "propagate", False)
     monkeypatch.setattr(logging, "lastResort", None)
-    fill(queue, queue_name, 12)
+    queue.fill(12)
     most: list[int] = []
 
     def handler(given: Any, *_: Any) -> None:
@@ -216,25 +181,15 @@ def test_messages_are_gone_as_soon_as_they_are_handled(
             raise ValueError("kept with its traceback")
 
     with without_collector() as alive:
-        stats = rowq.Worker(
-            database_url,
-            queue_name,
-            handler,
-            batch_size=1,
-            per=per,
-            transactional=transactional,
-            drain=True,
-        ).run()
+        stats = queue.drain(handler, batch_size=1, per=per, transactional=transactional)
         assert stats.processed == 10
         assert max(most) <= 2
         assert alive(HeldMessage) == alive(LiveClaim) == 0
 
 
-def test_an_idle_worker_keeps_no_message(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
-    fill(queue, queue_name, 3)
-    worker = rowq.Worker(database_url, queue_name, lambda _message: None)
+def test_an_idle_worker_keeps_no_message(queue: WorkerQueue) -> None:
+    queue.fill(3)
+    worker = queue.worker(lambda _message: None)
     with without_collector() as alive, running(worker):
         wait_until(lambda: worker.stats.processed == 3, "all are handled")
         wait_until(lambda: alive(HeldMessage) == 0, "they are gone")

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,22 @@ import rowq
 from tests.client import handlers
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.dialects import dialect_of
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> rowq.Queue:
+def queue(connection: Connection, make_queue: MakeQueue) -> WorkerQueue:
     dialect_of(connection).make_table(connection, "effect", "queue_name varchar(100), place int")
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=1, backoff_base_seconds=0, max_attempts=3)
-    return queue
+    return make_queue(
+        {"transactional": True}, lease_seconds=1, backoff_base_seconds=0, max_attempts=3
+    )
 
 
-def fill(queue: rowq.Queue, queue_name: str, count: int) -> list[int]:
-    new = [rowq.NewMessage(data={"queue_name": queue_name, "number": n}) for n in range(count)]
-    return [message.message_id for message in queue.enqueue_batch(queue_name, new)]
+def fill(queue: WorkerQueue, count: int) -> list[int]:
+    new = [rowq.NewMessage(data={"queue_name": queue.name, "number": n}) for n in range(count)]
+    return [message.message_id for message in queue.enqueue_batch(new)]
 
 
 def effects(connection: Connection, queue_name: str) -> list[int]:
@@ -37,35 +37,30 @@ def effects(connection: Connection, queue_name: str) -> list[int]:
     return [place for (place,) in rows]
 
 
-def drain(url: str, queue_name: str, handler: Callable[..., Any], **options: Any) -> Any:
-    worker = rowq.Worker(url, queue_name, handler, transactional=True, drain=True, **options)
-    return worker.run()
-
-
 @pytest.mark.parametrize("per", ["message", "batch"])
 def test_effects_and_completion_are_committed_together(
-    database_url: str, connection: Connection, queue: rowq.Queue, queue_name: str, per: Any
+    connection: Connection, queue: WorkerQueue, per: Any
 ) -> None:
-    fill(queue, queue_name, 25)
+    fill(queue, 25)
     during: list[int] = []
 
     def handler(given: Any, own: Connection) -> None:
         for message in given if per == "batch" else [given]:
             handlers.insert(message, own)
-        during.append(len(effects(connection, queue_name)))
+        during.append(len(effects(connection, queue.name)))
 
-    stats = drain(database_url, queue_name, handler, per=per, batch_size=10)
+    stats = queue.drain(handler, per=per, batch_size=10)
     assert stats.processed == 25
-    assert effects(connection, queue_name) == list(range(25))
+    assert effects(connection, queue.name) == list(range(25))
     assert set(during) == {0, 10, 20}
 
 
 @pytest.mark.promise("P10")
 def test_a_handler_that_fails_loses_its_own_effects_only(
-    database_url: str, connection: Connection, queue: rowq.Queue, queue_name: str
+    connection: Connection, queue: WorkerQueue
 ) -> None:
-    queue.alter_queue(queue_name, lease_seconds=60)
-    fill(queue, queue_name, 5)
+    queue.alter_queue(lease_seconds=60)
+    fill(queue, 5)
 
     def handler(message: rowq.Message, own: Connection) -> None:
         handlers.insert(message, own)
@@ -74,45 +69,45 @@ def test_a_handler_that_fails_loses_its_own_effects_only(
         if message.data["number"] == 3:
             raise rowq.Fail("no")
 
-    stats = drain(database_url, queue_name, handler)
+    stats = queue.drain(handler)
     assert (stats.processed, stats.retried, stats.failed) == (3, 2, 2)
-    assert effects(connection, queue_name) == [0, 1, 4]
+    assert effects(connection, queue.name) == [0, 1, 4]
 
 
 @pytest.mark.promise("P08")
 def test_the_effects_of_a_lost_claim_are_rolled_back(
-    database_url: str, connection: Connection, queue: rowq.Queue, queue_name: str
+    connection: Connection, queue: WorkerQueue
 ) -> None:
-    ids = fill(queue, queue_name, 3)
+    ids = fill(queue, 3)
     taken: list[int] = []
 
     def handler(message: rowq.Message, own: Connection) -> None:
         handlers.insert(message, own)
         if not taken and message.message_id == ids[1]:
-            queue.release(queue_name, message.claim_id)
+            queue.release(message.claim_id)
             taken.append(message.message_id)
 
-    stats = drain(database_url, queue_name, handler, batch_size=3)
+    stats = queue.drain(handler, batch_size=3)
     assert taken
     assert stats.processed == 3
-    assert effects(connection, queue_name) == [0, 1, 2]
+    assert effects(connection, queue.name) == [0, 1, 2]
 
 
 def test_a_message_that_breaks_its_transaction_spoils_no_other(
-    server: Server, database_url: str, connection: Connection, queue: rowq.Queue, queue_name: str
+    server: Server, connection: Connection, queue: WorkerQueue
 ) -> None:
     """Number 2 kills the session that handles it, every time."""
-    ids = fill(queue, queue_name, 5)
+    ids = fill(queue, 5)
 
     def handler(message: rowq.Message, own: Connection) -> None:
         handlers.insert(message, own)
         if message.data["number"] == 2:
             server.kill_session(server.session_id(own))
 
-    stats = drain(database_url, queue_name, handler, batch_size=5, lease_seconds=60)
+    stats = queue.drain(handler, batch_size=5, lease_seconds=60)
     assert (stats.processed, stats.retried, stats.failed) == (4, 2, 1)
-    assert effects(connection, queue_name) == [0, 1, 3, 4]
-    details = queue.get_message(queue_name, ids[2])
+    assert effects(connection, queue.name) == [0, 1, 3, 4]
+    details = queue.get_message(ids[2])
     assert details
     assert details.state == "dead"
 
@@ -122,28 +117,27 @@ def test_a_message_that_breaks_its_transaction_spoils_no_other(
 def test_a_worker_killed_inside_its_transaction_leaves_every_effect_exactly_once(
     database_url: str,
     connection: Connection,
-    queue: rowq.Queue,
-    queue_name: str,
+    queue: WorkerQueue,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fill(queue, queue_name, 20)
+    fill(queue, 20)
     monkeypatch.setenv("ROWQ_TEST_DIRECTORY", str(tmp_path))
-    arguments = [database_url, queue_name, "tests.client.handlers:insert_and_die_once"]
+    arguments = [database_url, queue.name, "tests.client.handlers:insert_and_die_once"]
     options = '{"transactional": true, "drain": true, "batch_size": 8}'
     program = [sys.executable, "-m", "tests.client.worker_program", *arguments, options]
     killed = subprocess.run(program, cwd=ROOT, env=os.environ, timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert effects(connection, queue_name) == []
-    stats = drain(database_url, queue_name, handlers.insert_and_die_once)
+    assert effects(connection, queue.name) == []
+    stats = queue.drain(handlers.insert_and_die_once)
     assert stats.processed == 20
-    assert effects(connection, queue_name) == list(range(20))
+    assert effects(connection, queue.name) == list(range(20))
 
 
 def test_stopping_commits_what_is_done_and_releases_the_rest(
-    database_url: str, connection: Connection, queue: rowq.Queue, queue_name: str
+    connection: Connection, queue: WorkerQueue
 ) -> None:
-    fill(queue, queue_name, 5)
+    fill(queue, 5)
     workers: list[rowq.Worker] = []
 
     def handler(message: rowq.Message, own: Connection) -> None:
@@ -151,8 +145,8 @@ def test_stopping_commits_what_is_done_and_releases_the_rest(
         if message.data["number"] == 1:
             workers[0].stop()
 
-    workers.append(rowq.Worker(database_url, queue_name, handler, transactional=True))
+    workers.append(queue.worker(handler))
     stats = workers[0].run()
     assert (stats.processed, stats.released) == (2, 3)
-    assert effects(connection, queue_name) == [0, 1]
-    wait_until(lambda: queue.queue_stats(queue_name)[0].ready == 3, "three are ready")
+    assert effects(connection, queue.name) == [0, 1]
+    wait_until(lambda: queue.queue_stats()[0].ready == 3, "three are ready")

@@ -3,8 +3,6 @@
 libfaketime gives a worker process another time of day; the server and the tests keep theirs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

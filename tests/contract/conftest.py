@@ -1,21 +1,14 @@
 """Fixtures of the contract tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
 
 from rowq.migrate import migrate
 from tests.engines.base import Connection, Server
-from tests.helpers.calls import call
+from tests.helpers.queues import elsewhere, queue, second
 
-
-@pytest.fixture
-def queue(connection: Connection, queue_name: str) -> str:
-    """Return the name of a new queue with the default settings."""
-    call(connection, "create_queue", queue_name=queue_name)
-    return queue_name
+__all__ = ["elsewhere", "queue", "second"]
 
 
 @pytest.fixture

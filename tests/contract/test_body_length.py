@@ -1,14 +1,11 @@
 """max_body_length: a body that could not be given out again is refused."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import call, call_one, counts, dequeue, enqueue, refused
+from tests.helpers.calls import call, counts, refused
 from tests.helpers.json_text import JsonText
+from tests.helpers.queues import CheckedQueue, new_queue
 
 DEFAULT = 1_048_576
 LONGEST_HEADERS = 65_536
@@ -17,16 +14,9 @@ WORST_TEXTS = {"control characters": "\x01", "quotes": '"', "three bytes": "日"
 
 
 @pytest.fixture
-def short(connection: Connection, queue_name: str) -> str:
+def short(connection: Connection, queue_name: str) -> CheckedQueue:
     """Return a queue that takes ten characters or bytes."""
-    call(connection, "create_queue", queue_name=queue_name, max_body_length=10)
-    return queue_name
-
-
-@pytest.fixture
-def usual(connection: Connection, queue_name: str) -> str:
-    call(connection, "create_queue", queue_name=queue_name)
-    return queue_name
+    return new_queue(connection, queue_name, max_body_length=10)
 
 
 TOO_LONG = {
@@ -38,13 +28,11 @@ TOO_LONG = {
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("body", TOO_LONG.values(), ids=TOO_LONG)
-def test_a_body_that_is_too_long_is_refused(
-    connection: Connection, short: str, body: dict[str, object]
-) -> None:
-    text = refused(connection, "RQ711", "enqueue", queue_name=short, **body)
+def test_a_body_that_is_too_long_is_refused(short: CheckedQueue, body: dict[str, object]) -> None:
+    text = short.refused("RQ711", "enqueue", **body)
     assert "max_body_length" in text
     assert "11" in text
-    assert counts(connection, short) == (0, 0, 0, 0)
+    assert short.counts() == (0, 0, 0, 0)
 
 
 TOO_LONG_IN_A_BATCH = {
@@ -59,13 +47,13 @@ TOO_LONG_IN_A_BATCH = {
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("message", TOO_LONG_IN_A_BATCH.values(), ids=TOO_LONG_IN_A_BATCH)
 def test_one_body_that_is_too_long_refuses_the_batch_and_is_named(
-    connection: Connection, short: str, message: dict[str, object]
+    short: CheckedQueue, message: dict[str, object]
 ) -> None:
     messages = [{"body": "a"}, message, {"body": "b"}]
-    text = refused(connection, "RQ711", "enqueue_batch", queue_name=short, messages=messages)
+    text = short.refused("RQ711", "enqueue_batch", messages=messages)
     assert "max_body_length" in text
     assert "message 2" in text
-    assert counts(connection, short) == (0, 0, 0, 0)
+    assert short.counts() == (0, 0, 0, 0)
 
 
 @pytest.mark.promise("P15")
@@ -81,95 +69,84 @@ def test_a_body_of_json_counts_as_the_text_that_it_becomes(
 
 
 @pytest.mark.promise("P20")
-def test_characters_of_a_text_count_and_bytes_of_a_binary_body(
-    connection: Connection, short: str
-) -> None:
-    enqueue(connection, short, "日" * 10)
-    call_one(connection, "enqueue", queue_name=short, body_binary=b"\xff" * 10)
+def test_characters_of_a_text_count_and_bytes_of_a_binary_body(short: CheckedQueue) -> None:
+    short.enqueue("日" * 10)
+    short.call_one("enqueue", body_binary=b"\xff" * 10)
     batch = [{"body": "日" * 10}, {"body_base64": "/////////////w=="}]
-    call(connection, "enqueue_batch", queue_name=short, messages=batch)
-    rows = dequeue(connection, short, 10)
+    short.call("enqueue_batch", messages=batch)
+    rows = short.dequeue(10)
     assert [row.body for row in rows] == ["日" * 10, None, "日" * 10, None]
     assert [row.body_binary for row in rows] == [None, b"\xff" * 10, None, b"\xff" * 10]
 
 
-def test_a_limit_that_is_lowered_is_for_what_comes_afterwards(
-    connection: Connection, usual: str
-) -> None:
-    enqueue(connection, usual, "a" * 20)
-    call(connection, "alter_queue", queue_name=usual, max_body_length=10)
-    refused(connection, "RQ711", "enqueue", queue_name=usual, body="a" * 20)
-    assert [row.body for row in dequeue(connection, usual)] == ["a" * 20]
+def test_a_limit_that_is_lowered_is_for_what_comes_afterwards(queue: CheckedQueue) -> None:
+    queue.enqueue("a" * 20)
+    queue.call("alter_queue", max_body_length=10)
+    queue.refused("RQ711", "enqueue", body="a" * 20)
+    assert [row.body for row in queue.dequeue()] == ["a" * 20]
 
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("character", WORST_TEXTS.values(), ids=WORST_TEXTS)
 def test_the_longest_text_of_a_usual_queue_comes_out_of_every_routine(
-    connection: Connection, connect: Callable[..., Connection], usual: str, character: str
+    queue: CheckedQueue, elsewhere: CheckedQueue, character: str
 ) -> None:
     body = character * DEFAULT
-    [message_id] = enqueue(connection, usual, body, headers={"k": "h" * 60_000})
-    refused(connection, "RQ711", "enqueue", queue_name=usual, body=body + "a")
-    assert [row.body for row in call(connection, "peek", queue_name=usual)] == [body]
-    found = call_one(connection, "get_message", queue_name=usual, message_id=message_id)
+    [message_id] = queue.enqueue(body, headers={"k": "h" * 60_000})
+    queue.refused("RQ711", "enqueue", body=body + "a")
+    assert [row.body for row in queue.call("peek")] == [body]
+    found = queue.message(message_id)
     assert found.body == body
-    waited = call_one(connect(), "dequeue_wait", queue_name=usual, wait_seconds=0).messages
+    waited = elsewhere.call_one("dequeue_wait", wait_seconds=0).messages
     assert [row["body"] for row in waited] == [body]
-    call(connection, "release", queue_name=usual, claim_id=waited[0]["claim_id"])
-    assert [row.body for row in dequeue(connection, usual)] == [body]
+    queue.call("release", claim_id=waited[0]["claim_id"])
+    assert [row.body for row in queue.dequeue()] == [body]
 
 
 @pytest.mark.promise("P20")
 def test_the_longest_binary_body_of_a_usual_queue_comes_out_of_every_routine(
-    connection: Connection, connect: Callable[..., Connection], usual: str
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     body = b"\xff" * DEFAULT
-    sent = call_one(connection, "enqueue", queue_name=usual, body_binary=body)
-    refused(connection, "RQ711", "enqueue", queue_name=usual, body_binary=body + b"a")
-    assert [row.body_binary for row in call(connection, "peek", queue_name=usual)] == [body]
-    found = call_one(connection, "get_message", queue_name=usual, message_id=sent.message_id)
+    sent = queue.call_one("enqueue", body_binary=body)
+    queue.refused("RQ711", "enqueue", body_binary=body + b"a")
+    assert [row.body_binary for row in queue.call("peek")] == [body]
+    found = queue.message(sent.message_id)
     assert found.body_binary == body
-    waited = call_one(connect(), "dequeue_wait", queue_name=usual, wait_seconds=0).messages
+    waited = elsewhere.call_one("dequeue_wait", wait_seconds=0).messages
     assert len(waited[0]["body_binary"]) == (DEFAULT + 2) // 3 * 4
-    call(connection, "release", queue_name=usual, claim_id=waited[0]["claim_id"])
-    assert [row.body_binary for row in dequeue(connection, usual)] == [body]
+    queue.call("release", claim_id=waited[0]["claim_id"])
+    assert [row.body_binary for row in queue.dequeue()] == [body]
 
 
 @pytest.mark.promise("P02", "P05")
 def test_dequeue_wait_takes_as_many_long_messages_as_go_together_and_leaves_the_others(
-    connection: Connection, connect: Callable[..., Connection], usual: str
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     count = 80
     messages = [{"body": f"{number:02d}" + "x" * 1_000_000} for number in range(count)]
     for start in range(0, count, 10):
         part = messages[start : start + 10]
-        call(connection, "enqueue_batch", queue_name=usual, messages=part)
+        queue.call("enqueue_batch", messages=part)
     seen: list[str] = []
-    session = connect()
     while len(seen) < count:
-        waited = call_one(
-            session, "dequeue_wait", queue_name=usual, batch_size=count, wait_seconds=0
-        ).messages
+        waited = elsewhere.call_one("dequeue_wait", batch_size=count, wait_seconds=0).messages
         assert 0 < len(waited) < count
         assert {row["attempt"] for row in waited} == {1}
         seen += [row["body"][:2] for row in waited]
-        assert counts(connection, usual) == (count - len(seen), 0, len(waited), 0)
-        call(connection, "complete", queue_name=usual, claim_id=waited[0]["claim_id"])
+        assert queue.counts() == (count - len(seen), 0, len(waited), 0)
+        queue.call("complete", claim_id=waited[0]["claim_id"])
     assert seen == [f"{number:02d}" for number in range(count)]
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("character", ["é", "🐘"])
-def test_headers_that_are_too_long_are_refused(
-    connection: Connection, usual: str, character: str
-) -> None:
+def test_headers_that_are_too_long_are_refused(queue: CheckedQueue, character: str) -> None:
     long = f'{{"k": "{character * (LONGEST_HEADERS - 8)}"}}'
     assert len(long) == LONGEST_HEADERS + 1
-    text = refused(
-        connection, "RQ711", "enqueue", queue_name=usual, body="a", headers=JsonText(long)
-    )
+    text = queue.refused("RQ711", "enqueue", body="a", headers=JsonText(long))
     assert "headers" in text
     batch = JsonText(f'[{{"body": "a"}}, {{"headers": {long}}}]')
-    text = refused(connection, "RQ711", "enqueue_batch", queue_name=usual, messages=batch)
+    text = queue.refused("RQ711", "enqueue_batch", messages=batch)
     assert "message 2" in text
-    assert counts(connection, usual) == (0, 0, 0, 0)
+    assert queue.counts() == (0, 0, 0, 0)

@@ -1,89 +1,68 @@
 """cancel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection
-from tests.helpers.calls import (
-    bodies,
-    call,
-    call_one,
-    counts,
-    dequeue,
-    dequeue_one,
-    enqueue,
-    make_dead,
-    outcomes,
-    refused,
-    rolled_back,
-    state_of,
-    transaction,
-)
-from tests.helpers.dialects import dialect_of
-from tests.stored_times import pass_seconds
+from tests.helpers.calls import bodies, outcomes, rolled_back, transaction
+from tests.helpers.queues import CheckedQueue
 
 
-def cancel(connection: Connection, queue: str, *ids: int) -> list[str]:
-    rows = call(connection, "cancel", queue_name=queue, message_ids=list(ids))
+def cancel(queue: CheckedQueue, *ids: int) -> list[str]:
+    rows = queue.call("cancel", message_ids=list(ids))
     assert [row.message_id for row in rows] == list(ids)
     return [row.outcome for row in rows]
 
 
-def ready(connection: Connection, queue: str) -> int:
-    return enqueue(connection, queue, "ready")[0]
+def ready(queue: CheckedQueue) -> int:
+    return queue.enqueue("ready")[0]
 
 
-def delayed(connection: Connection, queue: str) -> int:
-    return enqueue(connection, queue, "delayed", delay_seconds=60)[0]
+def delayed(queue: CheckedQueue) -> int:
+    return queue.enqueue("delayed", delay_seconds=60)[0]
 
 
-def retried(connection: Connection, queue: str) -> int:
-    [message_id] = enqueue(connection, queue, "retried")
-    claim = dequeue_one(connection, queue).claim_id
-    call(connection, "retry_later", queue_name=queue, claim_id=claim, delay_seconds=0)
+def retried(queue: CheckedQueue) -> int:
+    [message_id] = queue.enqueue("retried")
+    queue.finish_one("retry_later", delay_seconds=0)
     return message_id
 
 
-def waiting_for_its_retry(connection: Connection, queue: str) -> int:
-    [message_id] = enqueue(connection, queue, "retried later")
-    claim = dequeue_one(connection, queue).claim_id
-    call(connection, "retry_later", queue_name=queue, claim_id=claim, delay_seconds=60)
+def waiting_for_its_retry(queue: CheckedQueue) -> int:
+    [message_id] = queue.enqueue("retried later")
+    queue.finish_one("retry_later", delay_seconds=60)
     return message_id
 
 
-def promoted(connection: Connection, queue: str) -> int:
-    [message_id] = enqueue(connection, queue, "promoted", delay_seconds=60, priority=3)
-    pass_seconds(connection, queue, 61)
-    assert call_one(connection, "promote", queue_name=queue).promoted == 1
+def promoted(queue: CheckedQueue) -> int:
+    [message_id] = queue.enqueue("promoted", delay_seconds=60, priority=3)
+    queue.pass_seconds(61)
+    assert queue.call_one("promote").promoted == 1
     return message_id
 
 
-def released(connection: Connection, queue: str) -> int:
-    [message_id] = enqueue(connection, queue, "released")
-    claim = dequeue_one(connection, queue).claim_id
-    call(connection, "release", queue_name=queue, claim_id=claim)
+def released(queue: CheckedQueue) -> int:
+    [message_id] = queue.enqueue("released")
+    queue.finish_one("release")
     return message_id
 
 
-def reaped(connection: Connection, queue: str) -> int:
-    [message_id] = enqueue(connection, queue, "reaped")
-    dequeue_one(connection, queue)
-    pass_seconds(connection, queue, 100)
-    assert call_one(connection, "reap", queue_name=queue).reaped == 1
+def reaped(queue: CheckedQueue) -> int:
+    [message_id] = queue.enqueue("reaped")
+    queue.dequeue_one()
+    queue.pass_seconds(100)
+    assert queue.call_one("reap").reaped == 1
     return message_id
 
 
-def dead(connection: Connection, queue: str) -> int:
-    return make_dead(connection, queue, "dead")[0]
+def dead(queue: CheckedQueue) -> int:
+    return queue.make_dead("dead")[0]
 
 
-def reset(connection: Connection, queue: str) -> int:
-    [message_id] = make_dead(connection, queue, "reset")
-    call(connection, "reset", queue_name=queue)
+def reset(queue: CheckedQueue) -> int:
+    [message_id] = queue.make_dead("reset")
+    queue.call("reset")
     return message_id
 
 
@@ -95,63 +74,57 @@ def reset(connection: Connection, queue: str) -> int:
     ids=lambda arrange: arrange.__name__,
 )
 def test_a_message_that_no_worker_holds_is_withdrawn(
-    connection: Connection,
-    queue: str,
-    arrange: Callable[[Connection, str], int],
-    archive_days: int,
+    queue: CheckedQueue, arrange: Callable[[CheckedQueue], int], archive_days: int
 ) -> None:
-    call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
-    message_id = arrange(connection, queue)
-    [other_id] = enqueue(connection, queue, "other")
-    assert cancel(connection, queue, message_id) == ["cancelled"]
-    pass_seconds(connection, queue, 10000)
-    call(connection, "maintain", queue_name=queue)
-    assert [row.message_id for row in dequeue(connection, queue, 10)] == [other_id]
-    assert state_of(connection, queue, message_id) == ("cancelled" if archive_days else None)
-    assert cancel(connection, queue, message_id) == ["not_found"]
-    assert counts(connection, queue) == (0, 0, 1, 0)
+    queue.call("alter_queue", archive_days=archive_days)
+    message_id = arrange(queue)
+    [other_id] = queue.enqueue("other")
+    assert cancel(queue, message_id) == ["cancelled"]
+    queue.pass_seconds(10000)
+    queue.call("maintain")
+    assert [row.message_id for row in queue.dequeue(10)] == [other_id]
+    assert queue.state_of(message_id) == ("cancelled" if archive_days else None)
+    assert cancel(queue, message_id) == ["not_found"]
+    assert queue.counts() == (0, 0, 1, 0)
 
 
 @pytest.mark.promise("P03", "P15")
-def test_a_leased_message_stays_with_its_worker(connection: Connection, queue: str) -> None:
-    [message_id] = enqueue(connection, queue, "leased")
-    claim = dequeue_one(connection, queue).claim_id
-    assert cancel(connection, queue, message_id) == ["leased"]
-    done = call(connection, "complete", queue_name=queue, claim_id=claim)
+def test_a_leased_message_stays_with_its_worker(queue: CheckedQueue) -> None:
+    [message_id] = queue.enqueue("leased")
+    claim = queue.dequeue_one().claim_id
+    assert cancel(queue, message_id) == ["leased"]
+    done = queue.call("complete", claim_id=claim)
     assert outcomes(done) == {message_id: "completed"}
 
 
 @pytest.mark.promise("P03", "P06")
 @pytest.mark.requires("genuine")
 def test_a_message_that_another_session_is_taking_is_leased_and_nobody_waits(
-    connection: Connection, connect: Callable[..., Connection], queue: str
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    [message_id] = enqueue(connection, queue, "being taken")
-    worker = connect()
-    with transaction(worker):
-        dequeue_one(worker, queue)
-        assert cancel(connection, queue, message_id) == ["leased"]
-    assert counts(connection, queue) == (0, 0, 1, 0)
+    [message_id] = queue.enqueue("being taken")
+    with transaction(elsewhere.connection):
+        elsewhere.dequeue_one()
+        assert cancel(queue, message_id) == ["leased"]
+    assert queue.counts() == (0, 0, 1, 0)
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("archive_days", [0, 1])
-def test_a_completed_message_is_not_found(
-    connection: Connection, queue: str, archive_days: int
-) -> None:
-    call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
-    [message_id] = enqueue(connection, queue, "a")
-    call(connection, "complete", queue_name=queue, claim_id=dequeue_one(connection, queue).claim_id)
-    assert cancel(connection, queue, message_id) == ["not_found"]
-    call(connection, "archive", queue_name=queue)
-    assert cancel(connection, queue, message_id) == ["not_found"]
+def test_a_completed_message_is_not_found(queue: CheckedQueue, archive_days: int) -> None:
+    queue.call("alter_queue", archive_days=archive_days)
+    [message_id] = queue.enqueue("a")
+    queue.finish_one()
+    assert cancel(queue, message_id) == ["not_found"]
+    queue.call("archive")
+    assert cancel(queue, message_id) == ["not_found"]
 
 
 @pytest.mark.promise("P15")
-def test_each_message_has_its_own_outcome(connection: Connection, queue: str) -> None:
-    first, second, third = enqueue(connection, queue, "a", "b", "c")
-    dequeue_one(connection, queue)
-    assert cancel(connection, queue, third, -1, first, second) == [
+def test_each_message_has_its_own_outcome(queue: CheckedQueue) -> None:
+    first, second, third = queue.enqueue("a", "b", "c")
+    queue.dequeue_one()
+    assert cancel(queue, third, -1, first, second) == [
         "cancelled",
         "not_found",
         "leased",
@@ -161,60 +134,55 @@ def test_each_message_has_its_own_outcome(connection: Connection, queue: str) ->
 
 @pytest.mark.promise("P12")
 @pytest.mark.parametrize("delay_seconds", [0, 60])
-def test_the_key_of_a_withdrawn_message_is_free(
-    connection: Connection, queue: str, delay_seconds: float
-) -> None:
-    [message_id] = enqueue(connection, queue, "a", dedup_key="key", delay_seconds=delay_seconds)
-    cancel(connection, queue, message_id)
-    assert call_one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "enqueued"
+def test_the_key_of_a_withdrawn_message_is_free(queue: CheckedQueue, delay_seconds: float) -> None:
+    [message_id] = queue.enqueue("a", dedup_key="key", delay_seconds=delay_seconds)
+    cancel(queue, message_id)
+    assert queue.call_one("enqueue", dedup_key="key").outcome == "enqueued"
 
 
 @pytest.mark.promise("P12")
-def test_withdrawing_a_dead_message_leaves_its_key_to_a_newer_one(
-    connection: Connection, queue: str
-) -> None:
-    [dead_id] = make_dead(connection, queue, "dead", dedup_key="key")
-    enqueue(connection, queue, "newer", dedup_key="key")
-    assert cancel(connection, queue, dead_id) == ["cancelled"]
-    assert call_one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "duplicate"
+def test_withdrawing_a_dead_message_leaves_its_key_to_a_newer_one(queue: CheckedQueue) -> None:
+    [dead_id] = queue.make_dead("dead", dedup_key="key")
+    queue.enqueue("newer", dedup_key="key")
+    assert cancel(queue, dead_id) == ["cancelled"]
+    assert queue.call_one("enqueue", dedup_key="key").outcome == "duplicate"
 
 
 @pytest.mark.promise("P15")
-def test_a_message_of_another_queue_is_not_found(connection: Connection, queue: str) -> None:
-    other = f"{queue[:80]} other"
-    call(connection, "create_queue", queue_name=other)
-    [message_id] = enqueue(connection, queue, "a")
-    assert cancel(connection, other, message_id) == ["not_found"]
-    assert dequeue_one(connection, queue).body == "a"
+def test_a_message_of_another_queue_is_not_found(queue: CheckedQueue) -> None:
+    other = queue.another()
+    [message_id] = queue.enqueue("a")
+    assert cancel(other, message_id) == ["not_found"]
+    assert queue.dequeue_one().body == "a"
 
 
 @pytest.mark.promise("P15")
-def test_ten_thousand_messages_are_withdrawn_at_once(connection: Connection, queue: str) -> None:
+def test_ten_thousand_messages_are_withdrawn_at_once(queue: CheckedQueue) -> None:
     messages = [{"delay_seconds": number % 2 * 60} for number in range(10000)]
-    rows = call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    rows = queue.call("enqueue_batch", messages=messages)
     ids = [row.message_id for row in rows]
-    assert cancel(connection, queue, *ids) == ["cancelled"] * 10000
-    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
+    assert cancel(queue, *ids) == ["cancelled"] * 10000
+    assert sum(queue.stored().values()) == 0
 
 
 @pytest.mark.promise("P17")
-def test_a_rolled_back_withdrawal_changes_nothing(connection: Connection, queue: str) -> None:
-    ids = enqueue(connection, queue, "a", "b")
-    with rolled_back(connection):
-        assert cancel(connection, queue, *ids) == ["cancelled", "cancelled"]
-    assert bodies(dequeue(connection, queue, 2)) == ["a", "b"]
+def test_a_rolled_back_withdrawal_changes_nothing(queue: CheckedQueue) -> None:
+    ids = queue.enqueue("a", "b")
+    with rolled_back(queue.connection):
+        assert cancel(queue, *ids) == ["cancelled", "cancelled"]
+    assert bodies(queue.dequeue(2)) == ["a", "b"]
 
 
 @pytest.mark.promise("P15")
-def test_no_messages_are_nothing_to_do(connection: Connection, queue: str) -> None:
-    assert cancel(connection, queue) == []
+def test_no_messages_are_nothing_to_do(queue: CheckedQueue) -> None:
+    assert cancel(queue) == []
 
 
 @pytest.mark.promise("P15")
-def test_a_message_named_twice_is_withdrawn_once(connection: Connection, queue: str) -> None:
-    [message_id] = enqueue(connection, queue, "a")
-    assert "cancelled" in cancel(connection, queue, message_id, message_id)
-    assert cancel(connection, queue, message_id) == ["not_found"]
+def test_a_message_named_twice_is_withdrawn_once(queue: CheckedQueue) -> None:
+    [message_id] = queue.enqueue("a")
+    assert "cancelled" in cancel(queue, message_id, message_id)
+    assert cancel(queue, message_id) == ["not_found"]
 
 
 @pytest.mark.promise("P15")
@@ -222,19 +190,9 @@ def test_a_message_named_twice_is_withdrawn_once(connection: Connection, queue: 
     "message_ids", [None, [None], [[1, 2], [3, 4]], [1] * 10001], ids=lambda ids: len(ids or [])
 )
 def test_a_bad_list_is_refused_and_nothing_is_withdrawn(
-    connection: Connection, queue: str, message_ids: list[Any] | None
+    queue: CheckedQueue, message_ids: list[Any] | None
 ) -> None:
-    enqueue(connection, queue, "a")
-    text = refused(connection, "RQ711", "cancel", queue_name=queue, message_ids=message_ids)
+    queue.enqueue("a")
+    text = queue.refused("RQ711", "cancel", message_ids=message_ids)
     assert "message_ids" in text
-    assert counts(connection, queue) == (1, 0, 0, 0)
-
-
-@pytest.mark.promise("P15")
-def test_an_unknown_queue_is_refused(connection: Connection, queue_name: str) -> None:
-    refused(connection, "RQ701", "cancel", queue_name=queue_name, message_ids=[1])
-
-
-@pytest.mark.promise("P15")
-def test_a_missing_name_is_refused(connection: Connection) -> None:
-    refused(connection, "RQ711", "cancel", queue_name=None, message_ids=[1])
+    assert queue.counts() == (1, 0, 0, 0)

@@ -6,6 +6,7 @@ from rowq.contract import Routine, load_contract
 from rowq.engines import engine_for_connection
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import CheckedQueue
 
 CONTRACT = load_contract()
 
@@ -24,11 +25,9 @@ def test_parameters_have_the_contract_s_names_types_and_defaults(
 
 
 @each_routine
-def test_a_call_returns_the_contract_s_columns(
-    connection: Connection, queue: str, routine: Routine
-) -> None:
-    dialect = dialect_of(connection)
-    found = dialect.result_columns(connection, routine, queue)
+def test_a_call_returns_the_contract_s_columns(queue: CheckedQueue, routine: Routine) -> None:
+    dialect = dialect_of(queue.connection)
+    found = dialect.result_columns(queue.connection, routine, queue.name)
     assert found == dialect.contract_columns(routine)
 
 

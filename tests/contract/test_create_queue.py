@@ -1,13 +1,12 @@
 """create_queue."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue_one, enqueue, refused, rolled_back
+from tests.helpers.queues import CheckedQueue
 
 SETTINGS: dict[str, Any] = {
     "lease_seconds": 7,
@@ -50,61 +49,61 @@ NOT_FINITE = [
 ]
 
 
-def settings_of(connection: Connection, queue: str) -> dict[str, Any]:
-    row = call_one(connection, "queue_stats", queue_name=queue)
+@pytest.fixture
+def unmade(connection: Connection, queue_name: str) -> CheckedQueue:
+    """Return a queue that is not there yet."""
+    return CheckedQueue(connection, queue_name)
+
+
+def settings_of(queue: CheckedQueue) -> dict[str, Any]:
+    row = queue.call_one("queue_stats")
     return {name: getattr(row, name) for name in SETTINGS}
 
 
 @pytest.mark.promise("P15")
-def test_a_new_queue_has_the_default_settings(connection: Connection, queue_name: str) -> None:
-    row = call_one(connection, "create_queue", queue_name=queue_name)
-    assert (row.queue_name, row.outcome) == (queue_name, "created")
-    assert settings_of(connection, queue_name) == DEFAULTS
+def test_a_new_queue_has_the_default_settings(unmade: CheckedQueue) -> None:
+    row = unmade.call_one("create_queue")
+    assert (row.queue_name, row.outcome) == (unmade.name, "created")
+    assert settings_of(unmade) == DEFAULTS
 
 
 @pytest.mark.promise("P15")
-def test_a_new_queue_has_the_settings_that_were_given(
-    connection: Connection, queue_name: str
-) -> None:
-    call(connection, "create_queue", queue_name=queue_name, **SETTINGS)
-    assert settings_of(connection, queue_name) == SETTINGS
+def test_a_new_queue_has_the_settings_that_were_given(unmade: CheckedQueue) -> None:
+    unmade.call("create_queue", **SETTINGS)
+    assert settings_of(unmade) == SETTINGS
 
 
 @pytest.mark.promise("P15")
-def test_null_means_the_default_of_a_setting(connection: Connection, queue_name: str) -> None:
-    call(connection, "create_queue", queue_name=queue_name, **dict.fromkeys(SETTINGS))
-    assert settings_of(connection, queue_name) == DEFAULTS
+def test_null_means_the_default_of_a_setting(unmade: CheckedQueue) -> None:
+    unmade.call("create_queue", **dict.fromkeys(SETTINGS))
+    assert settings_of(unmade) == DEFAULTS
 
 
 @pytest.mark.promise("P15")
-def test_an_existing_queue_keeps_its_settings_and_messages(
-    connection: Connection, queue_name: str
-) -> None:
-    call(connection, "create_queue", queue_name=queue_name, **SETTINGS)
-    enqueue(connection, queue_name, "kept")
-    row = call_one(connection, "create_queue", queue_name=queue_name, lease_seconds=99)
-    assert (row.queue_name, row.outcome) == (queue_name, "exists")
-    assert settings_of(connection, queue_name) == SETTINGS
-    assert dequeue_one(connection, queue_name).body == "kept"
+def test_an_existing_queue_keeps_its_settings_and_messages(unmade: CheckedQueue) -> None:
+    unmade.call("create_queue", **SETTINGS)
+    unmade.enqueue("kept")
+    row = unmade.call_one("create_queue", lease_seconds=99)
+    assert (row.queue_name, row.outcome) == (unmade.name, "exists")
+    assert settings_of(unmade) == SETTINGS
+    assert unmade.dequeue_one().body == "kept"
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(("setting", "value"), INSIDE)
-def test_a_setting_at_its_bound_is_taken(
-    connection: Connection, queue_name: str, setting: str, value: float
-) -> None:
-    call(connection, "create_queue", queue_name=queue_name, **{setting: value})
-    assert settings_of(connection, queue_name)[setting] == value
+def test_a_setting_at_its_bound_is_taken(unmade: CheckedQueue, setting: str, value: float) -> None:
+    unmade.call("create_queue", **{setting: value})
+    assert settings_of(unmade)[setting] == value
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize(("setting", "value"), OUTSIDE + NOT_FINITE)
 def test_a_setting_beyond_its_bound_is_refused_and_no_queue_is_made(
-    connection: Connection, queue_name: str, setting: str, value: float
+    unmade: CheckedQueue, setting: str, value: float
 ) -> None:
-    text = refused(connection, "RQ711", "create_queue", queue_name=queue_name, **{setting: value})
+    text = unmade.refused("RQ711", "create_queue", **{setting: value})
     assert setting in text
-    refused(connection, "RQ701", "queue_stats", queue_name=queue_name)
+    unmade.refused("RQ701", "queue_stats")
 
 
 @pytest.mark.promise("P15")
@@ -176,8 +175,8 @@ def test_names_that_look_alike_are_different_queues(
 
 
 @pytest.mark.promise("P01", "P17")
-def test_a_rolled_back_queue_was_never_there(connection: Connection, queue_name: str) -> None:
-    with rolled_back(connection):
-        call(connection, "create_queue", queue_name=queue_name)
-        enqueue(connection, queue_name, "gone")
-    refused(connection, "RQ701", "enqueue", queue_name=queue_name, body="x")
+def test_a_rolled_back_queue_was_never_there(unmade: CheckedQueue) -> None:
+    with rolled_back(unmade.connection):
+        unmade.call("create_queue")
+        unmade.enqueue("gone")
+    unmade.refused("RQ701", "enqueue", body="x")

@@ -1,11 +1,8 @@
 """dequeue_wait."""
 
-from __future__ import annotations
-
 import base64
 import threading
 import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -13,35 +10,24 @@ import pytest
 
 from rowq.contract import load_contract
 from tests.engines.base import Connection, wait_until
-from tests.helpers.calls import (
-    Row,
-    call,
-    call_one,
-    counts,
-    dequeue_one,
-    enqueue,
-    refused,
-    rolled_back,
-    transaction,
-)
+from tests.helpers.calls import Row, rolled_back, transaction
 from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import CheckedQueue, Connect
 
 
-def wait(connection: Connection, queue: str, **arguments: Any) -> list[dict[str, Any]] | None:
+def wait(queue: CheckedQueue, **arguments: Any) -> list[dict[str, Any]] | None:
     messages: list[dict[str, Any]] | None
-    messages = call_one(connection, "dequeue_wait", queue_name=queue, **arguments).messages
+    messages = queue.call_one("dequeue_wait", **arguments).messages
     return messages
 
 
-def start_waiting(
-    connection: Connection, queue: str, answers: list[Any], **arguments: Any
-) -> threading.Thread:
+def start_waiting(queue: CheckedQueue, answers: list[Any], **arguments: Any) -> threading.Thread:
     """Wait in a thread, and return once the session is at it."""
 
     def run() -> None:
         try:
-            answers.append(wait(connection, queue, **arguments))
-        except dialect_of(connection).database_error as error:
+            answers.append(wait(queue, **arguments))
+        except dialect_of(queue.connection).database_error as error:
             answers.append(error)
 
     thread = threading.Thread(target=run)
@@ -50,15 +36,11 @@ def start_waiting(
 
 
 @pytest.mark.promise("P03", "P20")
-def test_messages_come_as_rows_of_dequeue_fast_in_one_json_array(
-    connection: Connection, queue: str
-) -> None:
-    call_one(
-        connection, "enqueue", queue_name=queue, body="🐘", headers={"a": [1]}, message_type="type"
-    )
-    call_one(connection, "enqueue", queue_name=queue, body_binary=bytes(range(256)))
-    call_one(connection, "enqueue", queue_name=queue)
-    messages = wait(connection, queue, batch_size=10, worker_name="w", lease_seconds=60)
+def test_messages_come_as_rows_of_dequeue_fast_in_one_json_array(queue: CheckedQueue) -> None:
+    queue.call_one("enqueue", body="🐘", headers={"a": [1]}, message_type="type")
+    queue.call_one("enqueue", body_binary=bytes(range(256)))
+    queue.call_one("enqueue")
+    messages = wait(queue, batch_size=10, worker_name="w", lease_seconds=60)
     assert messages is not None
     columns = [column.name for column in load_contract().routines["dequeue_fast"].columns]
     assert [sorted(message) for message in messages] == [sorted(columns)] * 3
@@ -67,118 +49,113 @@ def test_messages_come_as_rows_of_dequeue_fast_in_one_json_array(
     assert (text["headers"], text["message_type"], text["attempt"]) == ({"a": [1]}, "type", 1)
     assert base64.b64decode(binary["body_binary"], validate=True) == bytes(range(256))
     assert (none["body"], none["body_binary"], none["headers"]) == (None, None, None)
-    row = call_one(connection, "get_message", queue_name=queue, message_id=text["message_id"])
+    row = queue.message(text["message_id"])
     assert (row.claim_id, row.worker_name) == (text["claim_id"], "w")
     assert datetime.fromisoformat(text["lease_until"]) == row.lease_until
     assert datetime.fromisoformat(text["enqueued_at"]) == row.enqueued_at
 
 
 @pytest.mark.promise("P20")
-def test_an_empty_binary_body_is_not_a_missing_one(connection: Connection, queue: str) -> None:
-    call_one(connection, "enqueue", queue_name=queue, body_binary=b"")
-    messages = wait(connection, queue)
+def test_an_empty_binary_body_is_not_a_missing_one(queue: CheckedQueue) -> None:
+    queue.call_one("enqueue", body_binary=b"")
+    messages = wait(queue)
     assert messages is not None
     assert messages[0]["body_binary"] == ""
 
 
 @pytest.mark.promise("P20")
-def test_a_large_binary_body_comes_out_as_it_went_in(connection: Connection, queue: str) -> None:
+def test_a_large_binary_body_comes_out_as_it_went_in(queue: CheckedQueue) -> None:
     body = bytes(range(256)) * 5000
-    call(connection, "alter_queue", queue_name=queue, max_body_length=len(body))
-    call_one(connection, "enqueue", queue_name=queue, body_binary=body)
-    messages = wait(connection, queue)
+    queue.call("alter_queue", max_body_length=len(body))
+    queue.call_one("enqueue", body_binary=body)
+    messages = wait(queue)
     assert messages is not None
     assert base64.b64decode(messages[0]["body_binary"], validate=True) == body
 
 
 @pytest.mark.promise("P05")
-def test_messages_come_in_order(connection: Connection, queue: str) -> None:
+def test_messages_come_in_order(queue: CheckedQueue) -> None:
     for priority in (9, 0, 5, 0):
-        enqueue(connection, queue, f"{priority}", priority=priority)
-    messages = wait(connection, queue, batch_size=10)
+        queue.enqueue(f"{priority}", priority=priority)
+    messages = wait(queue, batch_size=10)
     assert [message["body"] for message in messages or ()] == ["0", "0", "5", "9"]
 
 
 @pytest.mark.promise("P02")
 def test_what_was_delivered_is_leased_for_good(
-    connection: Connection, connect: Callable[..., Connection], queue: str
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    enqueue(connection, queue, "a")
-    messages = wait(connection, queue)
+    queue.enqueue("a")
+    messages = wait(queue)
     assert messages is not None
-    other = connect()
-    assert counts(other, queue) == (0, 0, 1, 0)
-    rows = call(other, "complete", queue_name=queue, claim_id=messages[0]["claim_id"])
+    assert elsewhere.counts() == (0, 0, 1, 0)
+    rows = elsewhere.call("complete", claim_id=messages[0]["claim_id"])
     assert [row.outcome for row in rows] == ["completed"]
 
 
 @pytest.mark.promise("P17")
 @pytest.mark.parametrize("wait_seconds", [0, 0.3])
-def test_null_comes_when_the_time_is_up(
-    connection: Connection, queue: str, wait_seconds: float
-) -> None:
+def test_null_comes_when_the_time_is_up(queue: CheckedQueue, wait_seconds: float) -> None:
     start = time.monotonic()
-    assert wait(connection, queue, wait_seconds=wait_seconds) is None
+    assert wait(queue, wait_seconds=wait_seconds) is None
     assert wait_seconds <= time.monotonic() - start < wait_seconds + 10
-    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
+    assert sum(queue.stored().values()) == 0
 
 
 @pytest.mark.promise("P03")
 def test_a_message_that_comes_later_ends_the_wait(
-    connection: Connection, connect: Callable[..., Connection], queue: str
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     answers: list[Any] = []
     start = time.monotonic()
-    thread = start_waiting(connect(), queue, answers, wait_seconds=60)
-    [message_id] = enqueue(connection, queue, "awaited")
+    thread = start_waiting(elsewhere, answers, wait_seconds=60)
+    [message_id] = queue.enqueue("awaited")
     thread.join()
     assert [message["message_id"] for message in answers[0]] == [message_id]
     assert time.monotonic() - start < 30
 
 
 @pytest.mark.promise("P03")
-def test_one_message_ends_one_wait(
-    connection: Connection, connect: Callable[..., Connection], queue: str
-) -> None:
+def test_one_message_ends_one_wait(connect: Connect, queue: CheckedQueue) -> None:
     answers: list[Any] = []
-    threads = [start_waiting(connect(), queue, answers, wait_seconds=2) for _ in range(4)]
-    enqueue(connection, queue, "only one")
+    threads = [start_waiting(queue.via(connect()), answers, wait_seconds=2) for _ in range(4)]
+    queue.enqueue("only one")
     for thread in threads:
         thread.join()
     assert sorted(answer is None for answer in answers) == [False, True, True, True]
 
 
 @pytest.mark.promise("P11")
-def test_a_message_that_becomes_due_ends_the_wait(connection: Connection, queue: str) -> None:
-    enqueue(connection, queue, "due", delay_seconds=0.2)
-    messages = wait(connection, queue, wait_seconds=30)
+def test_a_message_that_becomes_due_ends_the_wait(queue: CheckedQueue) -> None:
+    queue.enqueue("due", delay_seconds=0.2)
+    messages = wait(queue, wait_seconds=30)
     assert [message["body"] for message in messages or ()] == ["due"]
 
 
 @pytest.mark.promise("P18")
 def test_a_queue_that_is_resumed_ends_the_wait(
-    connection: Connection, connect: Callable[..., Connection], queue: str
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    enqueue(connection, queue, "a")
-    call(connection, "pause_queue", queue_name=queue)
-    assert wait(connection, queue, wait_seconds=0.1) is None
+    queue.enqueue("a")
+    queue.call("pause_queue")
+    assert wait(queue, wait_seconds=0.1) is None
     answers: list[Any] = []
-    thread = start_waiting(connect(), queue, answers, wait_seconds=60)
-    call(connection, "resume_queue", queue_name=queue)
+    thread = start_waiting(elsewhere, answers, wait_seconds=60)
+    queue.call("resume_queue")
     thread.join()
     assert [message["body"] for message in answers[0]] == ["a"]
 
 
 @pytest.mark.promise("P15")
 def test_a_queue_that_is_dropped_ends_the_wait(
-    connection: Connection, connect: Callable[..., Connection], queue: str
+    connection: Connection, connect: Connect, queue: CheckedQueue
 ) -> None:
     waiter, answers = connect(), list[Any]()
-    thread = start_waiting(waiter, queue, answers, wait_seconds=60)
+    thread = start_waiting(queue.via(waiter), answers, wait_seconds=60)
 
     def dropped() -> bool:
         try:
-            call(connection, "drop_queue", queue_name=queue)
+            queue.call("drop_queue")
         except dialect_of(connection).database_error as error:
             if dialect_of(connection).error(error)[0] != "RQ705":  # A look was under way.
                 raise
@@ -192,10 +169,10 @@ def test_a_queue_that_is_dropped_ends_the_wait(
     assert dialect_of(waiter).error(answer)[0] == "RQ701"
 
 
-def _refused_in_transaction(connection: Connection, queue: str) -> None:
-    dialect = dialect_of(connection)
+def _refused_in_transaction(queue: CheckedQueue) -> None:
+    dialect = dialect_of(queue.connection)
     with pytest.raises(dialect.database_error) as caught:
-        wait(connection, queue, wait_seconds=5)
+        wait(queue, wait_seconds=5)
     number, text = dialect.error(caught.value)
     engines_own = number == "2D000" and "internal_require_autocommit" in str(caught.value)
     assert number == "RQ713" or engines_own, text
@@ -203,45 +180,42 @@ def _refused_in_transaction(connection: Connection, queue: str) -> None:
 
 @pytest.mark.promise("P15", "P17")
 def test_it_refuses_to_wait_inside_a_transaction_that_has_only_read(
-    connection: Connection, connect: Callable[..., Connection], queue: str
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    enqueue(connection, queue, "kept")
-    with rolled_back(connection):
-        _refused_in_transaction(connection, queue)
-    assert counts(connect(), queue) == (1, 0, 0, 0)
+    queue.enqueue("kept")
+    with rolled_back(queue.connection):
+        _refused_in_transaction(queue)
+    assert elsewhere.counts() == (1, 0, 0, 0)
 
 
 @pytest.mark.promise("P15", "P17")
 def test_it_refuses_to_wait_inside_a_transaction_that_has_written_and_commits_nothing_of_it(
-    connection: Connection, connect: Callable[..., Connection], queue: str
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    with rolled_back(connection):
-        enqueue(connection, queue, "uncommitted")
-        _refused_in_transaction(connection, queue)
-    assert counts(connect(), queue) == (0, 0, 0, 0)
+    with rolled_back(queue.connection):
+        queue.enqueue("uncommitted")
+        _refused_in_transaction(queue)
+    assert elsewhere.counts() == (0, 0, 0, 0)
 
 
 @pytest.mark.promise("P15", "P17")
-def test_a_transaction_that_has_written_is_told_by_number(
-    connection: Connection, queue: str
-) -> None:
-    with rolled_back(connection):
-        enqueue(connection, queue, "uncommitted")
-        refused(connection, "RQ713", "dequeue_wait", queue_name=queue)
+def test_a_transaction_that_has_written_is_told_by_number(queue: CheckedQueue) -> None:
+    with rolled_back(queue.connection):
+        queue.enqueue("uncommitted")
+        queue.refused("RQ713", "dequeue_wait")
 
 
 @pytest.mark.promise("P17")
 def test_other_sessions_work_on_while_one_waits(
-    connection: Connection, connect: Callable[..., Connection], queue: str
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
     answers: list[Any] = []
-    thread = start_waiting(connect(), queue, answers, wait_seconds=1)
-    other = f"{queue[:80]} other"
-    call(connection, "create_queue", queue_name=other)
-    with transaction(connection):
-        enqueue(connection, other, "a")
-        row: Row = dequeue_one(connection, other)
-        call(connection, "complete", queue_name=other, claim_id=row.claim_id)
+    thread = start_waiting(elsewhere, answers, wait_seconds=1)
+    other = queue.another()
+    with transaction(queue.connection):
+        other.enqueue("a")
+        row: Row = other.dequeue_one()
+        other.call("complete", claim_id=row.claim_id)
     thread.join()
     assert answers == [None]
 
@@ -267,24 +241,14 @@ def test_other_sessions_work_on_while_one_waits(
     ids=str,
 )
 def test_an_argument_out_of_range_is_refused_and_nothing_is_leased(
-    connection: Connection, queue: str, given: dict[str, Any], named: str
+    queue: CheckedQueue, given: dict[str, Any], named: str
 ) -> None:
-    enqueue(connection, queue, "a")
-    assert named in refused(connection, "RQ711", "dequeue_wait", queue_name=queue, **given)
-    assert counts(connection, queue) == (1, 0, 0, 0)
+    queue.enqueue("a")
+    assert named in queue.refused("RQ711", "dequeue_wait", **given)
+    assert queue.counts() == (1, 0, 0, 0)
 
 
 @pytest.mark.promise("P15")
-def test_the_longest_wait_is_taken(connection: Connection, queue: str) -> None:
-    enqueue(connection, queue, "a")
-    assert wait(connection, queue, wait_seconds=3600) is not None
-
-
-@pytest.mark.promise("P15")
-def test_an_unknown_queue_is_refused_at_once(connection: Connection, queue_name: str) -> None:
-    refused(connection, "RQ701", "dequeue_wait", queue_name=queue_name, wait_seconds=60)
-
-
-@pytest.mark.promise("P15")
-def test_a_missing_name_is_refused(connection: Connection) -> None:
-    refused(connection, "RQ711", "dequeue_wait", queue_name=None, wait_seconds=60)
+def test_the_longest_wait_is_taken(queue: CheckedQueue) -> None:
+    queue.enqueue("a")
+    assert wait(queue, wait_seconds=3600) is not None

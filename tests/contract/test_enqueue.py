@@ -1,47 +1,24 @@
 """enqueue."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection
-from tests.helpers.calls import (
-    bodies,
-    call_one,
-    counts,
-    dequeue,
-    dequeue_one,
-    enqueue,
-    refused,
-    rolled_back,
-    state_of,
-    transaction,
-)
-from tests.helpers.dialects import dialect_of
-from tests.stored_times import pass_seconds
+from tests.helpers.calls import bodies, rolled_back, transaction
+from tests.helpers.queues import CheckedQueue
 
 TEN_YEARS = 315360000
 
 
 @pytest.mark.promise("P01")
-def test_a_message_is_delivered_with_everything_it_was_given(
-    connection: Connection, queue: str
-) -> None:
+def test_a_message_is_delivered_with_everything_it_was_given(queue: CheckedQueue) -> None:
     before = datetime.now(UTC) - timedelta(seconds=60)
-    sent = call_one(
-        connection,
-        "enqueue",
-        queue_name=queue,
-        body="hello",
-        message_type="greeting",
-        headers={"trace": [1, {"a": None}]},
+    sent = queue.call_one(
+        "enqueue", body="hello", message_type="greeting", headers={"trace": [1, {"a": None}]}
     )
     assert sent.outcome == "enqueued"
-    row = dequeue_one(connection, queue)
+    row = queue.dequeue_one()
     assert row.message_id == sent.message_id
     assert (row.body, row.body_binary, row.message_type) == ("hello", None, "greeting")
     assert row.headers == {"trace": [1, {"a": None}]}
@@ -50,44 +27,39 @@ def test_a_message_is_delivered_with_everything_it_was_given(
 
 
 @pytest.mark.promise("P01")
-def test_a_message_needs_no_body(connection: Connection, queue: str) -> None:
-    call_one(connection, "enqueue", queue_name=queue)
-    row = dequeue_one(connection, queue)
+def test_a_message_needs_no_body(queue: CheckedQueue) -> None:
+    queue.call_one("enqueue")
+    row = queue.dequeue_one()
     assert (row.body, row.body_binary, row.message_type, row.headers) == (None, None, None, None)
 
 
 @pytest.mark.promise("P01", "P17")
-def test_an_enqueue_that_was_rolled_back_never_happened(connection: Connection, queue: str) -> None:
-    with rolled_back(connection):
-        [ready] = enqueue(connection, queue, "ready", dedup_key="a")
-        [delayed] = enqueue(connection, queue, "delayed", delay_seconds=1, dedup_key="b")
-        assert dequeue_one(connection, queue).body == "ready"
-    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
-    assert state_of(connection, queue, ready) is state_of(connection, queue, delayed) is None
+def test_an_enqueue_that_was_rolled_back_never_happened(queue: CheckedQueue) -> None:
+    with rolled_back(queue.connection):
+        [ready] = queue.enqueue("ready", dedup_key="a")
+        [delayed] = queue.enqueue("delayed", delay_seconds=1, dedup_key="b")
+        assert queue.dequeue_one().body == "ready"
+    assert sum(queue.stored().values()) == 0
+    assert queue.state_of(ready) is queue.state_of(delayed) is None
     for key in ("a", "b"):
-        assert (
-            call_one(connection, "enqueue", queue_name=queue, dedup_key=key).outcome == "enqueued"
-        )
+        assert queue.call_one("enqueue", dedup_key=key).outcome == "enqueued"
 
 
 @pytest.mark.promise("P01")
 def test_a_message_is_invisible_until_its_transaction_commits(
-    connection: Connection, connect: Callable[..., Connection], queue: str
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    producer = connect()
-    with transaction(producer):
-        enqueue(producer, queue, "hello")
-        assert dequeue(connection, queue) == []
-    assert dequeue_one(connection, queue).body == "hello"
+    with transaction(elsewhere.connection):
+        elsewhere.enqueue("hello")
+        assert queue.dequeue() == []
+    assert queue.dequeue_one().body == "hello"
 
 
 @pytest.mark.promise("P05")
-def test_better_priorities_go_first_and_each_in_the_order_it_came(
-    connection: Connection, queue: str
-) -> None:
+def test_better_priorities_go_first_and_each_in_the_order_it_came(queue: CheckedQueue) -> None:
     for priority in (5, 0, 9, 1, 5, 0, 9, 4, 6):
-        enqueue(connection, queue, f"{priority}", priority=priority)
-    rows = dequeue(connection, queue, 100)
+        queue.enqueue(f"{priority}", priority=priority)
+    rows = queue.dequeue(100)
     assert bodies(rows) == ["0", "0", "1", "4", "5", "5", "6", "9", "9"]
     by_priority: dict[str, list[int]] = {}
     for row in rows:
@@ -97,53 +69,53 @@ def test_better_priorities_go_first_and_each_in_the_order_it_came(
 
 @pytest.mark.promise("P05")
 @pytest.mark.parametrize("priority", range(10))
-def test_each_priority_is_taken(connection: Connection, queue: str, priority: int) -> None:
-    [message_id] = enqueue(connection, queue, "x", priority=priority)
-    row = call_one(connection, "get_message", queue_name=queue, message_id=message_id)
+def test_each_priority_is_taken(queue: CheckedQueue, priority: int) -> None:
+    [message_id] = queue.enqueue("x", priority=priority)
+    row = queue.message(message_id)
     assert row.priority == priority
-    assert dequeue_one(connection, queue).message_id == message_id
+    assert queue.dequeue_one().message_id == message_id
 
 
 @pytest.mark.promise("P05")
-def test_the_priority_is_5_unless_given(connection: Connection, queue: str) -> None:
+def test_the_priority_is_5_unless_given(queue: CheckedQueue) -> None:
     for priority in (4, 6):
-        enqueue(connection, queue, f"{priority}", priority=priority)
-    enqueue(connection, queue, "default")
-    assert bodies(dequeue(connection, queue, 3)) == ["4", "default", "6"]
+        queue.enqueue(f"{priority}", priority=priority)
+    queue.enqueue("default")
+    assert bodies(queue.dequeue(3)) == ["4", "default", "6"]
 
 
 @pytest.mark.promise("P11")
 def test_a_delayed_message_waits_and_then_comes_after_those_that_were_ready(
-    connection: Connection, queue: str
+    queue: CheckedQueue,
 ) -> None:
-    [message_id] = enqueue(connection, queue, "delayed", delay_seconds=60)
-    enqueue(connection, queue, "ready")
-    assert counts(connection, queue) == (1, 1, 0, 0)
-    assert bodies(dequeue(connection, queue, 10)) == ["ready"]
-    assert state_of(connection, queue, message_id) == "delayed"
-    pass_seconds(connection, queue, 59)
-    assert dequeue(connection, queue, 10) == []
-    pass_seconds(connection, queue, 2)
-    assert bodies(dequeue(connection, queue, 10)) == ["delayed"]
+    [message_id] = queue.enqueue("delayed", delay_seconds=60)
+    queue.enqueue("ready")
+    assert queue.counts() == (1, 1, 0, 0)
+    assert bodies(queue.dequeue(10)) == ["ready"]
+    assert queue.state_of(message_id) == "delayed"
+    queue.pass_seconds(59)
+    assert queue.dequeue(10) == []
+    queue.pass_seconds(2)
+    assert bodies(queue.dequeue(10)) == ["delayed"]
 
 
 @pytest.mark.promise("P11")
-def test_a_message_is_delivered_no_sooner_than_run_at(connection: Connection, queue: str) -> None:
+def test_a_message_is_delivered_no_sooner_than_run_at(queue: CheckedQueue) -> None:
     run_at = datetime.now(UTC) + timedelta(hours=1)
-    [message_id] = enqueue(connection, queue, "later", run_at=run_at)
-    row = call_one(connection, "get_message", queue_name=queue, message_id=message_id)
+    [message_id] = queue.enqueue("later", run_at=run_at)
+    row = queue.message(message_id)
     assert (row.state, row.due_at) == ("delayed", run_at)
-    pass_seconds(connection, queue, 3500)
-    assert dequeue(connection, queue) == []
-    pass_seconds(connection, queue, 200)
-    assert dequeue_one(connection, queue).message_id == message_id
+    queue.pass_seconds(3500)
+    assert queue.dequeue() == []
+    queue.pass_seconds(200)
+    assert queue.dequeue_one().message_id == message_id
 
 
 @pytest.mark.promise("P11")
-def test_a_short_delay_is_kept_and_then_ends_by_itself(connection: Connection, queue: str) -> None:
-    row = call_one(connection, "enqueue", queue_name=queue, delay_seconds=0.2)
-    due_at = call_one(connection, "get_message", queue_name=queue, message_id=row.message_id).due_at
-    waited = call_one(connection, "dequeue_wait", queue_name=queue, wait_seconds=10)
+def test_a_short_delay_is_kept_and_then_ends_by_itself(queue: CheckedQueue) -> None:
+    row = queue.call_one("enqueue", delay_seconds=0.2)
+    due_at = queue.message(row.message_id).due_at
+    waited = queue.call_one("dequeue_wait", wait_seconds=10)
     [message] = waited.messages
     assert message["message_id"] == row.message_id
     leased_at = datetime.fromisoformat(message["lease_until"]) - timedelta(seconds=30)
@@ -162,37 +134,31 @@ def test_a_short_delay_is_kept_and_then_ends_by_itself(connection: Connection, q
     ],
 )
 def test_no_delay_or_a_moment_in_the_past_means_now(
-    connection: Connection, queue: str, given: dict[str, Any]
+    queue: CheckedQueue, given: dict[str, Any]
 ) -> None:
-    enqueue(connection, queue, "now", **given)
-    assert dequeue_one(connection, queue).body == "now"
+    queue.enqueue("now", **given)
+    assert queue.dequeue_one().body == "now"
 
 
 @pytest.mark.promise("P11", "P15")
-def test_ten_years_of_delay_are_taken(connection: Connection, queue: str) -> None:
-    [message_id] = enqueue(connection, queue, "one day", delay_seconds=TEN_YEARS)
-    row = call_one(connection, "get_message", queue_name=queue, message_id=message_id)
+def test_ten_years_of_delay_are_taken(queue: CheckedQueue) -> None:
+    [message_id] = queue.enqueue("one day", delay_seconds=TEN_YEARS)
+    row = queue.message(message_id)
     assert row.due_at - row.enqueued_at == timedelta(seconds=TEN_YEARS)
 
 
 @pytest.mark.promise("P10")
 @pytest.mark.parametrize("max_attempts", [1, 2, 10000])
 def test_a_message_may_have_its_own_number_of_attempts(
-    connection: Connection, queue: str, max_attempts: int
+    queue: CheckedQueue, max_attempts: int
 ) -> None:
-    [message_id] = enqueue(connection, queue, "x", max_attempts=max_attempts)
-    row = call_one(connection, "get_message", queue_name=queue, message_id=message_id)
+    [message_id] = queue.enqueue("x", max_attempts=max_attempts)
+    row = queue.message(message_id)
     assert row.max_attempts == max_attempts
     for attempt in range(1, min(max_attempts, 3) + 1):
-        leased = dequeue_one(connection, queue)
+        leased = queue.dequeue_one()
         assert leased.attempt == attempt
-        outcome = call_one(
-            connection,
-            "retry_later",
-            queue_name=queue,
-            claim_id=leased.claim_id,
-            delay_seconds=0,
-        ).outcome
+        outcome = queue.call_one("retry_later", claim_id=leased.claim_id, delay_seconds=0).outcome
         assert outcome == ("dead" if attempt == max_attempts else "retrying")
 
 
@@ -233,28 +199,16 @@ def test_a_message_may_have_its_own_number_of_attempts(
     ids=str,
 )
 def test_an_argument_out_of_range_is_refused_and_nothing_is_stored(
-    connection: Connection, queue: str, given: dict[str, Any], named: str
+    queue: CheckedQueue, given: dict[str, Any], named: str
 ) -> None:
-    text = refused(connection, "RQ711", "enqueue", queue_name=queue, body="x", **given)
+    text = queue.refused("RQ711", "enqueue", body="x", **given)
     assert named in text
-    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
+    assert sum(queue.stored().values()) == 0
 
 
 @pytest.mark.promise("P15", "P20")
 @pytest.mark.parametrize("character", ["x", "é", "🐘"])
-def test_labels_of_200_characters_are_taken(
-    connection: Connection, queue: str, character: str
-) -> None:
+def test_labels_of_200_characters_are_taken(queue: CheckedQueue, character: str) -> None:
     label = character * 200
-    call_one(connection, "enqueue", queue_name=queue, message_type=label, dedup_key=label)
-    assert dequeue_one(connection, queue).message_type == label
-
-
-@pytest.mark.promise("P15")
-def test_an_unknown_queue_is_refused(connection: Connection, queue_name: str) -> None:
-    assert queue_name in refused(connection, "RQ701", "enqueue", queue_name=queue_name)
-
-
-@pytest.mark.promise("P15")
-def test_a_missing_name_is_refused(connection: Connection) -> None:
-    refused(connection, "RQ711", "enqueue", queue_name=None)
+    queue.call_one("enqueue", message_type=label, dedup_key=label)
+    assert queue.dequeue_one().message_type == label

@@ -1,36 +1,20 @@
 """enqueue_batch."""
 
-from __future__ import annotations
-
 import base64
-import threading
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from tests.contract.test_enqueue import TEN_YEARS
 from tests.contract.test_round_trip import TEXTS
-from tests.engines.base import Connection, Server, wait_until_blocked
-from tests.helpers.calls import (
-    Row,
-    bodies,
-    call,
-    call_one,
-    counts,
-    dequeue,
-    dequeue_one,
-    enqueue,
-    refused,
-    rolled_back,
-    transaction,
-)
-from tests.helpers.dialects import dialect_of
-from tests.stored_times import pass_seconds
+from tests.engines.base import Connection
+from tests.helpers.calls import Row, bodies, rolled_back, transaction
+from tests.helpers.queues import CheckedQueue, Connect, SecondSession
 
 
-def batch(connection: Connection, queue: str, *messages: dict[str, Any]) -> list[Row]:
-    return call(connection, "enqueue_batch", queue_name=queue, messages=list(messages))
+def batch(queue: CheckedQueue, *messages: dict[str, Any]) -> list[Row]:
+    return queue.call("enqueue_batch", messages=list(messages))
 
 
 def keyed(*keys: str) -> list[dict[str, Any]]:
@@ -38,23 +22,18 @@ def keyed(*keys: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.promise("P01")
-def test_each_message_gets_its_position_and_its_id_in_order(
-    connection: Connection, queue: str
-) -> None:
-    rows = batch(connection, queue, *({"body": str(number)} for number in range(20)))
+def test_each_message_gets_its_position_and_its_id_in_order(queue: CheckedQueue) -> None:
+    rows = batch(queue, *({"body": str(number)} for number in range(20)))
     assert [row.position for row in rows] == list(range(1, 21))
     assert {row.outcome for row in rows} == {"enqueued"}
-    leased = dequeue(connection, queue, 100)
+    leased = queue.dequeue(100)
     assert [row.message_id for row in leased] == [row.message_id for row in rows]
     assert bodies(leased) == [str(number) for number in range(20)]
 
 
 @pytest.mark.promise("P20")
-def test_a_message_is_delivered_with_everything_it_was_given(
-    connection: Connection, queue: str
-) -> None:
+def test_a_message_is_delivered_with_everything_it_was_given(queue: CheckedQueue) -> None:
     batch(
-        connection,
         queue,
         {
             "body": "hello",
@@ -65,75 +44,69 @@ def test_a_message_is_delivered_with_everything_it_was_given(
             "max_attempts": 7,
         },
     )
-    leased = dequeue_one(connection, queue)
-    row = call_one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
+    leased = queue.dequeue_one()
+    row = queue.message(leased.message_id)
     assert (row.body, row.message_type, row.headers) == ("hello", "greeting", {"a": [1, None]})
     assert (row.priority, row.dedup_key, row.max_attempts) == (3, "key", 7)
 
 
 @pytest.mark.promise("P05")
-def test_null_and_absent_keys_mean_the_default(connection: Connection, queue: str) -> None:
+def test_null_and_absent_keys_mean_the_default(queue: CheckedQueue) -> None:
     keys = [
         "body", "body_base64", "message_type", "headers", "priority", "delay_seconds", "run_at",
         "dedup_key", "max_attempts",
     ]  # fmt: skip
-    batch(connection, queue, {}, dict.fromkeys(keys))
-    for leased in dequeue(connection, queue, 2):
-        row = call_one(connection, "get_message", queue_name=queue, message_id=leased.message_id)
+    batch(queue, {}, dict.fromkeys(keys))
+    for leased in queue.dequeue(2):
+        row = queue.message(leased.message_id)
         assert (row.body, row.body_binary, row.headers, row.dedup_key) == (None, None, None, None)
         assert (row.priority, row.max_attempts) == (5, 10)
 
 
 @pytest.mark.promise("P05")
-def test_priorities_of_a_batch_are_kept(connection: Connection, queue: str) -> None:
-    batch(connection, queue, *({"body": str(one_of), "priority": one_of} for one_of in (9, 0, 5)))
-    assert bodies(dequeue(connection, queue, 3)) == ["0", "5", "9"]
+def test_priorities_of_a_batch_are_kept(queue: CheckedQueue) -> None:
+    batch(queue, *({"body": str(one_of), "priority": one_of} for one_of in (9, 0, 5)))
+    assert bodies(queue.dequeue(3)) == ["0", "5", "9"]
 
 
 @pytest.mark.promise("P11")
-def test_delayed_messages_of_a_batch_wait(connection: Connection, queue: str) -> None:
+def test_delayed_messages_of_a_batch_wait(queue: CheckedQueue) -> None:
     batch(
-        connection,
         queue,
         {"body": "delayed", "delay_seconds": 60},
         {"body": "at", "run_at": "2030-01-01T00:00:00+05:45"},
         {"body": "past", "run_at": "2020-01-01T00:00:00Z"},
         {"body": "now"},
     )
-    assert counts(connection, queue) == (2, 2, 0, 0)
-    assert bodies(dequeue(connection, queue, 10)) == ["past", "now"]
-    pass_seconds(connection, queue, 61)
-    assert bodies(dequeue(connection, queue, 10)) == ["delayed"]
+    assert queue.counts() == (2, 2, 0, 0)
+    assert bodies(queue.dequeue(10)) == ["past", "now"]
+    queue.pass_seconds(61)
+    assert bodies(queue.dequeue(10)) == ["delayed"]
 
 
 @pytest.mark.promise("P05", "P11")
 def test_messages_of_a_batch_with_one_delay_go_out_in_their_order_whatever_their_keys(
-    connection: Connection, queue: str
+    queue: CheckedQueue,
 ) -> None:
     keys = ["b", None, "a", None]
     messages = [{"body": str(place), "dedup_key": key} for place, key in enumerate(keys)]
-    batch(connection, queue, *({**message, "delay_seconds": 1} for message in messages))
-    pass_seconds(connection, queue, 2)
-    call(connection, "promote", queue_name=queue)
-    assert bodies(dequeue(connection, queue, 10)) == ["0", "1", "2", "3"]
+    batch(queue, *({**message, "delay_seconds": 1} for message in messages))
+    queue.pass_seconds(2)
+    queue.call("promote")
+    assert bodies(queue.dequeue(10)) == ["0", "1", "2", "3"]
 
 
 @pytest.mark.promise("P11")
-def test_a_moment_without_a_time_zone_is_utc(connection: Connection, queue: str) -> None:
-    rows = batch(
-        connection, queue, {"run_at": "2030-01-01T00:00:00"}, {"run_at": "2030-01-01T00:00:00Z"}
-    )
-    found = [
-        call_one(connection, "get_message", queue_name=queue, message_id=row.message_id).due_at
-        for row in rows
-    ]
+def test_a_moment_without_a_time_zone_is_utc(queue: CheckedQueue) -> None:
+    rows = batch(queue, {"run_at": "2030-01-01T00:00:00"}, {"run_at": "2030-01-01T00:00:00Z"})
+    found = [queue.message(row.message_id).due_at for row in rows]
     assert found[0] == found[1]
 
 
 @pytest.mark.promise("P12")
-def test_keys_that_are_taken_are_told_for_each_message(connection: Connection, queue: str) -> None:
-    [held] = enqueue(connection, queue, "held", dedup_key="b")
-    rows = batch(connection, queue, *keyed("a", "b", "c", "a"), {"body": "no key"})
+def test_keys_that_are_taken_are_told_for_each_message(queue: CheckedQueue) -> None:
+    [held] = queue.enqueue("held", dedup_key="b")
+    rows = batch(queue, *keyed("a", "b", "c", "a"), {"body": "no key"})
     assert [row.outcome for row in rows] == [
         "enqueued",
         "duplicate",
@@ -143,34 +116,28 @@ def test_keys_that_are_taken_are_told_for_each_message(connection: Connection, q
     ]
     assert rows[1].message_id == held
     assert rows[3].message_id == rows[0].message_id
-    assert bodies(dequeue(connection, queue, 10)) == ["held", "a", "c", "no key"]
-    assert dialect_of(connection).stored(connection, queue)["message"] == 4
+    assert bodies(queue.dequeue(10)) == ["held", "a", "c", "no key"]
+    assert queue.stored()["message"] == 4
 
 
 @pytest.mark.promise("P12")
 @pytest.mark.requires("genuine")
 def test_two_batches_with_the_same_keys_in_opposite_order_do_not_deadlock(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
+    connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
     keys = [f"key {number:03}" for number in range(200)]
-    second, answers = connect(), list[Row]()
-    waiting = threading.Thread(
-        target=lambda: answers.extend(batch(second, queue, *keyed(*reversed(keys))))
-    )
     with transaction(connection):
-        batch(connection, queue, *keyed(*keys[:100]))
-        waiting.start()
-        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
-        batch(connection, queue, *keyed(*keys[100:]))
-    waiting.join()
-    assert [row.outcome for row in answers] == ["duplicate"] * 200
-    assert counts(connection, queue)[0] == 200
+        batch(queue, *keyed(*keys[:100]))
+        waiting = second.start_blocked(lambda own: batch(queue.via(own), *keyed(*reversed(keys))))
+        batch(queue, *keyed(*keys[100:]))
+    assert [row.outcome for row in waiting.result()] == ["duplicate"] * 200
+    assert queue.counts()[0] == 200
 
 
 @pytest.mark.promise("P12")
 @pytest.mark.requires("genuine")
 def test_batches_with_the_same_keys_in_any_order_give_each_key_one_message(
-    connect: Callable[..., Connection], connection: Connection, queue: str
+    connect: Connect, queue: CheckedQueue
 ) -> None:
     keys = [f"key {number:03}" for number in range(100)]
     sessions = [connect() for _ in range(4)]
@@ -180,44 +147,32 @@ def test_batches_with_the_same_keys_in_any_order_give_each_key_one_message(
         for step in range(5):
             order = keys[turn * 20 + step :] + keys[: turn * 20 + step]
             messages = keyed(*(order if turn % 2 else reversed(order)))
-            answers.extend(batch(session, queue, *messages))
+            answers.extend(batch(queue.via(session), *messages))
 
-    threads = [
-        threading.Thread(target=produce, args=(session, turn))
-        for turn, session in enumerate(sessions)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(produce, sessions, range(4)))
     assert len(answers) == 4 * 5 * 100
     assert sum(row.outcome == "enqueued" for row in answers) == 100
-    assert counts(connection, queue)[0] == 100
+    assert queue.counts()[0] == 100
 
 
 @pytest.mark.promise("P01", "P12")
 @pytest.mark.requires("genuine")
 def test_a_batch_that_waited_enqueues_what_the_other_rolled_back(
-    server: Server, connection: Connection, connect: Callable[..., Connection], queue: str
+    connection: Connection, second: SecondSession, queue: CheckedQueue
 ) -> None:
-    second, answers = connect(), list[Row]()
-    waiting = threading.Thread(
-        target=lambda: answers.extend(batch(second, queue, *keyed("b", "a")))
-    )
     with rolled_back(connection):
-        batch(connection, queue, *keyed("a", "b"))
-        waiting.start()
-        wait_until_blocked(server, server.session_id(second), by=server.session_id(connection))
-    waiting.join()
-    assert [row.outcome for row in answers] == ["enqueued", "enqueued"]
-    assert bodies(dequeue(connection, queue, 10)) == ["b", "a"]
+        batch(queue, *keyed("a", "b"))
+        waiting = second.start_blocked(lambda own: batch(queue.via(own), *keyed("b", "a")))
+    assert [row.outcome for row in waiting.result()] == ["enqueued", "enqueued"]
+    assert bodies(queue.dequeue(10)) == ["b", "a"]
 
 
 @pytest.mark.promise("P01", "P17")
-def test_a_rolled_back_batch_never_happened(connection: Connection, queue: str) -> None:
+def test_a_rolled_back_batch_never_happened(connection: Connection, queue: CheckedQueue) -> None:
     with rolled_back(connection):
-        batch(connection, queue, *keyed("a", "b"), {"delay_seconds": 5})
-    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
+        batch(queue, *keyed("a", "b"), {"delay_seconds": 5})
+    assert sum(queue.stored().values()) == 0
 
 
 @pytest.mark.promise("P20")
@@ -237,20 +192,16 @@ def test_a_rolled_back_batch_never_happened(connection: Connection, queue: str) 
     ],
 )
 def test_a_body_that_is_not_a_string_is_stored_as_json_text(
-    connection: Connection, queue: str, body: Any, stored: str | None
+    queue: CheckedQueue, body: Any, stored: str | None
 ) -> None:
-    batch(connection, queue, {"body": body})
-    assert dequeue_one(connection, queue).body == stored
+    batch(queue, {"body": body})
+    assert queue.dequeue_one().body == stored
 
 
 @pytest.mark.promise("P20")
-def test_texts_come_out_as_they_went_in(connection: Connection, queue: str) -> None:
-    batch(
-        connection,
-        queue,
-        *({"body": text, "message_type": text, "headers": {text: text}} for text in TEXTS),
-    )
-    rows = dequeue(connection, queue, 100)
+def test_texts_come_out_as_they_went_in(queue: CheckedQueue) -> None:
+    batch(queue, *({"body": text, "message_type": text, "headers": {text: text}} for text in TEXTS))
+    rows = queue.dequeue(100)
     assert bodies(rows) == TEXTS
     assert [row.message_type for row in rows] == TEXTS
     assert [row.headers for row in rows] == [{text: text} for text in TEXTS]
@@ -258,35 +209,29 @@ def test_texts_come_out_as_they_went_in(connection: Connection, queue: str) -> N
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("binary", [b"", b"\x00", bytes(range(256)), bytes(1000)])
-def test_binary_bodies_come_out_as_they_went_in(
-    connection: Connection, queue: str, binary: bytes
-) -> None:
-    batch(connection, queue, {"body_base64": base64.b64encode(binary).decode()})
-    row = dequeue_one(connection, queue)
+def test_binary_bodies_come_out_as_they_went_in(queue: CheckedQueue, binary: bytes) -> None:
+    batch(queue, {"body_base64": base64.b64encode(binary).decode()})
+    row = queue.dequeue_one()
     assert (row.body, bytes(row.body_binary)) == (None, binary)
 
 
 @pytest.mark.promise("P01")
-def test_an_empty_batch_is_nothing(connection: Connection, queue: str) -> None:
-    assert batch(connection, queue) == []
+def test_an_empty_batch_is_nothing(queue: CheckedQueue) -> None:
+    assert batch(queue) == []
 
 
 @pytest.mark.promise("P01", "P15")
-def test_ten_thousand_messages_are_taken_and_one_more_is_refused(
-    connection: Connection, queue: str
-) -> None:
-    rows = batch(connection, queue, *({"body": "x"} for _ in range(10000)))
+def test_ten_thousand_messages_are_taken_and_one_more_is_refused(queue: CheckedQueue) -> None:
+    rows = batch(queue, *({"body": "x"} for _ in range(10000)))
     assert [row.position for row in rows] == list(range(1, 10001))
-    refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=[{}] * 10001)
-    assert counts(connection, queue)[0] == 10000
+    queue.refused("RQ711", "enqueue_batch", messages=[{}] * 10001)
+    assert queue.counts()[0] == 10000
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("messages", [None, {}, "text", 1, True, {"body": "not in an array"}])
-def test_anything_but_an_array_is_refused(
-    connection: Connection, queue: str, messages: Any
-) -> None:
-    text = refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=messages)
+def test_anything_but_an_array_is_refused(queue: CheckedQueue, messages: Any) -> None:
+    text = queue.refused("RQ711", "enqueue_batch", messages=messages)
     assert "array" in text
 
 
@@ -348,20 +293,10 @@ BAD_MESSAGES: list[tuple[Any, str]] = [
 @pytest.mark.promise("P01", "P15")
 @pytest.mark.parametrize(("message", "named"), BAD_MESSAGES, ids=lambda value: repr(value)[:50])
 def test_a_bad_message_is_refused_with_its_position_and_none_is_stored(
-    connection: Connection, queue: str, message: Any, named: str
+    queue: CheckedQueue, message: Any, named: str
 ) -> None:
     messages = [{"body": "good"}, {"body": "good"}, message, {"body": "good"}]
-    text = refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=messages)
+    text = queue.refused("RQ711", "enqueue_batch", messages=messages)
     assert named in text
     assert "(message 3)" in text
-    assert sum(dialect_of(connection).stored(connection, queue).values()) == 0
-
-
-@pytest.mark.promise("P15")
-def test_an_unknown_queue_is_refused(connection: Connection, queue_name: str) -> None:
-    refused(connection, "RQ701", "enqueue_batch", queue_name=queue_name, messages=[])
-
-
-@pytest.mark.promise("P15")
-def test_a_missing_name_is_refused(connection: Connection) -> None:
-    refused(connection, "RQ711", "enqueue_batch", queue_name=None, messages=[])
+    assert sum(queue.stored().values()) == 0

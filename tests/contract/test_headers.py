@@ -1,15 +1,11 @@
 """Limits of headers: every engine stores them, and every language's JSON reader reads them."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 
 import pytest
 
-from tests.engines.base import Connection
-from tests.helpers.calls import call, call_one, counts, dequeue_one, refused
 from tests.helpers.json_text import JsonText
+from tests.helpers.queues import CheckedQueue
 
 
 def nested(depth: int, *, of: str = "objects") -> str:
@@ -38,15 +34,13 @@ REFUSED = {
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("headers", REFUSED.values(), ids=REFUSED)
-def test_headers_that_not_every_reader_takes_are_refused(
-    connection: Connection, queue: str, headers: str
-) -> None:
+def test_headers_that_not_every_reader_takes_are_refused(queue: CheckedQueue, headers: str) -> None:
     given = JsonText(headers)
-    text = refused(connection, "RQ711", "enqueue", queue_name=queue, body="a", headers=given)
+    text = queue.refused("RQ711", "enqueue", body="a", headers=given)
     assert "headers" in text
     batch = JsonText(f'[{{"body": "a"}}, {{"headers": {headers}}}]')
-    refused(connection, "RQ711", "enqueue_batch", queue_name=queue, messages=batch)
-    assert counts(connection, queue) == (0, 0, 0, 0)
+    queue.refused("RQ711", "enqueue_batch", messages=batch)
+    assert queue.counts() == (0, 0, 0, 0)
 
 
 TAKEN = {
@@ -71,19 +65,19 @@ TAKEN = {
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("headers", TAKEN.values(), ids=TAKEN)
 def test_headers_at_the_limit_come_out_of_every_routine(
-    connection: Connection, connect: Callable[..., Connection], queue: str, headers: str
+    queue: CheckedQueue, elsewhere: CheckedQueue, headers: str
 ) -> None:
     wanted = json.loads(headers)
-    call_one(connection, "enqueue", queue_name=queue, headers=JsonText(headers))
+    queue.call_one("enqueue", headers=JsonText(headers))
     batch = JsonText(f'[{{"headers": {headers}}}]')
-    call(connection, "enqueue_batch", queue_name=queue, messages=batch)
-    for shown in call(connection, "peek", queue_name=queue, batch_size=2):
+    queue.call("enqueue_batch", messages=batch)
+    for shown in queue.call("peek", batch_size=2):
         assert shown.headers == wanted
-    row = dequeue_one(connection, queue)
+    row = queue.dequeue_one()
     assert row.headers == wanted
-    found = call_one(connection, "get_message", queue_name=queue, message_id=row.message_id)
+    found = queue.message(row.message_id)
     assert found.headers == wanted
-    [waited] = call_one(connect(), "dequeue_wait", queue_name=queue, wait_seconds=0).messages
+    [waited] = elsewhere.call_one("dequeue_wait", wait_seconds=0).messages
     assert waited["headers"] == wanted
 
 
@@ -93,14 +87,14 @@ NUMBERS = ["9" * 100, "-" + "9" * 100, "0." + "9" * 99, "1e200", "-1.25E+0200", 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:12])
 def test_numbers_at_the_limit_come_out_of_every_routine(
-    connection: Connection, connect: Callable[..., Connection], queue: str, number: str
+    queue: CheckedQueue, elsewhere: CheckedQueue, number: str
 ) -> None:
     headers = JsonText(f'{{"n": [{number}]}}')
-    call_one(connection, "enqueue", queue_name=queue, headers=headers)
+    queue.call_one("enqueue", headers=headers)
     batch = JsonText(f'[{{"headers": {headers}}}]')
-    call(connection, "enqueue_batch", queue_name=queue, messages=batch)
-    row = dequeue_one(connection, queue)
-    [waited] = call_one(connect(), "dequeue_wait", queue_name=queue, wait_seconds=0).messages
+    queue.call("enqueue_batch", messages=batch)
+    row = queue.dequeue_one()
+    [waited] = elsewhere.call_one("dequeue_wait", wait_seconds=0).messages
     if number.lstrip("-").isdigit():
         assert row.headers["n"][0] == waited["headers"]["n"][0] == int(number)
     assert float(row.headers["n"][0]) == float(waited["headers"]["n"][0]) == float(number)

@@ -1,12 +1,10 @@
 """health."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import Row, call, dequeue_one, enqueue, make_dead
-from tests.stored_times import pass_seconds
+from tests.helpers.calls import Row, call
+from tests.helpers.queues import CheckedQueue
 
 OF_EACH_QUEUE = ("oldest_ready", "dead_messages", "overdue_delayed", "expired_leases")
 
@@ -21,18 +19,16 @@ def check(connection: Connection, name: str, queue: str | None) -> Row:
 
 
 @pytest.mark.promise("P19")
-def test_a_new_queue_is_in_good_health(connection: Connection, queue: str) -> None:
-    found = [row for row in call(connection, "health") if row.queue_name == queue]
+def test_a_new_queue_is_in_good_health(connection: Connection, queue: CheckedQueue) -> None:
+    found = [row for row in call(connection, "health") if row.queue_name == queue.name]
     assert {row.check_name for row in found} == set(OF_EACH_QUEUE)
     assert {(row.status, row.value) for row in found} == {("ok", 0)}
 
 
 @pytest.mark.promise("P19")
-def test_every_check_has_a_status_a_figure_and_a_sentence(
-    connection: Connection, queue: str
-) -> None:
-    enqueue(connection, queue, "a")
-    for row in call(connection, "health"):
+def test_every_check_has_a_status_a_figure_and_a_sentence(queue: CheckedQueue) -> None:
+    queue.enqueue("a")
+    for row in call(queue.connection, "health"):
         assert row.status in ("ok", "warning", "critical")
         assert row.value >= 0
         assert row.detail
@@ -41,26 +37,26 @@ def test_every_check_has_a_status_a_figure_and_a_sentence(
 @pytest.mark.promise("P18", "P19")
 @pytest.mark.parametrize(("seconds", "status"), [(100, "ok"), (400, "warning"), (4000, "critical")])
 def test_a_message_that_waits_too_long_is_named(
-    connection: Connection, queue: str, seconds: int, status: str
+    connection: Connection, queue: CheckedQueue, seconds: int, status: str
 ) -> None:
-    enqueue(connection, queue, "a")
-    pass_seconds(connection, queue, seconds)
-    row = check(connection, "oldest_ready", queue)
+    queue.enqueue("a")
+    queue.pass_seconds(seconds)
+    row = check(connection, "oldest_ready", queue.name)
     assert row.status == status
     assert seconds <= row.value < seconds + 60
-    call(connection, "pause_queue", queue_name=queue)
-    assert "paused" in check(connection, "oldest_ready", queue).detail
+    queue.call("pause_queue")
+    assert "paused" in check(connection, "oldest_ready", queue.name).detail
 
 
 @pytest.mark.promise("P11", "P19")
 @pytest.mark.parametrize(("seconds", "status"), [(5, "ok"), (100, "warning"), (400, "critical")])
 def test_a_due_message_that_nobody_promotes_is_named(
-    connection: Connection, queue: str, seconds: int, status: str
+    connection: Connection, queue: CheckedQueue, seconds: int, status: str
 ) -> None:
-    enqueue(connection, queue, "due", delay_seconds=10)
-    enqueue(connection, queue, "not due", delay_seconds=100000)
-    pass_seconds(connection, queue, 10 + seconds)
-    row = check(connection, "overdue_delayed", queue)
+    queue.enqueue("due", delay_seconds=10)
+    queue.enqueue("not due", delay_seconds=100000)
+    queue.pass_seconds(10 + seconds)
+    row = check(connection, "overdue_delayed", queue.name)
     assert row.status == status
     assert seconds <= row.value < seconds + 25
 
@@ -68,21 +64,21 @@ def test_a_due_message_that_nobody_promotes_is_named(
 @pytest.mark.promise("P09", "P19")
 @pytest.mark.parametrize(("seconds", "status"), [(5, "ok"), (100, "warning"), (400, "critical")])
 def test_an_expired_lease_that_nobody_reaps_is_named(
-    connection: Connection, queue: str, seconds: int, status: str
+    connection: Connection, queue: CheckedQueue, seconds: int, status: str
 ) -> None:
-    enqueue(connection, queue, "a", "b")
-    dequeue_one(connection, queue, lease_seconds=30)
-    dequeue_one(connection, queue, lease_seconds=10000)
-    pass_seconds(connection, queue, 30 + seconds)
-    row = check(connection, "expired_leases", queue)
+    queue.enqueue("a", "b")
+    queue.dequeue_one(lease_seconds=30)
+    queue.dequeue_one(lease_seconds=10000)
+    queue.pass_seconds(30 + seconds)
+    row = check(connection, "expired_leases", queue.name)
     assert row.status == status
     assert seconds <= row.value < seconds + 25
 
 
 @pytest.mark.promise("P10", "P19")
-def test_dead_messages_are_counted(connection: Connection, queue: str) -> None:
-    make_dead(connection, queue, "a", "b")
-    row = check(connection, "dead_messages", queue)
+def test_dead_messages_are_counted(connection: Connection, queue: CheckedQueue) -> None:
+    queue.make_dead("a", "b")
+    row = check(connection, "dead_messages", queue.name)
     assert (row.status, row.value) == ("warning", 2)
-    call(connection, "reset", queue_name=queue)
-    assert check(connection, "dead_messages", queue).status == "ok"
+    queue.call("reset")
+    assert check(connection, "dead_messages", queue.name).status == "ok"

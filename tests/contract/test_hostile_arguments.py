@@ -4,8 +4,6 @@ The values are drawn from each parameter's entry in the contract: ordinary ones,
 careless or hostile caller sends. A refusal changes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,66 +1,54 @@
 """release, beyond what it shares with the other finishing routines (test_finishing.py)."""
 
-from __future__ import annotations
-
 import pytest
 
-from tests.engines.base import Connection
-from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue
+from tests.helpers.calls import bodies
+from tests.helpers.queues import CheckedQueue
 
 
 @pytest.mark.promise("P05", "P08")
 def test_released_messages_go_to_the_front_of_their_priority_in_their_order(
-    connection: Connection, queue: str
+    queue: CheckedQueue,
 ) -> None:
-    enqueue(connection, queue, "a", "b", "c", "d")
-    claim = dequeue(connection, queue, 2)[0].claim_id
-    call(connection, "release", queue_name=queue, claim_id=claim)
-    assert bodies(dequeue(connection, queue, 10)) == ["a", "b", "c", "d"]
+    queue.enqueue("a", "b", "c", "d")
+    claim = queue.dequeue(2)[0].claim_id
+    queue.call("release", claim_id=claim)
+    assert bodies(queue.dequeue(10)) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.promise("P05", "P08")
-def test_the_front_of_a_priority_is_behind_all_better_ones(
-    connection: Connection, queue: str
-) -> None:
-    enqueue(connection, queue, "5a", "5b")
-    claim = dequeue_one(connection, queue).claim_id
-    enqueue(connection, queue, "4", priority=4)
-    call(connection, "release", queue_name=queue, claim_id=claim)
-    assert bodies(dequeue(connection, queue, 10)) == ["4", "5a", "5b"]
+def test_the_front_of_a_priority_is_behind_all_better_ones(queue: CheckedQueue) -> None:
+    queue.enqueue("5a", "5b")
+    claim = queue.dequeue_one().claim_id
+    queue.enqueue("4", priority=4)
+    queue.call("release", claim_id=claim)
+    assert bodies(queue.dequeue(10)) == ["4", "5a", "5b"]
 
 
 @pytest.mark.promise("P08")
-def test_the_attempt_is_not_spent(connection: Connection, queue: str) -> None:
-    [message_id] = enqueue(connection, queue, "a", max_attempts=1)
+def test_the_attempt_is_not_spent(queue: CheckedQueue) -> None:
+    [message_id] = queue.enqueue("a", max_attempts=1)
     for _ in range(3):
-        row = dequeue_one(connection, queue)
+        row = queue.dequeue_one()
         assert row.attempt == 1
-        call(connection, "release", queue_name=queue, claim_id=row.claim_id)
-        found = call_one(connection, "get_message", queue_name=queue, message_id=message_id)
+        queue.call("release", claim_id=row.claim_id)
+        found = queue.message(message_id)
         assert (found.state, found.attempt) == ("ready", 0)
 
 
 @pytest.mark.promise("P08", "P10")
-def test_earlier_attempts_and_their_error_are_kept(connection: Connection, queue: str) -> None:
-    enqueue(connection, queue, "a")
-    row = dequeue_one(connection, queue)
-    call(
-        connection,
-        "retry_later",
-        queue_name=queue,
-        claim_id=row.claim_id,
-        delay_seconds=0,
-        error="broken",
-    )
-    row = dequeue_one(connection, queue)
-    call(connection, "release", queue_name=queue, claim_id=row.claim_id)
-    row = dequeue_one(connection, queue)
+def test_earlier_attempts_and_their_error_are_kept(queue: CheckedQueue) -> None:
+    queue.enqueue("a")
+    row = queue.dequeue_one()
+    queue.call("retry_later", claim_id=row.claim_id, delay_seconds=0, error="broken")
+    row = queue.dequeue_one()
+    queue.call("release", claim_id=row.claim_id)
+    row = queue.dequeue_one()
     assert (row.attempt, row.last_error) == (2, "broken")
 
 
 @pytest.mark.promise("P12")
-def test_a_released_message_keeps_its_key(connection: Connection, queue: str) -> None:
-    enqueue(connection, queue, "a", dedup_key="key")
-    claim = dequeue_one(connection, queue).claim_id
-    call(connection, "release", queue_name=queue, claim_id=claim)
-    assert call_one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "duplicate"
+def test_a_released_message_keeps_its_key(queue: CheckedQueue) -> None:
+    queue.enqueue("a", dedup_key="key")
+    queue.finish_one("release")
+    assert queue.call_one("enqueue", dedup_key="key").outcome == "duplicate"

@@ -1,67 +1,35 @@
 """reset."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.engines.base import Connection
-from tests.helpers.calls import (
-    bodies,
-    call,
-    call_one,
-    counts,
-    dequeue,
-    dequeue_one,
-    enqueue,
-    make_dead,
-    outcomes,
-    refused,
-    rolled_back,
-    transaction,
-)
+from tests.helpers.calls import bodies, outcomes, rolled_back, transaction
+from tests.helpers.queues import CheckedQueue
 
 
 @pytest.mark.promise("P10")
-def test_a_dead_message_is_ready_again_with_fresh_attempts(
-    connection: Connection, queue: str
-) -> None:
-    [message_id] = enqueue(connection, queue, "a", max_attempts=2)
+def test_a_dead_message_is_ready_again_with_fresh_attempts(queue: CheckedQueue) -> None:
+    [message_id] = queue.enqueue("a", max_attempts=2)
     for _ in range(2):
-        claim = dequeue_one(connection, queue).claim_id
-        call(
-            connection,
-            "retry_later",
-            queue_name=queue,
-            claim_id=claim,
-            delay_seconds=0,
-            error="broken",
-        )
-    done = call(connection, "reset", queue_name=queue, message_ids=[message_id])
+        queue.finish_one("retry_later", delay_seconds=0, error="broken")
+    done = queue.call("reset", message_ids=[message_id])
     assert outcomes(done) == {message_id: "reset"}
     for attempt, outcome in ((1, "retrying"), (2, "dead")):
-        row = dequeue_one(connection, queue)
+        row = queue.dequeue_one()
         assert (row.attempt, row.body, row.last_error) == (attempt, "a", "broken")
-        done = call(
-            connection,
-            "retry_later",
-            queue_name=queue,
-            claim_id=row.claim_id,
-            delay_seconds=0,
-            error="broken",
-        )
+        done = queue.call("retry_later", claim_id=row.claim_id, delay_seconds=0, error="broken")
         assert outcomes(done) == {message_id: outcome}
 
 
 @pytest.mark.promise("P05", "P10")
-def test_it_goes_to_the_tail_of_its_priority(connection: Connection, queue: str) -> None:
-    make_dead(connection, queue, "urgent", priority=0)
-    make_dead(connection, queue, "first dead", "second dead")
-    enqueue(connection, queue, "alive")
-    call(connection, "reset", queue_name=queue)
-    assert bodies(dequeue(connection, queue, 10)) == [
+def test_it_goes_to_the_tail_of_its_priority(queue: CheckedQueue) -> None:
+    queue.make_dead("urgent", priority=0)
+    queue.make_dead("first dead", "second dead")
+    queue.enqueue("alive")
+    queue.call("reset")
+    assert bodies(queue.dequeue(10)) == [
         "urgent",
         "alive",
         "first dead",
@@ -70,128 +38,116 @@ def test_it_goes_to_the_tail_of_its_priority(connection: Connection, queue: str)
 
 
 @pytest.mark.promise("P05", "P10")
-def test_a_message_that_died_at_the_front_goes_to_the_tail(
-    connection: Connection, queue: str
-) -> None:
-    enqueue(connection, queue, "a")
-    claim = dequeue_one(connection, queue).claim_id
-    call(connection, "release", queue_name=queue, claim_id=claim)
-    claim = dequeue_one(connection, queue).claim_id
-    call(connection, "fail_now", queue_name=queue, claim_id=claim)
-    enqueue(connection, queue, "b")
-    call(connection, "reset", queue_name=queue)
-    assert bodies(dequeue(connection, queue, 10)) == ["b", "a"]
+def test_a_message_that_died_at_the_front_goes_to_the_tail(queue: CheckedQueue) -> None:
+    queue.enqueue("a")
+    queue.finish_one("release")
+    queue.finish_one("fail_now")
+    queue.enqueue("b")
+    queue.call("reset")
+    assert bodies(queue.dequeue(10)) == ["b", "a"]
 
 
 @pytest.mark.promise("P10")
-def test_null_takes_the_oldest(connection: Connection, queue: str) -> None:
-    ids = make_dead(connection, queue, "a", "b", "c", "d")
-    done = call(connection, "reset", queue_name=queue, max_messages=3)
+def test_null_takes_the_oldest(queue: CheckedQueue) -> None:
+    ids = queue.make_dead("a", "b", "c", "d")
+    done = queue.call("reset", max_messages=3)
     assert outcomes(done) == dict.fromkeys(ids[:3], "reset")
-    assert counts(connection, queue) == (3, 0, 0, 1)
-    done = call(connection, "reset", queue_name=queue, message_ids=None)
+    assert queue.counts() == (3, 0, 0, 1)
+    done = queue.call("reset", message_ids=None)
     assert outcomes(done) == {ids[3]: "reset"}
-    assert call(connection, "reset", queue_name=queue) == []
+    assert queue.call("reset") == []
 
 
 @pytest.mark.promise("P10")
-def test_a_list_is_reset_whatever_max_messages_says(connection: Connection, queue: str) -> None:
-    ids = make_dead(connection, queue, "a", "b")
-    done = call(connection, "reset", queue_name=queue, message_ids=ids, max_messages=1)
+def test_a_list_is_reset_whatever_max_messages_says(queue: CheckedQueue) -> None:
+    ids = queue.make_dead("a", "b")
+    done = queue.call("reset", message_ids=ids, max_messages=1)
     assert outcomes(done) == dict.fromkeys(ids, "reset")
 
 
 @pytest.mark.promise("P10")
-def test_only_dead_messages_are_found(connection: Connection, queue: str) -> None:
-    [leased] = enqueue(connection, queue, "leased")
-    dequeue_one(connection, queue)
-    [dead] = make_dead(connection, queue, "dead")
-    [ready] = enqueue(connection, queue, "ready")
+def test_only_dead_messages_are_found(queue: CheckedQueue) -> None:
+    [leased] = queue.enqueue("leased")
+    queue.dequeue_one()
+    [dead] = queue.make_dead("dead")
+    [ready] = queue.enqueue("ready")
     ids = [ready, leased, dead, -1]
-    done = call(connection, "reset", queue_name=queue, message_ids=ids)
+    done = queue.call("reset", message_ids=ids)
     assert [row.message_id for row in done] == ids
     assert [row.outcome for row in done] == ["not_found", "not_found", "reset", "not_found"]
 
 
 @pytest.mark.promise("P12")
-def test_a_key_that_a_newer_message_holds_keeps_the_dead_one_dead(
-    connection: Connection, queue: str
-) -> None:
-    [dead] = make_dead(connection, queue, "old", dedup_key="key")
-    enqueue(connection, queue, "newer", dedup_key="key")
-    done = call(connection, "reset", queue_name=queue, message_ids=[dead])
+def test_a_key_that_a_newer_message_holds_keeps_the_dead_one_dead(queue: CheckedQueue) -> None:
+    [dead] = queue.make_dead("old", dedup_key="key")
+    queue.enqueue("newer", dedup_key="key")
+    done = queue.call("reset", message_ids=[dead])
     assert outcomes(done) == {dead: "duplicate"}
-    assert counts(connection, queue) == (1, 0, 0, 1)
-    claim = dequeue_one(connection, queue).claim_id
-    call(connection, "complete", queue_name=queue, claim_id=claim)
-    assert outcomes(call(connection, "reset", queue_name=queue)) == {dead: "reset"}
+    assert queue.counts() == (1, 0, 0, 1)
+    queue.finish_one()
+    assert outcomes(queue.call("reset")) == {dead: "reset"}
 
 
 @pytest.mark.promise("P12")
-def test_a_reset_message_holds_its_key_again(connection: Connection, queue: str) -> None:
-    [dead] = make_dead(connection, queue, "a", dedup_key="key")
-    call(connection, "reset", queue_name=queue)
-    row = call_one(connection, "enqueue", queue_name=queue, dedup_key="key")
+def test_a_reset_message_holds_its_key_again(queue: CheckedQueue) -> None:
+    [dead] = queue.make_dead("a", dedup_key="key")
+    queue.call("reset")
+    row = queue.call_one("enqueue", dedup_key="key")
     assert (row.message_id, row.outcome) == (dead, "duplicate")
 
 
 @pytest.mark.promise("P12")
-def test_of_two_dead_messages_with_one_key_the_older_is_reset(
-    connection: Connection, queue: str
-) -> None:
-    ids = make_dead(connection, queue, "a", "b", dedup_key="key")
-    done = call(connection, "reset", queue_name=queue, message_ids=list(reversed(ids)))
+def test_of_two_dead_messages_with_one_key_the_older_is_reset(queue: CheckedQueue) -> None:
+    ids = queue.make_dead("a", "b", dedup_key="key")
+    done = queue.call("reset", message_ids=list(reversed(ids)))
     assert outcomes(done) == {ids[0]: "reset", ids[1]: "duplicate"}
 
 
 @pytest.mark.promise("P06")
 @pytest.mark.requires("genuine")
 def test_a_dead_message_that_another_session_resets_is_passed_over(
-    connection: Connection, connect: Callable[..., Connection], queue: str
+    queue: CheckedQueue, elsewhere: CheckedQueue
 ) -> None:
-    ids = make_dead(connection, queue, "a", "b")
-    other = connect()
-    with transaction(other):
-        call(other, "reset", queue_name=queue, message_ids=ids[:1])
-        done = call(connection, "reset", queue_name=queue, message_ids=ids)
+    ids = queue.make_dead("a", "b")
+    with transaction(elsewhere.connection):
+        elsewhere.call("reset", message_ids=ids[:1])
+        done = queue.call("reset", message_ids=ids)
     assert outcomes(done) == {ids[0]: "not_found", ids[1]: "reset"}
-    assert counts(connection, queue) == (2, 0, 0, 0)
+    assert queue.counts() == (2, 0, 0, 0)
 
 
 @pytest.mark.promise("P17")
-def test_a_rolled_back_reset_changes_nothing(connection: Connection, queue: str) -> None:
-    make_dead(connection, queue, "a", dedup_key="key")
+def test_a_rolled_back_reset_changes_nothing(connection: Connection, queue: CheckedQueue) -> None:
+    queue.make_dead("a", dedup_key="key")
     with rolled_back(connection):
-        call(connection, "reset", queue_name=queue)
-    assert counts(connection, queue) == (0, 0, 0, 1)
-    assert call_one(connection, "enqueue", queue_name=queue, dedup_key="key").outcome == "enqueued"
+        queue.call("reset")
+    assert queue.counts() == (0, 0, 0, 1)
+    assert queue.call_one("enqueue", dedup_key="key").outcome == "enqueued"
 
 
 @pytest.mark.promise("P10")
-def test_no_messages_are_nothing_to_do(connection: Connection, queue: str) -> None:
-    make_dead(connection, queue, "a")
-    assert call(connection, "reset", queue_name=queue, message_ids=[]) == []
-    assert counts(connection, queue) == (0, 0, 0, 1)
+def test_no_messages_are_nothing_to_do(queue: CheckedQueue) -> None:
+    queue.make_dead("a")
+    assert queue.call("reset", message_ids=[]) == []
+    assert queue.counts() == (0, 0, 0, 1)
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("max_messages", [0, -1, 10001, None, 2147483647])
 def test_a_number_out_of_range_is_refused_and_nothing_is_reset(
-    connection: Connection, queue: str, max_messages: int | None
+    queue: CheckedQueue, max_messages: int | None
 ) -> None:
-    make_dead(connection, queue, "a")
-    text = refused(connection, "RQ711", "reset", queue_name=queue, max_messages=max_messages)
+    queue.make_dead("a")
+    text = queue.refused("RQ711", "reset", max_messages=max_messages)
     assert "max_messages" in text
-    assert counts(connection, queue) == (0, 0, 0, 1)
+    assert queue.counts() == (0, 0, 0, 1)
 
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("max_messages", [1, 10000])
-def test_a_number_at_its_bounds_is_taken(
-    connection: Connection, queue: str, max_messages: int
-) -> None:
-    make_dead(connection, queue, "a", "b")
-    done = call(connection, "reset", queue_name=queue, max_messages=max_messages)
+def test_a_number_at_its_bounds_is_taken(queue: CheckedQueue, max_messages: int) -> None:
+    queue.make_dead("a", "b")
+    done = queue.call("reset", max_messages=max_messages)
     assert len(done) == min(max_messages, 2)
 
 
@@ -199,16 +155,6 @@ def test_a_number_at_its_bounds_is_taken(
 @pytest.mark.parametrize(
     "message_ids", [[None], [[1, 2], [3, 4]], [1] * 10001], ids=lambda ids: len(ids)
 )
-def test_a_bad_list_is_refused(connection: Connection, queue: str, message_ids: list[Any]) -> None:
-    text = refused(connection, "RQ711", "reset", queue_name=queue, message_ids=message_ids)
+def test_a_bad_list_is_refused(queue: CheckedQueue, message_ids: list[Any]) -> None:
+    text = queue.refused("RQ711", "reset", message_ids=message_ids)
     assert "message_ids" in text
-
-
-@pytest.mark.promise("P15")
-def test_an_unknown_queue_is_refused(connection: Connection, queue_name: str) -> None:
-    refused(connection, "RQ701", "reset", queue_name=queue_name)
-
-
-@pytest.mark.promise("P15")
-def test_a_missing_name_is_refused(connection: Connection) -> None:
-    refused(connection, "RQ711", "reset", queue_name=None)

@@ -1,20 +1,12 @@
 """Texts, headers and binary bodies, hostile ones too, come out as they went in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from tests.engines.base import Connection
-from tests.helpers.calls import (
-    bodies,
-    call,
-    call_one,
-    dequeue,
-    dequeue_one,
-)
+from tests.helpers.calls import bodies
 from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import CheckedQueue
 
 TEXTS = [
     "",
@@ -40,31 +32,18 @@ TEXTS = [
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("text", TEXTS)
-def test_texts_come_out_as_they_went_in(connection: Connection, queue: str, text: str) -> None:
-    sent = call_one(
-        connection,
-        "enqueue",
-        queue_name=queue,
-        body=text,
-        message_type=text,
-        headers={text: text},
-        dedup_key=text or None,
+def test_texts_come_out_as_they_went_in(queue: CheckedQueue, text: str) -> None:
+    sent = queue.call_one(
+        "enqueue", body=text, message_type=text, headers={text: text}, dedup_key=text or None
     )
-    short = dialect_of(connection).short_text(text)
-    row = call_one(connection, "get_message", queue_name=queue, message_id=sent.message_id)
+    short = dialect_of(queue.connection).short_text(text)
+    row = queue.message(sent.message_id)
     assert (row.body, row.message_type, row.headers) == (text, short, {text: text})
     assert row.dedup_key == (text or None)
-    leased = dequeue_one(connection, queue, worker_name=text)
+    leased = queue.dequeue_one(worker_name=text)
     assert (leased.body, leased.message_type, leased.headers) == (text, short, {text: text})
-    call(
-        connection,
-        "retry_later",
-        queue_name=queue,
-        claim_id=leased.claim_id,
-        delay_seconds=0,
-        error=text,
-    )
-    assert dequeue_one(connection, queue).last_error == text
+    queue.call("retry_later", claim_id=leased.claim_id, delay_seconds=0, error=text)
+    assert queue.dequeue_one().last_error == text
 
 
 @pytest.mark.promise("P20")
@@ -78,46 +57,40 @@ def test_texts_come_out_as_they_went_in(connection: Connection, queue: str, text
         {"nested": {"x": {"y": {"z": []}}}},
     ],
 )
-def test_headers_come_out_as_they_went_in(
-    connection: Connection, queue: str, headers: dict[str, Any]
-) -> None:
-    call_one(connection, "enqueue", queue_name=queue, headers=headers)
-    assert dequeue_one(connection, queue).headers == headers
+def test_headers_come_out_as_they_went_in(queue: CheckedQueue, headers: dict[str, Any]) -> None:
+    queue.call_one("enqueue", headers=headers)
+    assert queue.dequeue_one().headers == headers
 
 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("binary", [b"", b"\x00", bytes(range(256)), b"\xff\xfe\x00text", b"\\x00"])
-def test_binary_bodies_come_out_as_they_went_in(
-    connection: Connection, queue: str, binary: bytes
-) -> None:
-    call_one(connection, "enqueue", queue_name=queue, body_binary=binary)
-    row = dequeue_one(connection, queue)
+def test_binary_bodies_come_out_as_they_went_in(queue: CheckedQueue, binary: bytes) -> None:
+    queue.call_one("enqueue", body_binary=binary)
+    row = queue.dequeue_one()
     assert (row.body, bytes(row.body_binary)) == (None, binary)
 
 
 @pytest.mark.promise("P20")
-def test_a_nul_in_a_text_is_refused_by_name_or_kept(connection: Connection, queue: str) -> None:
+def test_a_nul_in_a_text_is_refused_by_name_or_kept(queue: CheckedQueue) -> None:
     refusal = None
     try:
-        call_one(connection, "enqueue", queue_name=queue, body="a\x00b")
-    except dialect_of(connection).database_error as error:
+        queue.call_one("enqueue", body="a\x00b")
+    except dialect_of(queue.connection).database_error as error:
         refusal = str(error)
-    kept = bodies(dequeue(connection, queue))
+    kept = bodies(queue.dequeue())
     assert kept == ["a\x00b"] if refusal is None else "NUL" in refusal and kept == []
 
 
 @pytest.mark.promise("P20")
-def test_bodies_of_16_megabytes_come_out_as_they_went_in(
-    connection: Connection, queue: str
-) -> None:
+def test_bodies_of_16_megabytes_come_out_as_they_went_in(queue: CheckedQueue) -> None:
     text = "0123456789abcdé🐘" * (1 << 20)
     binary = bytes(range(256)) * (1 << 16)
-    call(connection, "alter_queue", queue_name=queue, max_body_length=len(text))
-    call_one(connection, "enqueue", queue_name=queue, body=text)
-    call_one(connection, "enqueue", queue_name=queue, body_binary=binary)
-    [first] = dequeue(connection, queue)
+    queue.call("alter_queue", max_body_length=len(text))
+    queue.call_one("enqueue", body=text)
+    queue.call_one("enqueue", body_binary=binary)
+    [first] = queue.dequeue()
     assert first.body == text
-    [second] = dequeue(connection, queue)
+    [second] = queue.dequeue()
     assert bytes(second.body_binary) == binary
     for row in (first, second):
-        call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
+        queue.call("complete", claim_id=row.claim_id)

@@ -1,7 +1,5 @@
 """version."""
 
-from __future__ import annotations
-
 import pytest
 
 import rowq

@@ -10,14 +10,23 @@ import rowq
 
 
 @contextmanager
-def running(worker: rowq.Worker) -> Iterator[None]:
+def running(worker: rowq.Worker) -> Iterator[rowq.Worker]:
     """Run a worker as long as the block; it must not have failed, and must end when it is told."""
-    thread = threading.Thread(target=worker.run)
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            worker.run()
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
     thread.start()
     try:
-        yield
+        yield worker
     finally:
         worker.stop()
         thread.join(60)
     assert not thread.is_alive()
+    assert not failures
     assert worker._context.failure is None

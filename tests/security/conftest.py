@@ -1,13 +1,12 @@
 """Fixtures of the attacks that try one setting of a session after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.engines.base import Connection, Server
+from tests.helpers.queues import Connect
 from tests.security.life import live
 
 
@@ -21,7 +20,7 @@ def in_a_clean_session() -> dict[str, list[tuple[Any, ...]]]:
 def lives_as_in_a_clean_session(
     server: Server,
     connection: Connection,
-    connect: Callable[..., Connection],
+    connect: Connect,
     queue_name: str,
     in_a_clean_session: dict[str, list[tuple[Any, ...]]],
 ) -> Callable[[Connection], None]:

@@ -3,8 +3,6 @@
 A caller may set its session as it likes. Whatever that is, each routine must do and say the same.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

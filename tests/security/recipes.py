@@ -1,7 +1,5 @@
 """Reads the recipes of sql/RIGHTS.md, as a test runs them."""
 
-from __future__ import annotations
-
 import re
 
 from tests.static.sources import ROOT

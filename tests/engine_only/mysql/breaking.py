@@ -1,7 +1,5 @@
 """Breaks a migration off between two statements, as a crash would."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from rowq.mysql.statements import statements

@@ -1,7 +1,5 @@
 """Counts what a call costs a MariaDB or MySQL server, instead of timing it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

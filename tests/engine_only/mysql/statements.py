@@ -1,7 +1,5 @@
 """Reads the statements inside procedures as a server ran them, and the plans it makes for them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,8 +1,6 @@
 """The binary log is written safely, and makes the same tables on a replica."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pymysql
@@ -12,8 +10,6 @@ import rowq
 from rowq.migrate import migrate
 from tests.engines.base import Connection, Server, Unavailable, wait_until
 from tests.helpers.calls import call, dequeue
-
-Connect = Callable[..., Connection]
 
 _UNSAFE = {1592, 1668}
 _TABLES = "select table_name from information_schema.tables where table_schema = 'rowq'"

@@ -1,15 +1,10 @@
 """Under the engine's default isolation cancel and reset lock rows, and no gaps beside them."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue_one, enqueue, transaction
-
-Connect = Callable[..., Connection]
+from tests.helpers.queues import Connect
 
 
 @pytest.mark.promise("P06")

@@ -1,7 +1,5 @@
 """rowq's own connections to MariaDB and MySQL work whatever the server's settings are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pymysql

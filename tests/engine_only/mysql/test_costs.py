@@ -5,8 +5,6 @@ them touches more rows as tables grow. The sessions began while the tables were 
 worker's does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -14,8 +12,8 @@ import pytest
 from tests.engine_only.mysql.costs import rows
 from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, dequeue_one, enqueue
+from tests.helpers.queues import Connect
 
-Connect = Callable[..., Connection]
 Work = Callable[[Connection, str], Callable[[], object]]
 
 FEW, MANY = 150, 10_000

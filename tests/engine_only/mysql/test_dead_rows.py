@@ -3,10 +3,8 @@
 ROWQ_DEAD_ROWS=10000000 makes so many of them (some minutes), instead of as many as show a walk.
 """
 
-from __future__ import annotations
-
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from statistics import median
 
@@ -15,8 +13,7 @@ import pytest
 from tests.engine_only.mysql.costs import fewest_pages, pages, part_of, rescan, until_quiet
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import bodies, call, dequeue, enqueue
-
-Connect = Callable[..., Connection]
+from tests.helpers.queues import Connect
 
 DEAD = int(os.environ.get("ROWQ_DEAD_ROWS", "200000"))
 AT_ONCE = 100_000

@@ -3,8 +3,6 @@
 Where the one that installs may not make it, they run as that one; here both are dropped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 
@@ -233,10 +231,7 @@ def test_an_orphaned_definer_is_told_and_mended_without_losing_messages(
 
 
 def test_mending_that_breaks_off_anywhere_is_mended_by_the_next_migrate(
-    admin: Connection,
-    empty_database: str,
-    installer: Install,
-    monkeypatch: pytest.MonkeyPatch,
+    admin: Connection, empty_database: str, installer: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrate.migrate(installer("all on rowq.*"))
     admin.execute("drop user rowq_test_leaver@'%'")

@@ -1,16 +1,11 @@
 """A transaction drops a queue whose messages are newer than its snapshot."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, enqueue, make_dead
 from tests.helpers.dialects import dialect_of
-
-Connect = Callable[..., Connection]
+from tests.helpers.queues import Connect
 
 
 @pytest.mark.promise("P15")

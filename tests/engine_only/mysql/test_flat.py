@@ -4,8 +4,6 @@ The server's pages are counted, and not its rows: a dead row costs pages and app
 figure. Without the floor, the last dequeue of a drain looks at all that was taken before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from statistics import median
 
@@ -14,8 +12,7 @@ import pytest
 from tests.engine_only.mysql.costs import fewest_pages, pages, part_of, rescan
 from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, rolled_back, transaction
-
-Connect = Callable[..., Connection]
+from tests.helpers.queues import Connect
 
 BATCHES = 3
 """Batches of 10,000 messages."""
@@ -25,12 +22,6 @@ DEAD = 200_000
 
 SMALL = 150
 """Pages of a call that finds nothing; walking so many dead rows costs some hundreds more."""
-
-
-@pytest.fixture
-def queue(connection: Connection, queue_name: str) -> str:
-    call(connection, "create_queue", queue_name=queue_name)
-    return queue_name
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """migrate, status, rollback and sql on MariaDB and MySQL, where every DDL statement commits."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -28,6 +26,7 @@ from rowq.resources import sql_directory
 from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.server import set_default_role
+from tests.helpers.one_message import leave_message, works
 from tests.helpers.releases import change_everything, copied_without_history, use_released
 
 VARIABLE = "ROWQ_EVERY_CRASH"
@@ -66,6 +65,15 @@ def client(empty_database: str) -> Client:
     return run
 
 
+def poor_url(session: Connection, empty_database: str, *rights: str) -> str:
+    """Return the URL of a new account with these rights."""
+    session.execute("create user rowq_test_poor@'%' identified by 'x'")
+    for right in rights:
+        session.execute(f"grant {right} to rowq_test_poor@'%'")
+    parts = connection_parameters(empty_database)
+    return f"mysql://rowq_test_poor:x@{parts['host']}:{parts['port']}/"
+
+
 def snapshot(session: Connection) -> Snapshot:
     """Return everything that is installed: tables, columns, keys, routines and their rights."""
     queries = {
@@ -86,14 +94,6 @@ def snapshot(session: Connection) -> Snapshot:
     return {
         name: sorted(map(str, session.execute(query).fetchall())) for name, query in queries.items()
     }
-
-
-def works(url: str) -> None:
-    """Let a message pass through the queue `orders`, which may be there."""
-    with rowq.connect(url) as queue:
-        queue.create_queue("orders")
-        queue.enqueue("orders", 1)
-        queue.complete("orders", queue.dequeue_fast("orders")[0].claim_id)
 
 
 def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
@@ -196,16 +196,13 @@ def test_a_routine_that_is_made_anew_is_never_missing_and_keeps_its_rights(
             "; to run it: --engine mariadb"
         )
     migrate.migrate(empty_database)
-    session.execute("create user rowq_test_poor@'%' identified by 'x'")
-    session.execute("grant rowq_monitor to rowq_test_poor@'%'")
+    poor = poor_url(session, empty_database, "rowq_monitor")
     set_default_role(session, "rowq_monitor", "rowq_test_poor@'%'")
-    parts = connection_parameters(empty_database)
     text = release_for("mysql").files(1)["routines/version.sql"]
     begun, ended = threading.Event(), threading.Event()
 
     def call() -> None:
-        url = f"mariadb://rowq_test_poor:x@{parts['host']}:{parts['port']}/"
-        with rowq.connect(url) as queue:
+        with rowq.connect(poor) as queue:
             while not ended.is_set():
                 queue.version()
                 begun.set()
@@ -225,13 +222,7 @@ def test_a_routine_that_is_made_anew_is_never_missing_and_keeps_its_rights(
 @pytest.mark.parametrize("state", ["ready", "delayed", "leased", "dead"])
 def test_a_rollback_refuses_to_throw_messages_away(empty_database: str, state: str) -> None:
     migrate.migrate(empty_database)
-    with rowq.connect(empty_database) as queue:
-        queue.create_queue("orders")
-        queue.enqueue("orders", 1, delay_seconds=1000 if state == "delayed" else None)
-        if state in {"leased", "dead"}:
-            claim = queue.dequeue_fast("orders")[0].claim_id
-            if state == "dead":
-                queue.fail_now("orders", claim)
+    leave_message(empty_database, state)
     with pytest.raises(migrate.MessagesLeft, match="RQ805"):
         migrate.rollback(empty_database)
     assert migrate.status(empty_database).drift == ()
@@ -279,11 +270,8 @@ def test_what_a_newer_rowq_installed_is_refused(
 
 
 def test_an_account_without_rights_is_told(empty_database: str, session: Connection) -> None:
-    session.execute("create user rowq_test_poor@'%' identified by 'x'")
-    parts = connection_parameters(empty_database)
-    poor = f"mysql://rowq_test_poor:x@{parts['host']}:{parts['port']}/"
     with pytest.raises(migrate.MissingPrivilege, match="RQ803"):
-        migrate.migrate(poor)
+        migrate.migrate(poor_url(session, empty_database))
     assert session.execute("show databases like 'rowq'").fetchone() is None
 
 
@@ -301,11 +289,7 @@ def test_an_account_without_rights_is_told(empty_database: str, session: Connect
 def test_an_account_that_lacks_a_right_is_told_before_anything_is_made(
     empty_database: str, session: Connection, client: Client, rights: str, lacks: str
 ) -> None:
-    session.execute("create user rowq_test_poor@'%' identified by 'x'")
-    session.execute(f"grant {rights} on rowq.* to rowq_test_poor@'%'")
-    session.execute("grant select on mysql.* to rowq_test_poor@'%'")
-    parts = connection_parameters(empty_database)
-    poor = f"mysql://rowq_test_poor:x@{parts['host']}:{parts['port']}/"
+    poor = poor_url(session, empty_database, f"{rights} on rowq.*", "select on mysql.*")
     with pytest.raises(
         migrate.MissingPrivilege, match=f"RQ803 missing_privilege: {lacks}\n.*grant"
     ):
@@ -316,10 +300,7 @@ def test_an_account_that_lacks_a_right_is_told_before_anything_is_made(
 
 
 def test_rights_that_come_by_a_pattern_are_enough(empty_database: str, session: Connection) -> None:
-    session.execute("create user rowq_test_poor@'%' identified by 'x'")
-    session.execute("grant all on `row_`.* to rowq_test_poor@'%'")
-    parts = connection_parameters(empty_database)
-    poor = f"mysql://rowq_test_poor:x@{parts['host']}:{parts['port']}/"
+    poor = poor_url(session, empty_database, "all on `row_`.*")
     assert migrate.migrate(poor).applied == (1,)
     works(poor)
 

@@ -1,7 +1,5 @@
 """max_allowed_packet bounds what dequeue_wait returns in one value; the rest comes later."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -11,8 +9,8 @@ import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, counts, dequeue, enqueue, refused
+from tests.helpers.queues import Connect
 
-Connect = Callable[..., Connection]
 SetPacket = Callable[[int], None]
 MEGABYTE = 1 << 20
 
@@ -23,12 +21,6 @@ LONG_AS_JSON = {
     "plain text": {"body": "x" * 1_048_500},
     "base64 with its line breaks": {"body_binary": b"\xff" * 777_000},
 }
-
-
-@pytest.fixture
-def queue(connection: Connection, queue_name: str) -> str:
-    call(connection, "create_queue", queue_name=queue_name)
-    return queue_name
 
 
 @pytest.fixture

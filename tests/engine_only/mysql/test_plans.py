@@ -4,9 +4,7 @@ A plan that sorts would lock every row that it reads, and the next worker would 
 that reads an index without the bounds, or nothing but the index, walks all dead rows.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,8 +15,7 @@ from tests.engine_only.mysql.statements import Access, accesses, run_by
 from tests.engines.base import Connection
 from tests.helpers.calls import Row, call, dequeue, dequeue_one, enqueue
 from tests.helpers.dialects import dialect_of
-
-Connect = Callable[..., Connection]
+from tests.helpers.queues import Connect
 
 WAITING = {"ready", "delayed", "claim", "finished", "lane"}
 """Tables from whose low end the routines read."""

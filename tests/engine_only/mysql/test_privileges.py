@@ -1,7 +1,5 @@
 """Each role may call its routines and nothing else, and nobody may use the tables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

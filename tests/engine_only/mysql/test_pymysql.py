@@ -1,7 +1,5 @@
 """rowq works on connections as users of MySQL or MariaDB have set them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -244,28 +242,6 @@ def test_a_deadlock_in_a_nested_transaction_is_known_to_have_ended_all_of_it(
     waiting[0].join()
     other.rollback()
     assert own.execute(f"select max(n) from {table}").fetchone() == (0,)
-    own.execute(f"drop table {table}")
-
-
-def test_a_handler_that_ends_the_workers_transaction_spoils_no_other_message(
-    own: Connection, database_url: str, queue_name: str
-) -> None:
-    queue = rowq.Queue(own)
-    queue.alter_queue(queue_name, max_attempts=2, backoff_base_seconds=0)
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(4)])
-    table = f"effect_{queue_name[-8:]}"
-    own.execute(f"create table {table} (number int)")
-
-    def handler(message: rowq.Message, given: Any) -> None:
-        given.cursor().execute(f"insert into {table} values (%s)", (message.data,))
-        if message.data == 2:
-            given.rollback()
-
-    worker = rowq.Worker(database_url, queue_name, handler, transactional=True, drain=True)
-    stats = worker.run()
-    assert (stats.processed, stats.retried, stats.failed) == (3, 1, 1)
-    rows = own.execute(f"select number from {table} order by number").fetchall()
-    assert [number for (number,) in rows] == [0, 1, 3]
     own.execute(f"drop table {table}")
 
 

@@ -6,8 +6,6 @@ for as long as it lasts, on the versions that have it on by default; on others t
 means "begin again", as a deadlock does.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +17,8 @@ import pytest
 from rowq.mysql.engine import ENGINE
 from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, dequeue, enqueue, state_of
+from tests.helpers.queues import Connect
 
-Connect = Callable[..., Connection]
 ON_BY_DEFAULT = (11, 6, 2)
 CHANGED = 1020
 

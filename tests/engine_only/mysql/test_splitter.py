@@ -1,7 +1,5 @@
 """A script is cut into the statements that the engine's own client would send."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,15 +1,13 @@
 """The test server's own functions: waits are seen, sessions end, a crashed server comes back."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
 
 import pymysql
 import pytest
 
 from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.engines.logs import LOGS
+from tests.helpers.queues import Connect
 
 HELD = [
     ("update held set a = 1", "update held set a = 2"),
@@ -20,7 +18,7 @@ HELD = [
 
 @pytest.mark.parametrize(("holds", "waits"), HELD, ids=["row", "named lock", "table"])
 def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
-    server: Server, connect: Callable[..., Connection], holds: str, waits: str
+    server: Server, connect: Connect, holds: str, waits: str
 ) -> None:
     admin, holder, waiter = connect(), connect(autocommit=False), connect()
     admin.execute("drop table if exists held")
@@ -36,9 +34,7 @@ def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
     assert server.session_id(waiter) not in server.waiting_sessions()
 
 
-def test_a_killed_session_is_gone_at_once(
-    server: Server, connect: Callable[..., Connection]
-) -> None:
+def test_a_killed_session_is_gone_at_once(server: Server, connect: Connect) -> None:
     victim = connect()
     server.kill_session(server.session_id(victim))
     with pytest.raises(pymysql.OperationalError):

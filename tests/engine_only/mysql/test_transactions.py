@@ -1,9 +1,5 @@
 """A call works in the caller's transaction if there is one, else in its own."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pymysql
 import pytest
 
@@ -19,19 +15,12 @@ from tests.helpers.calls import (
     refused,
     transaction,
 )
+from tests.helpers.queues import Connect
 from tests.interleavings.conftest import Open, sessions
-
-Connect = Callable[..., Connection]
 
 __all__ = ["sessions"]
 
 LEVELS = ["read committed", "repeatable read"]
-
-
-@pytest.fixture
-def queue(connection: Connection, queue_name: str) -> str:
-    call(connection, "create_queue", queue_name=queue_name)
-    return queue_name
 
 
 @pytest.fixture

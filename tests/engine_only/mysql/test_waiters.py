@@ -1,10 +1,6 @@
 """dequeue_wait: many waiters of a queue cost little more than one, and none is left behind."""
 
-from __future__ import annotations
-
-import threading
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
@@ -12,36 +8,14 @@ import pymysql
 import pytest
 
 from tests.engines.base import Connection, Server, wait_until
-from tests.helpers.calls import call, call_one, enqueue
-
-Connect = Callable[..., Connection]
+from tests.helpers.calls import call, enqueue
+from tests.helpers.queues import Connect
+from tests.helpers.waiter import Waiter
 
 WAITERS = 20
 INTERRUPTED = 1317
 LOOKS_A_SECOND = 40
 """The leader looks ten times a second; each of the others once."""
-
-
-class Waiter(threading.Thread):
-    """A session that waits for one message."""
-
-    def __init__(self, connection: Connection, queue: str, seconds: float) -> None:
-        super().__init__(daemon=True)
-        self._connection, self._queue, self._seconds = connection, queue, seconds
-        self.got: list[str] = []
-        self.error: Exception | None = None
-        self.ended_at = 0.0
-        self.start()
-
-    def run(self) -> None:
-        try:
-            row = call_one(
-                self._connection, "dequeue_wait", queue_name=self._queue, wait_seconds=self._seconds
-            )
-            self.got = [message["body"] for message in row.messages or ()]
-        except pymysql.Error as error:
-            self.error = error
-        self.ended_at = time.monotonic()
 
 
 def has_taken(waiters: list[Waiter], body: str) -> bool:

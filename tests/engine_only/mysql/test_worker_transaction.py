@@ -1,7 +1,5 @@
 """Handlers meddle with a transactional worker's transaction on MariaDB and MySQL."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections import Counter
@@ -11,33 +9,18 @@ from typing import Any
 import pytest
 
 import rowq
+from tests.engine_only.meddling import MeddledQueue, each_end, swallowing
 from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.helpers.queues import Connect
+from tests.helpers.worker_queue import MakeQueue
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> Iterator[rowq.Queue]:
-    connection.execute("create table if not exists noted (queue_name varchar(200), number int)")
+def meddled(connection: Connection, make_queue: MakeQueue) -> Iterator[MeddledQueue]:
     connection.execute("create table if not exists scratch (n int)")
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=60, backoff_base_seconds=0, max_attempts=1)
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(5)])
-    yield queue
+    yield MeddledQueue(connection, make_queue)
     for name in PROCEDURES:
         connection.execute(f"drop procedure if exists {name}")
-
-
-def note(own: Connection, queue_name: str, message: rowq.Message) -> None:
-    own.cursor().execute("insert into noted values (%s, %s)", [queue_name, message.data])
-
-
-def noted(connection: Connection, queue_name: str) -> Counter[int]:
-    query = "select number from noted where queue_name = %s"
-    return Counter(number for (number,) in connection.execute(query, [queue_name]).fetchall())
-
-
-def drain(url: str, queue_name: str, handler: Callable[..., Any], **options: Any) -> Any:
-    worker = rowq.Worker(url, queue_name, handler, transactional=True, drain=True, **options)
-    return worker.run()
 
 
 def with_block(own: Connection) -> None:
@@ -85,33 +68,12 @@ FORBIDDEN: dict[str, Callable[[Connection], Any]] = {
 
 
 @pytest.mark.promise("P02", "P04")
-@pytest.mark.parametrize("swallows", [False, True], ids=["raises", "swallows"])
+@swallowing
 @pytest.mark.parametrize("way", FORBIDDEN)
 def test_a_handlers_connection_refuses_to_end_the_workers_transaction(
-    database_url: str,
-    connection: Connection,
-    queue: rowq.Queue,
-    queue_name: str,
-    way: str,
-    swallows: bool,
+    meddled: MeddledQueue, way: str, swallows: bool
 ) -> None:
-    calls: list[int] = []
-
-    def handler(message: rowq.Message, own: Connection) -> None:
-        calls.append(message.data)
-        note(own, queue_name, message)
-        if message.data == 2:
-            with contextlib.suppress(*[rowq.ForbiddenInHandler] * swallows):
-                FORBIDDEN[way](own)
-
-    stats = drain(database_url, queue_name, handler)
-    assert calls == [0, 1, 2, 3, 4]
-    assert stats.processed + stats.failed == 5
-    assert stats.failed == (not swallows)
-    assert noted(connection, queue_name) == Counter({0, 1, 2, 3, 4} - (set() if swallows else {2}))
-    if not swallows:
-        (dead,) = queue.list_dead(queue_name)
-        assert "ForbiddenInHandler" in str(dead.last_error)
+    meddled.check_that_it_is_refused(FORBIDDEN[way], swallows=swallows)
 
 
 @pytest.mark.parametrize(
@@ -127,15 +89,13 @@ def test_a_handlers_connection_refuses_to_end_the_workers_transaction(
     ],
 )
 def test_a_handlers_connection_takes_all_that_does_not_end_it(
-    database_url: str, connection: Connection, queue: rowq.Queue, queue_name: str, statement: str
+    meddled: MeddledQueue, statement: str
 ) -> None:
-    def handler(message: rowq.Message, own: Connection) -> None:
-        note(own, queue_name, message)
+    def handle(own: Connection, message: rowq.Message) -> None:
+        meddled.note(own, message)
         own.cursor().execute(statement)
 
-    assert drain(database_url, queue_name, handler).processed == 5
-    assert noted(connection, queue_name) == Counter(range(5))
-    assert queue.list_dead(queue_name) == []
+    meddled.check_that_it_is_taken(handle)
 
 
 PROCEDURES = {
@@ -162,64 +122,36 @@ ROLLS_BACK = {"rolls_back", "rolls_back_and_fails"}
 
 
 @pytest.mark.promise("P02", "P04")
-@pytest.mark.parametrize("goes_on", [False, True], ids=["raises", "goes on"])
+@each_end
 @pytest.mark.parametrize("procedure", PROCEDURES)
 def test_a_procedure_that_ends_the_transaction_doubles_and_loses_no_others_effect(
-    database_url: str,
-    connection: Connection,
-    queue: rowq.Queue,
-    queue_name: str,
-    procedure: str,
-    goes_on: bool,
+    meddled: MeddledQueue, procedure: str, goes_on: bool
 ) -> None:
-    connection.execute(f"create procedure {procedure}() begin {PROCEDURES[procedure]} end")
-    calls: list[int] = []
-
-    def handler(message: rowq.Message, own: Connection) -> None:
-        calls.append(message.data)
-        note(own, queue_name, message)
-        if message.data == 2:
-            with contextlib.suppress(*[Exception] * goes_on):
-                own.cursor().execute(f"call {procedure}()")
-            with contextlib.suppress(Exception):
-                note(own, queue_name, message)
-            if not goes_on:
-                raise ValueError("then it fails")
-
-    stats = drain(database_url, queue_name, handler)
-    found = noted(connection, queue_name)
-    assert {number: found[number] for number in (0, 1, 3, 4)} == dict.fromkeys((0, 1, 3, 4), 1)
+    meddled.connection.execute(f"create procedure {procedure}() begin {PROCEDURES[procedure]} end")
+    done = meddled.meddle(does(f"call {procedure}()"), goes_on=goes_on, notes_again=True)
+    counts = (done.stats.processed, done.stats.failed)
     if procedure in ROLLS_BACK:
-        assert (stats.processed, stats.failed) == (4, 1)
-        assert found[2] == 0
+        assert counts == (4, 1)
+        assert done.notes == 0
     else:
-        assert calls == [0, 1, 2, 3, 4]
-        assert (stats.processed, stats.failed) == ((5, 0) if goes_on else (4, 1))
-        assert found[2] == 1
-    for dead in queue.list_dead(queue_name):
-        assert "ended the worker's transaction" in str(dead.last_error)
+        assert done.calls == [0, 1, 2, 3, 4]
+        assert counts == ((5, 0) if goes_on else (4, 1))
+        assert done.notes == 1
 
 
 @pytest.mark.promise("P02", "P04")
-@pytest.mark.parametrize("swallows", [False, True], ids=["raises", "swallows"])
+@swallowing
 @pytest.mark.parametrize("count", [1, 5])
 def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
-    server: Server,
-    database_url: str,
-    connection: Connection,
-    queue: rowq.Queue,
-    queue_name: str,
-    connect: Callable[..., Connection],
-    count: int,
-    swallows: bool,
+    server: Server, meddled: MeddledQueue, connect: Connect, count: int, swallows: bool
 ) -> None:
     """The server ends the whole transaction, and what a handler did then would be no part of it."""
-    queue.purge_queue(queue_name)
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(count)])
-    table = f"deadlock_{queue_name[-8:]}"
-    connection.execute(f"create table {table} (id int primary key, n int)")
+    meddled.queue.purge_queue()
+    meddled.queue.fill(count)
+    table = f"deadlock_{meddled.queue.name[-8:]}"
+    meddled.connection.execute(f"create table {table} (id int primary key, n int)")
     rows = ", ".join(f"({number}, 0)" for number in range(1, 51))
-    connection.execute(f"insert into {table} values {rows}")
+    meddled.connection.execute(f"insert into {table} values {rows}")
     other = connect(autocommit=False)
     others: list[threading.Thread] = []
 
@@ -242,10 +174,10 @@ def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
             with contextlib.suppress(*[Exception] * swallows):
                 deadlock(own)
         with contextlib.suppress(*[rowq.ForbiddenInHandler] * swallows):
-            note(own, queue_name, message)
+            meddled.note(own, message)
 
-    stats = drain(database_url, queue_name, handler)
+    stats = meddled.drain(handler)
     assert others
     assert (stats.processed, stats.retried, stats.failed) == (count, 0, 0)
-    assert noted(connection, queue_name) == Counter(range(count))
-    connection.execute(f"drop table {table}")
+    assert meddled.noted() == Counter(range(count))
+    meddled.connection.execute(f"drop table {table}")

@@ -1,7 +1,5 @@
 """Reads everything that a migration leaves in a schema, and breaks migrations off."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -12,7 +10,6 @@ from typing import Any
 import oracledb
 import pytest
 
-import rowq
 from rowq.oracle.statements import units
 from rowq.oracle.url import connection_parameters
 from rowq.resources import sql_directory
@@ -69,14 +66,6 @@ def objects(session: Connection) -> list[str]:
     """Return the names of everything in the schema."""
     query = "select o.object_name from user_objects o where o.generated = 'N'"
     return [name for (name,) in rows(session, query)]
-
-
-def works(url: str) -> None:
-    """Let a message pass through the queue `orders`, which may be there."""
-    with rowq.connect(url) as queue:
-        queue.create_queue("orders")
-        queue.enqueue("orders", 1)
-        queue.complete("orders", queue.dequeue_fast("orders")[0].claim_id)
 
 
 def run_sources(session: Connection, name: str) -> None:

@@ -1,7 +1,5 @@
 """Reads from v$sql_plan the plans that Oracle really uses for the statements of rowq's packages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

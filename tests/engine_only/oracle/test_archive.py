@@ -1,8 +1,6 @@
 """The archive on Oracle: a plain table, and with the option of partitions one with days."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -16,9 +14,8 @@ from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import call, call_one, rolled_back, state_of, transaction
 from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds
-
-Open = Callable[..., Connection]
 
 pytestmark = pytest.mark.promise("P19")
 
@@ -43,7 +40,7 @@ def count(connection: Connection) -> int:
 
 
 def test_a_plain_archive_is_purged_row_by_row_beside_a_long_reader(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=2)
     archive_at_age(connection, queue, 9, "a", "b", "c")
@@ -60,7 +57,7 @@ def test_a_plain_archive_is_purged_row_by_row_beside_a_long_reader(
     assert state_of(connection, queue, young) == "completed"
 
 
-def test_a_new_day_makes_nobody_wait(connection: Connection, connect: Open, queue: str) -> None:
+def test_a_new_day_makes_nobody_wait(connection: Connection, connect: Connect, queue: str) -> None:
     call(connection, "alter_queue", queue_name=queue, archive_days=30)
     for _ in range(2):
         finish(connection, queue, "a")

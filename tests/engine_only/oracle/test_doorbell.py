@@ -1,7 +1,5 @@
 """The optional doorbell ends a wait at once, and nobody depends on it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -9,11 +7,13 @@ from contextlib import ExitStack, closing
 import pytest
 
 from rowq import migrate
-from tests.engine_only.oracle.installed import grant, objects, rows, run_sources, works
-from tests.engine_only.oracle.waiters import Open, Waiter
+from tests.engine_only.oracle.installed import grant, objects, rows, run_sources
+from tests.engine_only.oracle.waiters import Open
 from tests.engines.base import Connection, wait_until
 from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import call, call_one, dequeue, enqueue, rolled_back, transaction
+from tests.helpers.one_message import works
+from tests.helpers.waiter import Waiter
 from tests.stored_times import pass_seconds
 
 QUEUE = "listened to"

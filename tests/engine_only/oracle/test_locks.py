@@ -1,8 +1,5 @@
 """A fetch on Oracle locks exactly what it takes, and no session waits without need."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -19,9 +16,8 @@ from tests.helpers.calls import (
     transaction,
 )
 from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
 from tests.stored_times import expire_claim, pass_seconds
-
-Open = Callable[..., Connection]
 
 DAY = 86_400
 PATIENCE_MS = 5000
@@ -48,7 +44,7 @@ def patient(connection: Connection) -> Connection:
 @pytest.mark.promise("P03", "P05", "P06")
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
 def test_a_dequeue_locks_exactly_what_it_takes_and_the_next_goes_on_behind_it(
-    connection: Connection, connect: Open, queue: str, batch_size: int
+    connection: Connection, connect: Connect, queue: str, batch_size: int
 ) -> None:
     count = 3 * batch_size
     sent = [str(number) for number in range(count)]
@@ -99,7 +95,7 @@ HOUSEKEEPING = {
 @pytest.mark.promise("P06", "P19")
 @pytest.mark.parametrize("routine", HOUSEKEEPING)
 def test_housekeeping_locks_exactly_its_batch_and_another_does_the_rest(
-    connection: Connection, connect: Open, queue: str, routine: str
+    connection: Connection, connect: Connect, queue: str, routine: str
 ) -> None:
     table, prepare = HOUSEKEEPING[routine]
     prepare(connection, queue)
@@ -115,7 +111,7 @@ def test_housekeeping_locks_exactly_its_batch_and_another_does_the_rest(
 
 @pytest.mark.promise("P03", "P06")
 def test_many_open_dequeues_find_room_for_their_locks_in_the_same_block(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     sessions = [patient(connect()) for _ in range(16)]
     sent = [f"{number:02}" for number in range(len(sessions))]
@@ -130,7 +126,7 @@ def test_many_open_dequeues_find_room_for_their_locks_in_the_same_block(
 @pytest.mark.promise("P06", "P19")
 @pytest.mark.parametrize("held_by", ["enqueue", "dequeue", "complete", "maintain"])
 def test_nobody_waits_for_an_open_transaction_who_need_not(
-    connection: Connection, connect: Open, queue: str, held_by: str
+    connection: Connection, connect: Connect, queue: str, held_by: str
 ) -> None:
     enqueue(connection, queue, *"123456789")
     mine = dequeue(connection, queue, 2)[0].claim_id

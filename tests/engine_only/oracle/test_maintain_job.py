@@ -1,7 +1,5 @@
 """The optional job of the Scheduler calls maintain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 

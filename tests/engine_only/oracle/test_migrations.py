@@ -1,7 +1,5 @@
 """migrate, status and rollback on Oracle, where every statement of DDL commits by itself."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,17 +8,17 @@ from contextlib import closing
 import oracledb
 import pytest
 
-import rowq
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.release import Release
 from rowq.oracle import install
 from rowq.oracle.statements import units
-from tests.engine_only.oracle.installed import breaking_off, objects, rows, snapshot, works
+from tests.engine_only.oracle.installed import breaking_off, objects, rows, snapshot
 from tests.engines.base import Connection
 from tests.engines.oracle.server import RIGHTS, OracleServer
 from tests.engines.oracle.session import owner_in
 from tests.helpers.dialects import dialect_of
+from tests.helpers.one_message import leave_message, works
 
 VARIABLE = "ROWQ_EVERY_CRASH"
 """Set, migrate is broken off at every unit, and not at each tenth."""
@@ -148,13 +146,7 @@ def test_many_at_once_install_once(empty_database: str, session: Connection) -> 
 @pytest.mark.parametrize("state", ["ready", "delayed", "leased", "dead"])
 def test_a_rollback_refuses_to_throw_messages_away(empty_database: str, state: str) -> None:
     migrate.migrate(empty_database)
-    with rowq.connect(empty_database) as queue:
-        queue.create_queue("orders")
-        queue.enqueue("orders", 1, delay_seconds=1000 if state == "delayed" else None)
-        if state in {"leased", "dead"}:
-            claim = queue.dequeue_fast("orders")[0].claim_id
-            if state == "dead":
-                queue.fail_now("orders", claim)
+    leave_message(empty_database, state)
     with pytest.raises(migrate.MessagesLeft, match="RQ805"):
         migrate.rollback(empty_database)
     assert migrate.status(empty_database).drift == ()

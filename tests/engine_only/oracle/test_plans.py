@@ -1,8 +1,6 @@
 """Plans and costs on Oracle: ranges of an index in its order, no sort, and nothing read whole."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -12,9 +10,11 @@ from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue, make_dead
 from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
 from tests.stored_times import expire_claim, pass_seconds
 
-Open = Callable[..., Connection]
+pytestmark = pytest.mark.promise("P13")
+
 
 LARGE = 20_000
 """Messages in a large queue."""
@@ -63,7 +63,6 @@ def every_routine(session: Connection, queue: str) -> None:
     call(session, "purge_queue", **common, include_dead=True, max_messages=10)
 
 
-@pytest.mark.promise("P13")
 @pytest.mark.parametrize("size", [0, LARGE])
 def test_no_statement_of_a_routine_sorts_or_reads_anything_whole(
     server: OracleServer, connection: Connection, queue: str, size: int
@@ -100,9 +99,8 @@ def test_rows_are_taken_in_the_order_of_an_index_range_and_never_sorted(
         assert all(f'"{key}"' in scan.access for key in keys), plan.shown
 
 
-@pytest.mark.promise("P13")
 def test_a_plan_that_was_made_while_the_queue_was_empty_is_kept(
-    server: OracleServer, connection: Connection, connect: Open, queue: str
+    server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     first = connect()
     enqueue(first, queue, "a")
@@ -115,7 +113,6 @@ def test_a_plan_that_was_made_while_the_queue_was_empty_is_kept(
         assert before.get(plan.text, plan.steps) == plan.steps, plan.shown
 
 
-@pytest.mark.promise("P13")
 def test_the_statistics_of_busy_tables_are_set_and_locked(connection: Connection) -> None:
     rows = dialect_of(connection).execute(
         connection,
@@ -139,7 +136,6 @@ def cost(server: OracleServer, connection: Connection, queue: str) -> int:
     return min(found)
 
 
-@pytest.mark.promise("P13")
 def test_a_dequeue_costs_the_same_beside_a_large_backlog(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
@@ -161,9 +157,8 @@ def snapshot(connection: Connection) -> Iterator[None]:
     dialect.rollback(connection)
 
 
-@pytest.mark.promise("P13")
 def test_a_dequeue_costs_the_same_behind_emptied_blocks_and_beside_an_old_snapshot(
-    server: OracleServer, connection: Connection, connect: Open, queue: str
+    server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     fill(connection, queue, LARGE)
     fresh = cost(server, connection, queue)
@@ -177,7 +172,6 @@ def test_a_dequeue_costs_the_same_behind_emptied_blocks_and_beside_an_old_snapsh
         assert cost(server, connection, queue) <= fresh * 1.5 + 30
 
 
-@pytest.mark.promise("P13")
 def test_blocks_that_a_backlog_has_emptied_can_be_given_back(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:

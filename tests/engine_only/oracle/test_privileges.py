@@ -1,7 +1,5 @@
 """Rights on Oracle: an owner with the listed ones, roles with a package, no table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 

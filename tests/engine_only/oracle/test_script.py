@@ -1,7 +1,5 @@
 """The script for SQL*Plus and SQLcl, and the sources themselves, install what migrate does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -12,9 +10,10 @@ from rowq import migrate
 from rowq.migrate.sources import sources as todays_sources
 from rowq.oracle.statements import units
 from rowq.resources import sql_directory
-from tests.engine_only.oracle.installed import rows, snapshot, sqlplus, works
+from tests.engine_only.oracle.installed import rows, snapshot, sqlplus
 from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer
+from tests.helpers.one_message import works
 from tests.static.plsql.gate import is_client
 
 

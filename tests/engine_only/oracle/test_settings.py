@@ -1,9 +1,6 @@
 """Nothing depends on the settings of the caller's session: numbers, dates, sort, time zone."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,9 +18,8 @@ from tests.helpers.calls import (
     state_of,
 )
 from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds
-
-Open = Callable[..., Connection]
 
 DAY = 86_400
 STRANGE = {
@@ -45,7 +41,7 @@ STRANGE = {
 
 
 @pytest.fixture(params=STRANGE)
-def strange(request: pytest.FixtureRequest, connect: Open) -> Connection:
+def strange(request: pytest.FixtureRequest, connect: Connect) -> Connection:
     """Return a session with settings that a caller may have."""
     session = connect()
     for setting in STRANGE[request.param]:
@@ -111,7 +107,7 @@ def test_names_and_keys_that_look_alike_are_different_whatever_the_session_has_s
 
 @pytest.mark.promise("P12")
 def test_batches_of_the_same_keys_by_sessions_of_different_sorts_do_not_lock_each_other_out(
-    connect: Open, queue: str
+    connect: Connect, queue: str
 ) -> None:
     """Letters come after digits to one session and before them to the other."""
     errors: list[Exception] = []
@@ -142,7 +138,7 @@ def test_batches_of_the_same_keys_by_sessions_of_different_sorts_do_not_lock_eac
 
 @pytest.mark.promise("P20")
 def test_moments_are_utc_whatever_the_time_zone_of_session_and_server(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     [message] = enqueue(connection, queue, "x")
     found = []

@@ -1,10 +1,7 @@
 """The test server's own functions: waits are seen, sessions end, schemas are apart and poor."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
-from collections.abc import Callable
 
 import oracledb
 import pytest
@@ -15,6 +12,7 @@ from tests.engine_only.oracle.installed import objects
 from tests.engines.base import Connection, wait_until, wait_until_blocked
 from tests.engines.oracle.server import OracleServer
 from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
 
 HELD = [
     ("update held set a = 1", "update held set a = 2"),
@@ -25,7 +23,7 @@ HELD = [
 
 @pytest.mark.parametrize(("holds", "waits"), HELD, ids=["row", "key", "table"])
 def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
-    server: OracleServer, connect: Callable[..., Connection], holds: str, waits: str
+    server: OracleServer, connect: Connect, holds: str, waits: str
 ) -> None:
     admin, holder, waiter = connect(), connect(autocommit=False), connect()
     admin.execute("create table held (a number primary key)")
@@ -44,9 +42,7 @@ def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
         admin.execute("drop table held purge")
 
 
-def test_a_killed_session_is_gone_with_its_locks(
-    server: OracleServer, connect: Callable[..., Connection]
-) -> None:
+def test_a_killed_session_is_gone_with_its_locks(server: OracleServer, connect: Connect) -> None:
     victim, other = connect(autocommit=False), connect()
     other.execute("create table held (a number)")
     other.execute("insert into held values (0)")
@@ -93,7 +89,7 @@ def test_a_transaction_is_open_for_the_server_from_its_beginning(connection: Con
 
 
 def test_rows_of_others_are_passed_over_when_time_passes(
-    connection: Connection, connect: Callable[..., Connection], queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = connect()
     other.call_timeout = 5000

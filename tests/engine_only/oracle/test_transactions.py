@@ -1,10 +1,8 @@
 """A call on Oracle never commits, and a refusal keeps the caller's work."""
 
-from __future__ import annotations
-
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 import oracledb
@@ -27,8 +25,7 @@ from tests.helpers.calls import (
     transaction,
 )
 from tests.helpers.dialects import dialect_of
-
-Open = Callable[..., Connection]
+from tests.helpers.queues import Connect
 
 RECOMPILE = "alter package rowq compile body"
 
@@ -57,7 +54,7 @@ def test_a_refused_call_keeps_what_its_caller_has_done(connection: Connection, q
 
 @pytest.mark.promise("P17")
 def test_no_routine_commits_and_an_empty_look_begins_no_transaction(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     session = connect(autocommit=False)
     assert dequeue(session, queue) == []
@@ -78,7 +75,7 @@ def test_no_routine_commits_and_an_empty_look_begins_no_transaction(
 
 @pytest.mark.promise("P17")
 def test_a_wait_refuses_an_open_transaction_and_commits_nothing_of_it(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     with rolled_back(connection):
         enqueue(connection, queue, "mine")
@@ -88,7 +85,7 @@ def test_a_wait_refuses_an_open_transaction_and_commits_nothing_of_it(
 
 @pytest.mark.promise("P07")
 def test_a_serializable_caller_is_asked_to_try_again_and_not_given_what_is_gone(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     strict, dialect = connect(), dialect_of(connection)
     sent = enqueue(connection, queue, *"ab")
@@ -109,7 +106,7 @@ def test_a_serializable_caller_is_asked_to_try_again_and_not_given_what_is_gone(
 
 @pytest.mark.promise("P17")
 def test_a_deadlock_in_callers_transactions_ends_a_statement_and_is_known_to_pass(
-    server: OracleServer, connection: Connection, connect: Open, queue: str
+    server: OracleServer, connection: Connection, connect: Connect, queue: str
 ) -> None:
     other, answers = connect(), list[Exception | None]()
 
@@ -144,7 +141,7 @@ def test_a_deadlock_in_callers_transactions_ends_a_statement_and_is_known_to_pas
 
 
 def test_replacing_a_package_disturbs_no_session_that_has_used_it(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     sessions = [connect() for _ in range(3)]
     for session in sessions:
@@ -156,7 +153,7 @@ def test_replacing_a_package_disturbs_no_session_that_has_used_it(
 
 
 def test_a_killed_session_is_a_lost_connection(
-    server: OracleServer, connect: Open, queue: str
+    server: OracleServer, connect: Connect, queue: str
 ) -> None:
     victim = connect()
     enqueue(victim, queue, "x")
@@ -168,7 +165,7 @@ def test_a_killed_session_is_a_lost_connection(
 
 @pytest.mark.promise("P17", "P19")
 def test_a_body_of_a_batch_that_was_completed_meanwhile_is_still_in_the_fetched_rows(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     texts = [f"{number} " + "x" * 9000 for number in range(20)]
     enqueue(connection, queue, *texts)
@@ -208,7 +205,7 @@ def orders(server: OracleServer, connection: Session) -> Iterator[str]:
 
 @pytest.mark.promise("P01", "P17")
 def test_a_trigger_enqueues_in_the_transaction_of_its_statement(
-    connection: Connection, connect: Open, queue: str, orders: str
+    connection: Connection, connect: Connect, queue: str, orders: str
 ) -> None:
     dialect = dialect_of(connection)
     with rolled_back(connection):

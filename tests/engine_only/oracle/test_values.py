@@ -1,7 +1,5 @@
 """LOBs, texts and lists as Oracle has them: inline, long, empty, in bytes and in characters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """dequeue_wait where the owner may use dbms_lock: one waiter looks for all, and is followed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -10,11 +8,12 @@ import pytest
 
 from rowq import migrate
 from tests.engine_only.oracle.installed import grant, rows
-from tests.engine_only.oracle.waiters import Open, Waiter, leaders, looks, one_leads
+from tests.engine_only.oracle.waiters import Open, leaders, looks, one_leads
 from tests.engines.base import Connection, wait_until
 from tests.engines.oracle.server import OracleServer
 from tests.engines.oracle.session import owner_in
 from tests.helpers.calls import call, call_one, enqueue, refused
+from tests.helpers.waiter import Waiter
 
 pytestmark = pytest.mark.promise("P17")
 

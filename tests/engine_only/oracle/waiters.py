@@ -1,16 +1,9 @@
 """Opens sessions that wait for messages, and reads what the server shows of them."""
 
-from __future__ import annotations
-
-import threading
-import time
 from collections.abc import Callable, Sequence
-
-import oracledb
 
 from tests.engines.base import Connection, wait_until
 from tests.engines.oracle.server import OracleServer
-from tests.helpers.calls import call_one
 
 Open = Callable[[], Connection]
 
@@ -24,33 +17,6 @@ _LOOKS = """
     where s.parsing_schema_name = :owner
       and lower(s.sql_text) like 'select /*+ index_rs_asc(r rowq_ready_pk) */%'
     """
-
-
-class Waiter(threading.Thread):
-    """A session that waits for one message.
-
-    got, error: the bodies that came, or what was raised; ended_at: when, by the monotonic clock.
-    """
-
-    def __init__(self, connection: Connection, queue: str, seconds: float) -> None:
-        super().__init__(daemon=True)
-        self.session = connection
-        self._queue, self._seconds = queue, seconds
-        self.got: list[str] = []
-        self.error: oracledb.Error | None = None
-        self.ended_at = 0.0
-        self.start()
-
-    def run(self) -> None:
-        """Wait."""
-        try:
-            row = call_one(
-                self.session, "dequeue_wait", queue_name=self._queue, wait_seconds=self._seconds
-            )
-            self.got = [message["body"] for message in row.messages or ()]
-        except oracledb.Error as error:
-            self.error = error
-        self.ended_at = time.monotonic()
 
 
 def leaders(server: OracleServer, sessions: Sequence[Connection]) -> list[Connection]:

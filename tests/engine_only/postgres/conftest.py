@@ -1,7 +1,5 @@
 """Fixtures of the tests for PostgreSQL only."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,7 +11,7 @@ import pytest
 from rowq.local_postgres.server import LocalPostgres, LocalPostgresError
 from rowq.migrate import migrate
 from tests.engines.base import Connection, Server
-from tests.helpers.calls import call
+from tests.helpers.queues import CheckedQueue, new_queue
 
 Open = Callable[..., Connection]
 
@@ -43,10 +41,9 @@ def owner(open_owner: Open) -> Connection:
 
 
 @pytest.fixture
-def own_queue(owner: Connection) -> str:
-    """Return the name of a queue in that database."""
-    call(owner, "create_queue", queue_name="q")
-    return "q"
+def own_queue(owner: Connection) -> CheckedQueue:
+    """Return a queue in that database."""
+    return new_queue(owner, "q")
 
 
 @pytest.fixture(scope="session")

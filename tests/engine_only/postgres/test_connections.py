@@ -1,7 +1,5 @@
 """rowq's own connections to PostgreSQL work whatever role, database and network do to them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
@@ -20,6 +18,7 @@ from rowq.postgres.engine import ENGINE
 from rowq.session import OwnedSession
 from tests.client.test_half_open import with_options
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
+from tests.helpers.queues import Connect
 
 RoleUrl = Callable[[str], str]
 
@@ -116,11 +115,7 @@ def test_a_transaction_on_rowqs_own_connection_reads_what_is_committed(role_url:
 
 @pytest.mark.promise("P04", "P08")
 def test_a_call_that_the_server_undid_is_made_again(
-    server: Server,
-    connect: Callable[..., Connection],
-    queue: rowq.Queue,
-    queue_name: str,
-    role_url: RoleUrl,
+    server: Server, connect: Connect, queue: rowq.Queue, queue_name: str, role_url: RoleUrl
 ) -> None:
     """Two sessions finish one claim; at the default level of this role the second is refused."""
     queue.enqueue_batch(queue_name, [rowq.NewMessage(data=n) for n in range(2)])
@@ -250,7 +245,7 @@ def test_the_urls_options_let_the_server_look_after_a_waiting_client(
 @pytest.mark.promise("P20")
 @pytest.mark.usefixtures("queue")
 def test_no_name_of_a_call_is_looked_up_in_the_callers_search_path(
-    connect: Callable[..., Connection], queue_name: str
+    connect: Connect, queue_name: str
 ) -> None:
     schema = f"hostile_{uuid.uuid4().hex[:8]}"
     own = connect()

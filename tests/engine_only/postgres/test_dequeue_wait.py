@@ -1,37 +1,33 @@
 """dequeue_wait keeps no snapshot from one look to the next, and no lock."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
 
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until
-from tests.helpers.calls import call_one, enqueue
+from tests.helpers.queues import CheckedQueue
 
 
-def start_waiting(connection: Connection, queue: str) -> threading.Thread:
-    thread = threading.Thread(
-        target=lambda: call_one(connection, "dequeue_wait", queue_name=queue, wait_seconds=60)
-    )
+def start_waiting(queue: CheckedQueue) -> threading.Thread:
+    thread = threading.Thread(target=lambda: queue.call_one("dequeue_wait", wait_seconds=60))
     thread.start()
     return thread
 
 
 @pytest.mark.promise("P02", "P20")
 def test_of_messages_whose_headers_are_long_as_many_come_as_json_can_hold(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
     owner.execute(
         "select rowq.enqueue(%s, 'b', p_headers =>"
         " pg_catalog.jsonb_build_object('k', pg_catalog.repeat('🐘', 65000)))"
         " from pg_catalog.generate_series(1, 300)",
-        [own_queue],
+        [own_queue.name],
     )
-    first = call_one(owner, "dequeue_wait", queue_name=own_queue, batch_size=300).messages
+    first = own_queue.call_one("dequeue_wait", batch_size=300).messages
     assert 200 < len(first) < 300
-    second = call_one(owner, "dequeue_wait", queue_name=own_queue, batch_size=300).messages
+    second = own_queue.call_one("dequeue_wait", batch_size=300).messages
     ids = [message["message_id"] for message in (*first, *second)]
     assert ids == sorted(ids)
     assert len(set(ids)) == 300
@@ -39,10 +35,10 @@ def test_of_messages_whose_headers_are_long_as_many_come_as_json_can_hold(
 
 @pytest.mark.promise("P13", "P17")
 def test_the_clean_up_horizon_moves_on_while_a_session_waits(
-    server: Server, owner: Connection, open_owner: Open, own_queue: str
+    server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     waiter = open_owner()
-    thread = start_waiting(waiter, own_queue)
+    thread = start_waiting(own_queue.via(waiter))
     waiting = """
         select backend_xmin, backend_xid, pg_current_xact_id()::xid
         from pg_stat_activity where pid = %s and wait_event = 'PgSleep'
@@ -58,16 +54,16 @@ def test_the_clean_up_horizon_moves_on_while_a_session_waits(
         return len(horizons) >= 5
 
     wait_until(moved, "five different horizons are seen during one wait")
-    enqueue(owner, own_queue, "ends the wait")
+    own_queue.enqueue("ends the wait")
     thread.join()
 
 
 @pytest.mark.promise("P13", "P17")
 def test_vacuum_removes_what_died_while_a_session_waits(
-    server: Server, owner: Connection, open_owner: Open, own_queue: str
+    server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     waiter = open_owner()
-    thread = start_waiting(waiter, own_queue)
+    thread = start_waiting(own_queue.via(waiter))
     started = "select 1 from pg_stat_activity where pid = %s and wait_event = 'PgSleep'"
     wait_until(
         lambda: owner.execute(started, [server.session_id(waiter)]).fetchone() is not None,
@@ -83,16 +79,16 @@ def test_vacuum_removes_what_died_while_a_session_waits(
 
     wait_until(removed, "vacuum removes the dead rows", seconds=20)
     assert thread.is_alive()
-    enqueue(owner, own_queue, "ends the wait")
+    own_queue.enqueue("ends the wait")
     thread.join()
 
 
 @pytest.mark.promise("P17")
 def test_it_holds_no_lock_on_a_table_while_it_waits(
-    server: Server, owner: Connection, open_owner: Open, own_queue: str
+    server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     waiter = open_owner()
-    thread = start_waiting(waiter, own_queue)
+    thread = start_waiting(own_queue.via(waiter))
     held = """
         select count(*) filter (where l.locktype = 'relation') from pg_stat_activity a
         left join pg_locks l on l.pid = a.pid and l.relation::regclass::text like 'rowq.%%'
@@ -107,5 +103,5 @@ def test_it_holds_no_lock_on_a_table_while_it_waits(
 
     wait_until(often_enough, "the session is seen waiting")
     assert set(seen) == {0}
-    enqueue(owner, own_queue, "ends the wait")
+    own_queue.enqueue("ends the wait")
     thread.join()

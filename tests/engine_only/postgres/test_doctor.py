@@ -1,7 +1,5 @@
 """rowq doctor for accounts that are no administrators."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 

@@ -5,35 +5,24 @@ taken its number and not committed yet: such a message must come with the next m
 be lost, whatever the sequence does.
 """
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection
-from tests.helpers.calls import (
-    Row,
-    bodies,
-    call,
-    call_one,
-    dequeue,
-    dequeue_one,
-    enqueue,
-    rolled_back,
-    state_of,
-    transaction,
-)
-from tests.stored_times import pass_seconds
+from tests.helpers.calls import Row, bodies, call, rolled_back, transaction
+from tests.helpers.queues import CheckedQueue
+
+pytestmark = pytest.mark.promise("P14")
 
 AHEAD = 5000
 """Further than a floor has to move to be worth a ledger row."""
 
 
-def maintain(connection: Connection, queue: str) -> Row:
+def maintain(queue: CheckedQueue) -> Row:
     """Maintain as one does, a second after the last time."""
-    pass_seconds(connection, queue, 1)
-    row = call_one(connection, "maintain", queue_name=queue)
+    queue.pass_seconds(1)
+    row = queue.call_one("maintain")
     assert row.elected
     return row
 
@@ -47,120 +36,116 @@ def set_sequence(connection: Connection, value: int, sequence: str = "message_se
     connection.execute("select setval(%s, %s)", [f"rowq.{sequence}", value])
 
 
-def drain(connection: Connection, queue: str) -> list[str | None]:
+def drain(queue: CheckedQueue) -> list[str | None]:
     """Take and complete everything."""
     found = []
-    while rows := dequeue(connection, queue, 250):
+    while rows := queue.dequeue(250):
         found += bodies(rows)
-        call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+        queue.call("complete", claim_id=rows[0].claim_id)
     return found
 
 
-def floor_of(connection: Connection, queue: str, lane: int) -> int:
-    row = connection.execute(
+def floor_of(queue: CheckedQueue, lane: int) -> int:
+    row = queue.connection.execute(
         """
         select f.seq from rowq.floor f join rowq.queue q using (part_id)
         where q.queue_name = %s and f.lane = %s order by f.generation limit 1
         """,
-        [queue, lane],
+        [queue.name, lane],
     ).fetchone()
     return row[0] if row else 0
 
 
-def raise_floor(connection: Connection, queue: str) -> int:
+def raise_floor(queue: CheckedQueue) -> int:
     """Pass many messages by, so that the floor of priority 5 moves; return the floor."""
     for _ in range(2):
-        call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * 1500)
-        drain(connection, queue)
-        maintain(connection, queue)
-    floor = floor_of(connection, queue, 11)
-    assert floor > last_value(connection) - 1500
+        queue.call("enqueue_batch", messages=[{}] * 1500)
+        drain(queue)
+        maintain(queue)
+    floor = floor_of(queue, 11)
+    assert floor > last_value(queue.connection) - 1500
     return floor
 
 
-@pytest.mark.promise("P14")
 def test_a_message_committed_late_below_the_floor_is_delivered_after_the_next_maintain(
-    owner: Connection, open_owner: Open, own_queue: str
+    open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
-    enqueue(owner, own_queue, "opens the lane")
-    drain(owner, own_queue)
+    own_queue.enqueue("opens the lane")
+    drain(own_queue)
     with transaction(late):
-        [late_id] = enqueue(late, own_queue, "late")
-        assert raise_floor(owner, own_queue) > late_id
-    assert dequeue(owner, own_queue) == []
-    maintain(owner, own_queue)
-    assert bodies(dequeue(owner, own_queue, 10)) == ["late"]
+        [late_id] = own_queue.via(late).enqueue("late")
+        assert raise_floor(own_queue) > late_id
+    assert own_queue.dequeue() == []
+    maintain(own_queue)
+    assert bodies(own_queue.dequeue(10)) == ["late"]
 
 
-@pytest.mark.promise("P14")
 def test_a_late_message_is_delivered_although_maintain_ran_many_times_meanwhile(
-    owner: Connection, open_owner: Open, own_queue: str
+    open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
-    enqueue(owner, own_queue, "opens the lane")
-    drain(owner, own_queue)
+    own_queue.enqueue("opens the lane")
+    drain(own_queue)
     with transaction(late):
-        enqueue(late, own_queue, "late")
+        own_queue.via(late).enqueue("late")
         for _ in range(4):
-            raise_floor(owner, own_queue)
-            pass_seconds(owner, own_queue, 100)
-    maintain(owner, own_queue)
-    assert bodies(dequeue(owner, own_queue, 10)) == ["late"]
+            raise_floor(own_queue)
+            own_queue.pass_seconds(100)
+    maintain(own_queue)
+    assert bodies(own_queue.dequeue(10)) == ["late"]
 
 
-@pytest.mark.promise("P14")
 def test_a_late_message_is_delivered_when_the_floor_moved_after_other_writers_too(
-    owner: Connection, open_owner: Open, own_queue: str
+    open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     first, second = open_owner(), open_owner()
-    enqueue(owner, own_queue, "opens the lane")
-    drain(owner, own_queue)
+    own_queue.enqueue("opens the lane")
+    drain(own_queue)
     with transaction(first):
-        enqueue(first, own_queue, "first")
-        raise_floor(owner, own_queue)
+        own_queue.via(first).enqueue("first")
+        raise_floor(own_queue)
         with transaction(second):
-            enqueue(second, own_queue, "second")
-            raise_floor(owner, own_queue)
-        maintain(owner, own_queue)
-        assert bodies(dequeue(owner, own_queue, 10)) == ["second"]
-        raise_floor(owner, own_queue)
-    maintain(owner, own_queue)
-    assert bodies(dequeue(owner, own_queue, 10)) == ["first"]
+            own_queue.via(second).enqueue("second")
+            raise_floor(own_queue)
+        maintain(own_queue)
+        assert bodies(own_queue.dequeue(10)) == ["second"]
+        raise_floor(own_queue)
+    maintain(own_queue)
+    assert bodies(own_queue.dequeue(10)) == ["first"]
 
 
-@pytest.mark.promise("P14")
 def test_the_first_message_of_a_lane_may_be_the_late_one(
-    owner: Connection, open_owner: Open, own_queue: str
+    owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
     with transaction(late):
-        enqueue(late, own_queue, "late", priority=0)
-        enqueue(owner, own_queue, "early", priority=0)
-        assert drain(owner, own_queue) == ["early"]
+        own_queue.via(late).enqueue("late", priority=0)
+        own_queue.enqueue("early", priority=0)
+        assert drain(own_queue) == ["early"]
         set_sequence(owner, last_value(owner) + AHEAD)
         for _ in range(3):
-            maintain(owner, own_queue)
-    maintain(owner, own_queue)
-    assert drain(owner, own_queue) == ["late"]
+            maintain(own_queue)
+    maintain(own_queue)
+    assert drain(own_queue) == ["late"]
 
 
 @pytest.mark.promise("P13", "P14")
 def test_an_idle_writer_elsewhere_keeps_the_floor_from_nothing(
-    owner: Connection, open_owner: Open, own_queue: str
+    open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     idle = open_owner()
     with transaction(idle):
         idle.execute("create temporary table t () on commit drop")
         idle.execute("select pg_current_xact_id()")
-        first = raise_floor(owner, own_queue)
-        assert raise_floor(owner, own_queue) > first + 1500
-    assert raise_floor(owner, own_queue) > first
+        first = raise_floor(own_queue)
+        assert raise_floor(own_queue) > first + 1500
+    assert raise_floor(own_queue) > first
 
 
 @pytest.mark.promise("P13", "P14")
 def test_the_safe_mark_follows_once_the_idle_writer_has_ended(
-    owner: Connection, open_owner: Open, own_queue: str
+    owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     def safe() -> int:
         row = owner.execute(
@@ -171,161 +156,158 @@ def test_the_safe_mark_follows_once_the_idle_writer_has_ended(
     idle = open_owner()
     with transaction(idle):
         idle.execute("select pg_current_xact_id()")
-        raise_floor(owner, own_queue)
+        raise_floor(own_queue)
         begin = last_value(owner)
-        raise_floor(owner, own_queue)
-        raise_floor(owner, own_queue)
+        raise_floor(own_queue)
+        raise_floor(own_queue)
         assert safe() <= begin
     for _ in range(3):
-        pass_seconds(owner, own_queue, 1)
-        raise_floor(owner, own_queue)
+        own_queue.pass_seconds(1)
+        raise_floor(own_queue)
     assert safe() > begin
 
 
 @pytest.mark.promise("P09", "P14")
 def test_a_claim_committed_late_below_the_floor_of_claims_is_reaped(
-    owner: Connection, open_owner: Open, own_queue: str
+    owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
-    enqueue(owner, own_queue, "late")
+    own_queue.enqueue("late")
     with transaction(late):
-        assert dequeue_one(late, own_queue).body == "late"
+        assert own_queue.via(late).dequeue_one().body == "late"
         value = owner.execute("select last_value from rowq.claim_seq").fetchone()[0]
         set_sequence(owner, value + AHEAD, "claim_seq")
-        enqueue(owner, own_queue, "passes by")
-        drain(owner, own_queue)
+        own_queue.enqueue("passes by")
+        drain(own_queue)
         for _ in range(2):
-            maintain(owner, own_queue)
-        assert floor_of(owner, own_queue, -1) > value
-    maintain(owner, own_queue)
-    pass_seconds(owner, own_queue, 100)
-    assert maintain(owner, own_queue).reaped == 1
-    assert bodies(dequeue(owner, own_queue, 10)) == ["late"]
+            maintain(own_queue)
+        assert floor_of(own_queue, -1) > value
+    maintain(own_queue)
+    own_queue.pass_seconds(100)
+    assert maintain(own_queue).reaped == 1
+    assert bodies(own_queue.dequeue(10)) == ["late"]
 
 
 @pytest.mark.promise("P11", "P14")
 def test_a_delayed_message_committed_late_and_due_before_the_floor_is_delivered(
-    owner: Connection, open_owner: Open, own_queue: str
+    open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
     with transaction(late):
-        enqueue(late, own_queue, "late", delay_seconds=0.001)
+        own_queue.via(late).enqueue("late", delay_seconds=0.001)
         for _ in range(3):
-            enqueue(owner, own_queue, "in time", delay_seconds=0.001)
-            pass_seconds(owner, own_queue, 5)
-            maintain(owner, own_queue)
-            assert drain(owner, own_queue) == ["in time"]
-    pass_seconds(owner, own_queue, 1)
-    maintain(owner, own_queue)
-    maintain(owner, own_queue)
-    assert drain(owner, own_queue) == ["late"]
+            own_queue.enqueue("in time", delay_seconds=0.001)
+            own_queue.pass_seconds(5)
+            maintain(own_queue)
+            assert drain(own_queue) == ["in time"]
+    own_queue.pass_seconds(1)
+    maintain(own_queue)
+    maintain(own_queue)
+    assert drain(own_queue) == ["late"]
 
 
 @pytest.mark.promise("P07", "P14")
 def test_the_floor_does_not_pass_a_message_whose_dequeue_may_still_be_rolled_back(
-    owner: Connection, open_owner: Open, own_queue: str
+    open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     slow = open_owner()
-    [message_id] = enqueue(owner, own_queue, "slow")
+    [message_id] = own_queue.enqueue("slow")
     with rolled_back(slow):
-        assert dequeue_one(slow, own_queue).body == "slow"
+        assert own_queue.via(slow).dequeue_one().body == "slow"
         for _ in range(3):
-            call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 1500)
-            drain(owner, own_queue)
-            maintain(owner, own_queue)
-        assert floor_of(owner, own_queue, 11) <= message_id
-    assert bodies(dequeue(owner, own_queue, 10)) == ["slow"]
+            own_queue.call("enqueue_batch", messages=[{}] * 1500)
+            drain(own_queue)
+            maintain(own_queue)
+        assert floor_of(own_queue, 11) <= message_id
+    assert bodies(own_queue.dequeue(10)) == ["slow"]
 
 
-@pytest.mark.promise("P14")
 def test_messages_under_numbers_below_the_floor_come_after_maintain_when_the_sequence_jumped_back(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
-    floor = raise_floor(owner, own_queue)
+    floor = raise_floor(own_queue)
     set_sequence(owner, 100)
-    ids = enqueue(owner, own_queue, "a", "b", "c")
+    ids = own_queue.enqueue("a", "b", "c")
     assert max(ids) < floor
-    maintain(owner, own_queue)
-    assert drain(owner, own_queue) == ["a", "b", "c"]
-    enqueue(owner, own_queue, "d")
-    assert drain(owner, own_queue) == ["d"]
+    maintain(own_queue)
+    assert drain(own_queue) == ["a", "b", "c"]
+    own_queue.enqueue("d")
+    assert drain(own_queue) == ["d"]
 
 
-@pytest.mark.promise("P14")
 def test_a_sequence_that_jumped_back_and_caught_up_before_maintain_loses_nothing(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
-    floor = raise_floor(owner, own_queue)
+    floor = raise_floor(own_queue)
     set_sequence(owner, 100)
-    enqueue(owner, own_queue, "below")
+    own_queue.enqueue("below")
     set_sequence(owner, floor + AHEAD)
-    enqueue(owner, own_queue, "above")
-    maintain(owner, own_queue)
-    pass_seconds(owner, own_queue, 61)  # The floor is swept once a minute.
-    maintain(owner, own_queue)
-    assert sorted(body or "" for body in drain(owner, own_queue)) == ["above", "below"]
+    own_queue.enqueue("above")
+    maintain(own_queue)
+    own_queue.pass_seconds(61)  # The floor is swept once a minute.
+    maintain(own_queue)
+    assert sorted(body or "" for body in drain(own_queue)) == ["above", "below"]
 
 
-@pytest.mark.promise("P14")
 @pytest.mark.parametrize("jump", [AHEAD, 10**12, 2**62])
 def test_a_sequence_that_jumped_ahead_loses_nothing(
-    owner: Connection, own_queue: str, jump: int
+    owner: Connection, own_queue: CheckedQueue, jump: int
 ) -> None:
-    enqueue(owner, own_queue, "before")
+    own_queue.enqueue("before")
     set_sequence(owner, jump)
-    enqueue(owner, own_queue, "after")
-    maintain(owner, own_queue)
-    assert drain(owner, own_queue) == ["before", "after"]
+    own_queue.enqueue("after")
+    maintain(own_queue)
+    assert drain(own_queue) == ["before", "after"]
     for turn in range(3):
-        maintain(owner, own_queue)
-        enqueue(owner, own_queue, f"{turn}")
-        assert drain(owner, own_queue) == [f"{turn}"]
+        maintain(own_queue)
+        own_queue.enqueue(f"{turn}")
+        assert drain(own_queue) == [f"{turn}"]
 
 
 @pytest.mark.promise("P09", "P14")
 def test_claims_under_numbers_below_the_floor_are_reaped_when_their_sequence_jumped_back(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
     set_sequence(owner, 10 * AHEAD, "claim_seq")
-    enqueue(owner, own_queue, "a")
-    drain(owner, own_queue)
-    maintain(owner, own_queue)
-    maintain(owner, own_queue)
+    own_queue.enqueue("a")
+    drain(own_queue)
+    maintain(own_queue)
+    maintain(own_queue)
     set_sequence(owner, 1000, "claim_seq")
-    enqueue(owner, own_queue, "leased")
-    dequeue_one(owner, own_queue)
-    maintain(owner, own_queue)
-    pass_seconds(owner, own_queue, 100)
-    maintain(owner, own_queue)
-    assert drain(owner, own_queue) == ["leased"]
+    own_queue.enqueue("leased")
+    own_queue.dequeue_one()
+    maintain(own_queue)
+    own_queue.pass_seconds(100)
+    maintain(own_queue)
+    assert drain(own_queue) == ["leased"]
 
 
 @pytest.mark.promise("P11", "P14")
 def test_dequeue_does_not_fail_on_due_messages_while_the_sequence_is_behind_the_floor(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
-    raise_floor(owner, own_queue)
-    enqueue(owner, own_queue, "due", delay_seconds=60)
+    raise_floor(own_queue)
+    own_queue.enqueue("due", delay_seconds=60)
     set_sequence(owner, 100)
-    pass_seconds(owner, own_queue, 61)
-    dequeue(owner, own_queue)  # It may find nothing before the next maintain.
-    maintain(owner, own_queue)
-    dequeue(owner, own_queue)
-    maintain(owner, own_queue)
-    pass_seconds(owner, own_queue, 100)
-    maintain(owner, own_queue)
-    assert drain(owner, own_queue) == ["due"]
+    own_queue.pass_seconds(61)
+    own_queue.dequeue()  # It may find nothing before the next maintain.
+    maintain(own_queue)
+    own_queue.dequeue()
+    maintain(own_queue)
+    own_queue.pass_seconds(100)
+    maintain(own_queue)
+    assert drain(own_queue) == ["due"]
 
 
 @pytest.mark.promise("P14", "P15")
 def test_a_number_that_is_in_use_is_refused_and_loses_nothing_and_health_names_the_sequence(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
     def behind() -> tuple[str, str]:
         [row] = [r for r in call(owner, "health") if r.check_name == "sequence_behind"]
         return row.status, row.detail
 
-    ids = enqueue(owner, own_queue, "a", "b", "c")
+    ids = own_queue.enqueue("a", "b", "c")
     assert behind()[0] == "ok"
     set_sequence(owner, ids[0] - 1 or 1)
     owner.execute("select setval('rowq.message_seq', %s, false)", [ids[0]])
@@ -333,21 +315,20 @@ def test_a_number_that_is_in_use_is_refused_and_loses_nothing_and_health_names_t
     assert status == "critical"
     assert "message_seq" in detail
     with pytest.raises(psycopg.errors.UniqueViolation):
-        enqueue(owner, own_queue, "collides")
-    assert [state_of(owner, own_queue, message_id) for message_id in ids] == ["ready"] * 3
+        own_queue.enqueue("collides")
+    assert [own_queue.state_of(message_id) for message_id in ids] == ["ready"] * 3
     set_sequence(owner, ids[-1])
     assert behind()[0] == "ok"
-    enqueue(owner, own_queue, "d")
-    assert drain(owner, own_queue) == ["a", "b", "c", "d"]
+    own_queue.enqueue("d")
+    assert drain(own_queue) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.promise("P14")
 def test_maintain_in_repeatable_read_moves_no_floor_and_does_its_other_work(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
-    enqueue(owner, own_queue, "delayed", delay_seconds=10)
-    pass_seconds(owner, own_queue, 100)
+    own_queue.enqueue("delayed", delay_seconds=10)
+    own_queue.pass_seconds(100)
     owner.execute("begin isolation level repeatable read")
-    assert call_one(owner, "maintain", queue_name=own_queue).promoted == 1
+    assert own_queue.call_one("maintain").promoted == 1
     owner.execute("commit")
-    assert drain(owner, own_queue) == ["delayed"]
+    assert drain(own_queue) == ["delayed"]

@@ -1,7 +1,5 @@
 """Faults that a review once found, each with the shortest way to it."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time
@@ -12,48 +10,40 @@ import pytest
 
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until_blocked
-from tests.helpers.calls import (
-    bodies,
-    call,
-    call_one,
-    dequeue,
-    dequeue_one,
-    enqueue,
-    refused,
-    transaction,
-)
+from tests.helpers.calls import bodies, call, call_one, dequeue_one, enqueue, refused, transaction
+from tests.helpers.queues import CheckedQueue
 
 ADVISORY = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
 
 
-def pass_by(connection: Connection, queue: str, messages: int) -> None:
+def pass_by(queue: CheckedQueue, messages: int) -> None:
     """Let messages go through the queue; nothing else gives out a transaction's id meanwhile."""
-    call(connection, "enqueue_batch", queue_name=queue, messages=[{}] * messages)
-    drain(connection, queue)
+    queue.call("enqueue_batch", messages=[{}] * messages)
+    drain(queue)
 
 
-def drain(connection: Connection, queue: str) -> None:
+def drain(queue: CheckedQueue) -> None:
     """Take and complete everything."""
-    while rows := dequeue(connection, queue, 1000):
-        call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+    while rows := queue.dequeue(1000):
+        queue.call("complete", claim_id=rows[0].claim_id)
 
 
-def maintain(connection: Connection, queue: str) -> None:
+def maintain(queue: CheckedQueue) -> None:
     """Keep house once."""
-    assert call_one(connection, "maintain", queue_name=queue).elected
+    assert queue.call_one("maintain").elected
 
 
-def part_of(connection: Connection, queue: str) -> int:
+def part_of(queue: CheckedQueue) -> int:
     """Return the key of a queue."""
     query = "select part_id from rowq.queue where queue_name = %s"
-    found: int = connection.execute(query, [queue]).fetchone()[0]
+    found: int = queue.connection.execute(query, [queue.name]).fetchone()[0]
     return found
 
 
-def dequeue_buffers(connection: Connection, queue: str) -> int:
+def dequeue_buffers(queue: CheckedQueue) -> int:
     """Dequeue one message and return how many pages that touched."""
     query = "explain (analyze, buffers, format json) select * from rowq.dequeue_fast(%s)"
-    plan = connection.execute(query, [queue]).fetchone()[0][0]["Plan"]
+    plan = queue.connection.execute(query, [queue.name]).fetchone()[0][0]["Plan"]
     found: int = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
     return found
 
@@ -66,104 +56,106 @@ def hold_a_snapshot(connection: Connection) -> None:
 
 @pytest.mark.promise("P14")
 def test_the_newest_writer_of_the_server_is_not_overtaken_for_good(
-    owner: Connection, open_owner: Open, own_queue: str
+    open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late = open_owner()
-    maintain(owner, own_queue)
-    pass_by(owner, own_queue, 1000)
+    maintain(own_queue)
+    pass_by(own_queue, 1000)
     with transaction(late):
-        enqueue(late, own_queue, "late")
-        maintain(owner, own_queue)
+        own_queue.via(late).enqueue("late")
+        maintain(own_queue)
         for _ in range(2):
-            pass_by(owner, own_queue, 500)
-            maintain(owner, own_queue)
+            pass_by(own_queue, 500)
+            maintain(own_queue)
     for _ in range(3):
-        maintain(owner, own_queue)
-    assert bodies(dequeue(owner, own_queue, 10)) == ["late"]
+        maintain(own_queue)
+    assert bodies(own_queue.dequeue(10)) == ["late"]
 
 
 @pytest.mark.promise("P14")
 def test_an_open_transaction_with_a_dequeue_does_not_hold_up_a_late_message(
-    owner: Connection, open_owner: Open, own_queue: str
+    open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late, consumer = open_owner(), open_owner()
-    enqueue(owner, own_queue, "opens the lane")
-    drain(owner, own_queue)
+    own_queue.enqueue("opens the lane")
+    drain(own_queue)
     late.execute("begin")
-    enqueue(late, own_queue, "late")
-    pass_by(owner, own_queue, 1000)
-    maintain(owner, own_queue)
-    call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 300)
+    own_queue.via(late).enqueue("late")
+    pass_by(own_queue, 1000)
+    maintain(own_queue)
+    own_queue.call("enqueue_batch", messages=[{}] * 300)
     with transaction(consumer):
         for _ in range(300):
-            dequeue_one(consumer, own_queue)
+            own_queue.via(consumer).dequeue_one()
             if consumer.execute(ADVISORY).fetchone()[0]:
                 break
-        drain(owner, own_queue)
+        drain(own_queue)
         late.execute("commit")
         for _ in range(3):
-            maintain(owner, own_queue)
-        assert bodies(dequeue(owner, own_queue, 10)) == ["late"]
+            maintain(own_queue)
+        assert bodies(own_queue.dequeue(10)) == ["late"]
 
 
 @pytest.mark.promise("P13")
 def test_an_empty_dequeue_does_not_walk_delayed_messages_that_dequeue_has_promoted(
-    owner: Connection, open_owner: Open, own_queue: str
+    open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     hold_a_snapshot(open_owner())
-    enqueue(owner, own_queue, "warms the caches up")
-    drain(owner, own_queue)
-    maintain(owner, own_queue)
-    before = dequeue_buffers(owner, own_queue)
+    own_queue.enqueue("warms the caches up")
+    drain(own_queue)
+    maintain(own_queue)
+    before = dequeue_buffers(own_queue)
     for _ in range(8):
         messages = [{"delay_seconds": 0.000001}] * 1000
-        call(owner, "enqueue_batch", queue_name=own_queue, messages=messages)
-        drain(owner, own_queue)
-        maintain(owner, own_queue)
-    assert dequeue_buffers(owner, own_queue) <= before + 20
+        own_queue.call("enqueue_batch", messages=messages)
+        drain(own_queue)
+        maintain(own_queue)
+    assert dequeue_buffers(own_queue) <= before + 20
 
 
 @pytest.mark.promise("P13")
-def test_a_dequeue_does_not_sweep(owner: Connection, open_owner: Open, own_queue: str) -> None:
+def test_a_dequeue_does_not_sweep(
+    owner: Connection, open_owner: Open, own_queue: CheckedQueue
+) -> None:
     hold_a_snapshot(open_owner())
-    maintain(owner, own_queue)
+    maintain(own_queue)
     for _ in range(20):
-        pass_by(owner, own_queue, 1000)
-    maintain(owner, own_queue)
-    call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 200)
+        pass_by(own_queue, 1000)
+    maintain(own_queue)
+    own_queue.call("enqueue_batch", messages=[{}] * 200)
     most = 0
     for _ in range(200):
         owner.execute("update rowq.floor set sweep_at = now() where lane >= 0")
-        most = max(most, dequeue_buffers(owner, own_queue))
+        most = max(most, dequeue_buffers(own_queue))
     assert most < 150
 
 
 @pytest.mark.promise("P13")
 def test_marks_from_a_server_with_higher_transaction_ids_do_not_stop_the_safe_floor(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
-    maintain(owner, own_queue)
-    pass_by(owner, own_queue, 500)
-    maintain(owner, own_queue)
+    maintain(own_queue)
+    pass_by(own_queue, 500)
+    maintain(own_queue)
     owner.execute("update rowq.floor set writers = '5000000000'")
     for _ in range(4):
-        pass_by(owner, own_queue, 1000)
-        maintain(owner, own_queue)
+        pass_by(own_queue, 1000)
+        maintain(own_queue)
     query = "select safe from rowq.floor where lane = 11 order by generation limit 1"
     assert owner.execute(query).fetchone()[0] > 2000
 
 
 @pytest.mark.promise("P09")
 def test_a_clock_that_was_ahead_once_does_not_stop_reaping(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
-    maintain(owner, own_queue)
-    enqueue(owner, own_queue, "held")
-    dequeue_one(owner, own_queue)
+    maintain(own_queue)
+    own_queue.enqueue("held")
+    own_queue.dequeue_one()
     ahead = "now() + interval '10 years'"
     owner.execute(f"update rowq.floor set sweep_at = {ahead}, rescan_at = {ahead}".encode())
     owner.execute("update rowq.claim set lease_until = now()")
-    assert call_one(owner, "maintain", queue_name=own_queue).reaped == 1
+    assert own_queue.call_one("maintain").reaped == 1
 
 
 @pytest.mark.promise("P09")
@@ -197,17 +189,17 @@ def test_a_routine_that_reads_all_queues_does_not_start_the_compiler(
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("routine", ["alter_queue", "pause_queue", "resume_queue"])
 def test_a_change_that_waited_for_the_drop_is_refused(
-    server: Server, owner: Connection, open_owner: Open, own_queue: str, routine: str
+    server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue, routine: str
 ) -> None:
     other = open_owner()
     answers: list[str] = []
 
     def change() -> None:
-        answers.append(refused(other, "RQ701", routine, queue_name=own_queue))
+        answers.append(own_queue.via(other).refused("RQ701", routine))
 
     thread = threading.Thread(target=change)
     with transaction(owner):
-        call(owner, "drop_queue", queue_name=own_queue)
+        own_queue.call("drop_queue")
         thread.start()
         wait_until_blocked(server, server.session_id(other))
     thread.join()
@@ -217,27 +209,29 @@ def test_a_change_that_waited_for_the_drop_is_refused(
 @pytest.mark.promise("P01")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_an_enqueue_with_an_old_snapshot_is_not_lost_in_a_dropped_queue(
-    owner: Connection, open_owner: Open, own_queue: str, level: str
+    open_owner: Open, own_queue: CheckedQueue, level: str
 ) -> None:
     other = open_owner()
-    maintain(owner, own_queue)
-    enqueue(owner, own_queue, "opens the lane")
-    drain(owner, own_queue)
+    maintain(own_queue)
+    own_queue.enqueue("opens the lane")
+    drain(own_queue)
     other.execute(f"begin isolation level {level}".encode())
     other.execute("select from rowq.queue")
-    call(owner, "drop_queue", queue_name=own_queue)
+    own_queue.call("drop_queue")
     with pytest.raises(psycopg.Error):
-        enqueue(other, own_queue, "lost")
+        own_queue.via(other).enqueue("lost")
 
 
 @pytest.mark.promise("P09")
-def test_a_fault_of_the_archive_does_not_stop_reaping(owner: Connection, own_queue: str) -> None:
+def test_a_fault_of_the_archive_does_not_stop_reaping(
+    owner: Connection, own_queue: CheckedQueue
+) -> None:
     call(owner, "create_queue", queue_name="archived", archive_days=1)
     owner.execute("""
         create table rowq.archive_20200101 partition of rowq.archive
         for values from ('2020-01-01 00:00Z') to ('2020-01-02 00:00Z')
         """)
-    call(owner, "alter_queue", queue_name=own_queue, archive_days=36500)
+    own_queue.call("alter_queue", archive_days=36500)
     enqueue(owner, "archived", "held")
     dequeue_one(owner, "archived")
     owner.execute("update rowq.claim set lease_until = now()")
@@ -245,7 +239,7 @@ def test_a_fault_of_the_archive_does_not_stop_reaping(owner: Connection, own_que
 
 
 def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
-    server: Server, owner: Connection, open_owner: Open, own_queue: str
+    server: Server, owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     worker = open_owner()
     call(owner, "create_queue", queue_name="other")
@@ -253,7 +247,7 @@ def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
     claim_id = dequeue_one(owner, "other").claim_id
     with transaction(worker), ThreadPoolExecutor(1) as thread:
         enqueue(worker, "other", "holds the messages, and then wants its claim")
-        dropping = thread.submit(refused, owner, "RQ705", "drop_queue", queue_name=own_queue)
+        dropping = thread.submit(refused, owner, "RQ705", "drop_queue", queue_name=own_queue.name)
         wait_until_blocked(server, server.session_id(owner))
         rows = call(worker, "complete", queue_name="other", claim_id=claim_id)
         assert [row.outcome for row in rows] == ["completed"]
@@ -261,60 +255,53 @@ def test_dropping_a_queue_never_makes_a_worker_the_victim_of_a_deadlock(
 
 
 @pytest.mark.promise("P11", "P13")
-def test_an_empty_dequeue_does_not_look_at_what_is_not_due_yet(
-    owner: Connection, own_queue: str
-) -> None:
-    before = dequeue_buffers(owner, own_queue)
-    call(
-        owner,
-        "enqueue_batch",
-        queue_name=own_queue,
-        messages=[{"delay_seconds": 3600}] * 5000,
-    )
-    assert dequeue_buffers(owner, own_queue) <= before + 20
+def test_an_empty_dequeue_does_not_look_at_what_is_not_due_yet(own_queue: CheckedQueue) -> None:
+    before = dequeue_buffers(own_queue)
+    own_queue.call("enqueue_batch", messages=[{"delay_seconds": 3600}] * 5000)
+    assert dequeue_buffers(own_queue) <= before + 20
 
 
 @pytest.mark.promise("P14")
 def test_a_message_that_is_being_committed_is_delivered_without_a_maintain(
-    owner: Connection, open_owner: Open, own_queue: str
+    open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     producer = open_owner()
     for _ in range(40):
-        enqueue(owner, own_queue, "first")
+        own_queue.enqueue("first")
         with transaction(producer):
-            enqueue(producer, own_queue, "second")
-            assert dequeue_one(owner, own_queue).body == "first"
-        assert dequeue_one(owner, own_queue).body == "second"
+            own_queue.via(producer).enqueue("second")
+            assert own_queue.dequeue_one().body == "first"
+        assert own_queue.dequeue_one().body == "second"
 
 
 @pytest.mark.promise("P14")
 def test_what_maintain_finds_is_not_forgotten_for_the_dequeues_beside_it(
-    owner: Connection, open_owner: Open, own_queue: str
+    open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     late, housekeeper = open_owner(), open_owner()
-    maintain(owner, own_queue)
+    maintain(own_queue)
     with transaction(late):
-        enqueue(late, own_queue, "late")
+        own_queue.via(late).enqueue("late")
         for _ in range(3):
-            pass_by(owner, own_queue, 1000)
-    call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 200)
+            pass_by(own_queue, 1000)
+    own_queue.call("enqueue_batch", messages=[{}] * 200)
     with transaction(housekeeper):
-        maintain(housekeeper, own_queue)
+        maintain(own_queue.via(housekeeper))
         for _ in range(150):
-            dequeue_one(owner, own_queue)
-    assert dequeue_one(owner, own_queue).body == "late"
+            own_queue.dequeue_one()
+    assert own_queue.dequeue_one().body == "late"
 
 
 @pytest.mark.promise("P19")
 def test_the_bounds_of_a_day_in_the_archive_do_not_depend_on_the_callers_settings(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
-    call(owner, "alter_queue", queue_name=own_queue, archive_days=1)
-    enqueue(owner, own_queue, "finished")
-    drain(owner, own_queue)
+    own_queue.call("alter_queue", archive_days=1)
+    own_queue.enqueue("finished")
+    drain(own_queue)
     owner.execute("set timezone = 'Asia/Kolkata'")
     owner.execute("set datestyle = 'SQL, DMY'")
-    assert call_one(owner, "archive", queue_name=own_queue).archived == 1
+    assert own_queue.call_one("archive").archived == 1
     owner.execute("set timezone = 'UTC'")
     owner.execute("set datestyle = 'ISO'")
     bounds = owner.execute("""
@@ -326,84 +313,75 @@ def test_the_bounds_of_a_day_in_the_archive_do_not_depend_on_the_callers_setting
 
 @pytest.mark.promise("P13")
 def test_reap_rests_after_a_long_walk_behind_a_claim_that_is_kept_alive(
-    owner: Connection, open_owner: Open, own_queue: str
+    owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
-    call(owner, "enqueue_batch", queue_name=own_queue, messages=[{}] * 2)
-    kept = dequeue_one(owner, own_queue).claim_id
-    call(owner, "extend_lease", queue_name=own_queue, claim_id=kept, lease_seconds=86400)
-    maintain(owner, own_queue)
+    own_queue.call("enqueue_batch", messages=[{}] * 2)
+    kept = own_queue.dequeue_one().claim_id
+    own_queue.call("extend_lease", claim_id=kept, lease_seconds=86400)
+    maintain(own_queue)
     hold_a_snapshot(open_owner())
     owner.execute(
         """
         insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts)
         select %s, now(), '{}', '{}', '{}' from generate_series(1, 400000)
         """,
-        [part_of(owner, own_queue)],
+        [part_of(own_queue)],
     )
     owner.execute("delete from rowq.claim where claim_id > %s", [kept])
-    maintain(owner, own_queue)
+    maintain(own_queue)
     rescan_at = """
         select extract(epoch from rescan_at - clock_timestamp()) from rowq.floor
         where part_id = %s and lane = -1 order by generation limit 1
         """
-    assert owner.execute(rescan_at, [part_of(owner, own_queue)]).fetchone()[0] > 0.5
+    assert owner.execute(rescan_at, [part_of(own_queue)]).fetchone()[0] > 0.5
 
 
 @pytest.mark.promise("P15")
-def test_to_create_a_queue_that_exists_uses_up_no_number(owner: Connection, own_queue: str) -> None:
+def test_to_create_a_queue_that_exists_uses_up_no_number(
+    owner: Connection, own_queue: CheckedQueue
+) -> None:
     for _ in range(5):
-        call(owner, "create_queue", queue_name=own_queue)
+        own_queue.call("create_queue")
     call(owner, "create_queue", queue_name="next")
-    assert part_of(owner, "next") == part_of(owner, own_queue) + 1
+    assert part_of(CheckedQueue(owner, "next")) == part_of(own_queue) + 1
 
 
 @pytest.mark.promise("P15")
 def test_a_number_that_is_short_in_a_batch_and_long_as_a_body_is_refused(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
-    call(owner, "alter_queue", queue_name=own_queue, max_body_length=1000)
+    own_queue.call("alter_queue", max_body_length=1000)
     batch = """[{"body": "a"}, {"body": [1e1001]}]"""
     with pytest.raises(psycopg.Error, match=r"RQ711.*max_body_length.*message 2"):
-        owner.execute("select rowq.enqueue_batch(%s, %s)", [own_queue, batch])
+        owner.execute("select rowq.enqueue_batch(%s, %s)", [own_queue.name, batch])
     assert owner.execute("select from rowq.message").fetchone() is None
 
 
 @pytest.mark.promise("P16")
 @pytest.mark.parametrize("style", ["ISO, DMY", "German", "SQL, MDY"])
 def test_the_moments_of_a_batch_do_not_depend_on_the_style_of_dates(
-    owner: Connection, own_queue: str, style: str
+    owner: Connection, own_queue: CheckedQueue, style: str
 ) -> None:
     owner.execute("select set_config('datestyle', %s, false)", [style])
     given = [{"run_at": "2030-02-01T00:00:00Z"}]
-    [row] = call(owner, "enqueue_batch", queue_name=own_queue, messages=given)
+    [row] = own_queue.call("enqueue_batch", messages=given)
     due = "select to_char(due_at at time zone 'UTC', 'YYYYMMDD') from rowq.delayed"
     assert owner.execute(due).fetchone() == ("20300201",)
-    refused(
-        owner,
-        "RQ711",
-        "enqueue_batch",
-        queue_name=own_queue,
-        messages=[{"run_at": "01/02/2030"}],
-    )
+    own_queue.refused("RQ711", "enqueue_batch", messages=[{"run_at": "01/02/2030"}])
     assert row.outcome == "enqueued"
 
 
 @pytest.mark.promise("P19")
 def test_a_partition_of_the_dbas_is_left_alone_and_stops_no_archive(
-    owner: Connection, own_queue: str
+    owner: Connection, own_queue: CheckedQueue
 ) -> None:
-    call(owner, "alter_queue", queue_name=own_queue, archive_days=1)
+    own_queue.call("alter_queue", archive_days=1)
     owner.execute(
         "create table rowq.archive_2020 partition of rowq.archive"
         " for values from ('2020-01-01') to ('2021-01-01')"
     )
-    enqueue(owner, own_queue, "a")
-    call(
-        owner,
-        "complete",
-        queue_name=own_queue,
-        claim_id=dequeue_one(owner, own_queue).claim_id,
-    )
-    assert call_one(owner, "maintain", queue_name=own_queue).archived == 1
-    assert call_one(owner, "purge_archive", queue_name=own_queue).partitions_dropped == 0
+    own_queue.enqueue("a")
+    own_queue.finish_one()
+    assert own_queue.call_one("maintain").archived == 1
+    assert own_queue.call_one("purge_archive").partitions_dropped == 0
     assert owner.execute("select to_regclass('rowq.archive_2020')").fetchone() != (None,)

@@ -1,7 +1,5 @@
 """A session that listens is told of new messages; where none does, producers notify nobody."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -12,6 +10,7 @@ from rowq.postgres.notifications import PostgresNotifications
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, wait_until
 from tests.helpers.calls import call, call_one, enqueue, refused, rolled_back, transaction
+from tests.helpers.queues import CheckedQueue
 
 SOON = 10.0
 """Seconds in which a notification must come; there is no test that waits for one that must not."""
@@ -198,7 +197,7 @@ def test_a_queue_that_is_none_is_refused(
 
 @pytest.mark.promise("P01")
 def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepared(
-    owner: Connection, open_owner: Open, own_queue: str
+    owner: Connection, open_owner: Open, own_queue: CheckedQueue
 ) -> None:
     row = owner.execute("select current_setting('max_prepared_transactions')").fetchone()
     if row == ("0",):
@@ -206,12 +205,12 @@ def test_where_transactions_may_be_prepared_nobody_listens_and_all_can_be_prepar
             "this server prepares no transactions"
             "; to run it: start it with max_prepared_transactions = 10"
         )
-    assert call_one(owner, "listen", queue_name=own_queue).outcome == "unavailable"
+    assert own_queue.call_one("listen").outcome == "unavailable"
     # Hold the lock that another producer would hold if it tried at this very moment.
     held = "select pg_advisory_lock_shared(1919907698, part_id) from rowq.queue"
     open_owner().execute(held)
     owner.execute("begin")
-    enqueue(owner, own_queue, "prepared")
+    own_queue.enqueue("prepared")
     owner.execute("prepare transaction 'rowq_listen'")
     owner.execute("commit prepared 'rowq_listen'")
 

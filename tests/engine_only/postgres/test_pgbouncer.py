@@ -1,7 +1,5 @@
 """rowq works behind PgBouncer, where each transaction may run in another session."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

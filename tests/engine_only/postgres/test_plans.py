@@ -5,8 +5,6 @@ cached plans must be as good as fresh ones. The plans are those that the server 
 the routines, as auto_explain reports them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """plpgsql_check finds nothing in any function: no error, no dead code, no injection."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

@@ -4,8 +4,6 @@ Runs in a database of its own, installed by a superuser, with login roles that a
 rowq's roles.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 
@@ -19,6 +17,9 @@ from rowq.migrate import migrate
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, Server, wait_until
 from tests.helpers.calls import bodies, call, call_one, dequeue, dequeue_one, enqueue
+from tests.helpers.queues import CheckedQueue
+
+pytestmark = pytest.mark.promise("P16")
 
 ROLES = load_contract().roles
 ROUTINES = load_contract().of("postgres")
@@ -64,18 +65,16 @@ def may_call(connection: Connection, routine: str) -> bool:
     return True
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
 def test_each_role_may_call_its_routines_and_no_other(
-    owner: Connection, own_queue: str, users: dict[str, str], role: str
+    owner: Connection, own_queue: CheckedQueue, users: dict[str, str], role: str
 ) -> None:
-    enqueue(owner, own_queue, "a")
+    own_queue.enqueue("a")
     become(owner, users[role])
     allowed = {routine for routine in ROUTINES if may_call(owner, routine)}
     assert allowed == {name for name, routine in ROUTINES.items() if role in routine.roles}
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("role", [*ROLES, "stranger"])
 def test_no_role_has_any_right_on_a_table_or_a_sequence(
     owner: Connection, users: dict[str, str], role: str
@@ -107,7 +106,6 @@ def test_no_role_has_any_right_on_a_table_or_a_sequence(
                 owner.execute(sql.SQL(statement).format(sql.Identifier(table)))
 
 
-@pytest.mark.promise("P16")
 def test_public_has_no_right_on_anything(owner: Connection) -> None:
     functions = owner.execute(
         """
@@ -132,7 +130,6 @@ def test_public_has_no_right_on_anything(owner: Connection) -> None:
     assert relations == []
 
 
-@pytest.mark.promise("P16")
 def test_a_partition_made_later_has_no_rights_either(owner: Connection) -> None:
     call(owner, "create_queue", queue_name="kept", archive_days=1)
     enqueue(owner, "kept", "a")
@@ -174,7 +171,6 @@ GRANTED_TO_OTHERS = """
 NEEDED_TO_WAIT = {"internal_poll", "internal_require_autocommit", "internal_wait_until"}
 
 
-@pytest.mark.promise("P16")
 def test_no_role_of_the_server_has_a_right_but_rowqs_own_whatever_is_granted_by_default(
     server: Server, empty_database: str
 ) -> None:
@@ -203,7 +199,6 @@ def test_no_role_of_the_server_has_a_right_but_rowqs_own_whatever_is_granted_by_
             session.execute(f"drop role {name}")
 
 
-@pytest.mark.promise("P16")
 def test_everything_belongs_to_a_role_that_is_no_superuser_and_cannot_log_in(
     owner: Connection,
 ) -> None:
@@ -223,7 +218,6 @@ def test_everything_belongs_to_a_role_that_is_no_superuser_and_cannot_log_in(
     assert owners == [("rowq_owner", False, False, False, False)]
 
 
-@pytest.mark.promise("P16")
 def test_every_definers_routine_has_a_fixed_search_path_with_temporary_objects_last(
     owner: Connection,
 ) -> None:
@@ -259,9 +253,8 @@ def warnings_of(connection: Connection) -> list[str]:
     return found
 
 
-@pytest.mark.promise("P16")
 def test_a_temporary_type_does_not_capture_a_definers_routine(
-    owner: Connection, own_queue: str, users: dict[str, str]
+    owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
 ) -> None:
     become(owner, users["admin"])
     warnings = warnings_of(owner)
@@ -272,14 +265,13 @@ def test_a_temporary_type_does_not_capture_a_definers_routine(
         )
     for routine in ROUTINES:
         assert may_call(owner, routine)
-    call(owner, "create_queue", queue_name=own_queue)  # The loop has dropped it.
-    enqueue(owner, own_queue, "a", headers={"a": 1}, dedup_key="key")
-    call(owner, "enqueue_batch", queue_name=own_queue, messages=[{"body": "b"}])
-    assert bodies(dequeue(owner, own_queue, 10)) == ["a", "b"]
+    own_queue.call("create_queue")  # The loop has dropped it.
+    own_queue.enqueue("a", headers={"a": 1}, dedup_key="key")
+    own_queue.call("enqueue_batch", messages=[{"body": "b"}])
+    assert bodies(own_queue.dequeue(10)) == ["a", "b"]
     assert [text for text in warnings if "rowq_owner" in text] == []
 
 
-@pytest.mark.promise("P16")
 def test_temporary_tables_do_not_capture_a_definers_routine(
     owner: Connection, users: dict[str, str]
 ) -> None:
@@ -293,7 +285,6 @@ def test_temporary_tables_do_not_capture_a_definers_routine(
     assert call(owner, "health")
 
 
-@pytest.mark.promise("P16")
 def test_a_hostile_search_path_does_not_capture_a_call(
     owner: Connection, users: dict[str, str]
 ) -> None:
@@ -339,7 +330,6 @@ def test_a_hostile_search_path_does_not_capture_a_call(
     assert warnings == []
 
 
-@pytest.mark.promise("P16")
 def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
     owner: Connection, users: dict[str, str]
 ) -> None:
@@ -371,19 +361,17 @@ def test_an_operator_of_the_caller_does_not_capture_a_definers_routine(
     assert warnings == []
 
 
-@pytest.mark.promise("P16")
 def test_a_producer_learns_nothing_of_a_message_that_is_not_its_own(
-    owner: Connection, own_queue: str, users: dict[str, str]
+    owner: Connection, own_queue: CheckedQueue, users: dict[str, str]
 ) -> None:
-    enqueue(owner, own_queue, "secret", dedup_key="key")
+    own_queue.enqueue("secret", dedup_key="key")
     become(owner, users["producer"])
     for routine in ("peek", "dequeue_fast", "get_message", "list_dead", "queue_stats"):
         assert not may_call(owner, routine)
-    row = call_one(owner, "enqueue", queue_name=own_queue, dedup_key="key")
+    row = own_queue.call_one("enqueue", dedup_key="key")
     assert vars(row).keys() == {"message_id", "outcome"}
 
 
-@pytest.mark.promise("P16")
 def test_the_client_of_a_role_can_do_its_whole_work(
     owner: Connection, users: dict[str, str]
 ) -> None:

@@ -127,9 +127,7 @@ def consumer_url(own: "psycopg.Connection[Any]", database_url: str) -> Iterator[
 
 
 def test_a_worker_with_the_consumer_role_may_drain(
-    own: "psycopg.Connection[Any]",
-    consumer_url: str,
-    queue_name: str,
+    own: "psycopg.Connection[Any]", consumer_url: str, queue_name: str
 ) -> None:
     queue = rowq.Queue(own)
     for number in range(3):

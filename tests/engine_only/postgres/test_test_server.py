@@ -1,19 +1,17 @@
 """The test server's own functions: waits are seen, sessions end, a crashed server comes back."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
 
 import psycopg
 import pytest
 
 from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.engines.logs import LOGS
+from tests.helpers.queues import Connect
 
 
 def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
-    server: Server, connect: Callable[..., Connection], queue_name: str
+    server: Server, connect: Connect, queue_name: str
 ) -> None:
     holder, waiter = connect(autocommit=False), connect()
     lock = "select pg_advisory_xact_lock(hashtext(%s))"
@@ -26,9 +24,7 @@ def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
     assert server.session_id(waiter) not in server.waiting_sessions()
 
 
-def test_a_killed_session_is_gone_at_once(
-    server: Server, connect: Callable[..., Connection]
-) -> None:
+def test_a_killed_session_is_gone_at_once(server: Server, connect: Connect) -> None:
     victim = connect()
     server.kill_session(server.session_id(victim))
     with pytest.raises(psycopg.OperationalError):

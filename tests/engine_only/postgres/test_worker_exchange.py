@@ -1,7 +1,5 @@
 """A worker completes one claim and takes the next in one transaction; each is safe without it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,16 +12,16 @@ from rowq.engines import engine_for_url
 from rowq.errors import ConnectionLost, InvalidArgument
 from rowq.postgres.engine import PostgresEngine
 from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.queues import CheckedQueue
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
 
 Calls = list[tuple[str, Any]]
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> rowq.Queue:
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=60)
-    return queue
+def queue(make_queue: MakeQueue) -> WorkerQueue:
+    return make_queue(lease_seconds=60)
 
 
 @pytest.fixture
@@ -33,17 +31,10 @@ def engine(database_url: str) -> PostgresEngine:
     return engine
 
 
-def drained(database_url: str, queue_name: str) -> tuple[list[int], rowq.WorkerStats]:
+def drained(queue: WorkerQueue) -> tuple[list[int], rowq.WorkerStats]:
     """Return what a worker of one thread handled, one by one, and its counts."""
     seen: list[int] = []
-    worker = rowq.Worker(
-        database_url,
-        queue_name,
-        lambda message: seen.append(message.data),
-        batch_size=1,
-        drain=True,
-    )
-    return seen, worker.run()
+    return seen, queue.drain(lambda message: seen.append(message.data), batch_size=1)
 
 
 def counted(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -62,15 +53,11 @@ def counted(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> list[str
 
 @pytest.mark.promise("P04")
 def test_a_message_costs_one_call(
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    engine: PostgresEngine,
-    monkeypatch: pytest.MonkeyPatch,
+    queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(50)])
+    queue.fill(50)
     called = counted(engine, monkeypatch)
-    seen, stats = drained(database_url, queue_name)
+    seen, stats = drained(queue)
     assert seen == list(range(50))
     assert (stats.processed, stats.stale) == (50, 0)
     assert "complete" not in called
@@ -78,33 +65,25 @@ def test_a_message_costs_one_call(
 
 @pytest.mark.promise("P02", "P04")
 def test_what_cannot_be_done_together_is_done_one_after_the_other(
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    engine: PostgresEngine,
-    monkeypatch: pytest.MonkeyPatch,
+    queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(10)])
+    queue.fill(10)
 
     def fails(_connection: Any, _calls: Calls) -> Any:
         raise RuntimeError("not today")
 
     monkeypatch.setattr(engine, "call_all", fails)
-    seen, stats = drained(database_url, queue_name)
+    seen, stats = drained(queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
 
 
 @pytest.mark.promise("P02", "P04")
 def test_an_answer_that_is_lost_loses_no_message_and_repeats_none_that_was_completed(
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    engine: PostgresEngine,
-    monkeypatch: pytest.MonkeyPatch,
+    queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue.alter_queue(queue_name, lease_seconds=5)
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(10)])
+    queue.alter_queue(lease_seconds=5)
+    queue.fill(10)
     call_all: Callable[[Any, Calls], Any] = engine.call_all
     lost: list[int] = []
 
@@ -116,42 +95,40 @@ def test_an_answer_that_is_lost_loses_no_message_and_repeats_none_that_was_compl
         return rows
 
     monkeypatch.setattr(engine, "call_all", loses_one_answer)
-    seen, stats = drained(database_url, queue_name)
+    seen, stats = drained(queue)
     # The claim whose answer was lost came back when its lease had run out.
     assert sorted(seen) == list(range(10))
     assert (stats.processed, stats.stale) == (9, 1)
-    assert queue.queue_stats(queue_name)[0].leased == 0
+    assert queue.queue_stats()[0].leased == 0
 
 
 @pytest.mark.promise("P15")
 def test_a_call_that_is_refused_undoes_the_one_before_it(
-    database_url: str, queue: rowq.Queue, queue_name: str, engine: PostgresEngine
+    database_url: str, queue: WorkerQueue, engine: PostgresEngine
 ) -> None:
-    queue.enqueue(queue_name, 1)
-    (message,) = queue.dequeue_fast(queue_name, lease_seconds=60)
-    claim = {"queue_name": queue_name, "claim_id": message.claim_id, "message_ids": None}
+    queue.enqueue(1)
+    (message,) = queue.dequeue_fast(lease_seconds=60)
+    claim = {"queue_name": queue.name, "claim_id": message.claim_id, "message_ids": None}
     take = {"batch_size": 5000, "worker_name": None, "lease_seconds": None}
     with (
         psycopg.connect(database_url, autocommit=True) as other,
         pytest.raises(InvalidArgument, match="batch_size must be between 1 and 1000"),
     ):
         engine.call_all(
-            other, [("complete", claim), ("dequeue_fast", {"queue_name": queue_name} | take)]
+            other, [("complete", claim), ("dequeue_fast", {"queue_name": queue.name} | take)]
         )
-    assert queue.queue_stats(queue_name)[0].leased == 1
-    assert [outcome.outcome for outcome in queue.complete(queue_name, message.claim_id)] == [
-        "completed"
-    ]
+    assert queue.queue_stats()[0].leased == 1
+    assert [outcome.outcome for outcome in queue.complete(message.claim_id)] == ["completed"]
 
 
 @pytest.mark.promise("P02", "P04")
 def test_an_error_at_the_commit_costs_nothing_but_a_connection(
-    empty_database: str, owner: Connection, own_queue: str
+    empty_database: str, owner: Connection, own_queue: CheckedQueue
 ) -> None:
     owner.execute(FAILS_ONCE_AT_COMMIT)
-    queue = rowq.Queue(owner)
-    queue.enqueue_batch(own_queue, [rowq.NewMessage(data=number) for number in range(10)])
-    seen, stats = drained(empty_database, own_queue)
+    queue = WorkerQueue(empty_database, rowq.Queue(owner), own_queue.name)
+    queue.fill(10)
+    seen, stats = drained(queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
     tried = owner.execute("select last_value, is_called from public.tried").fetchone()
@@ -176,14 +153,9 @@ FAILS_ONCE_AT_COMMIT = """
 @pytest.mark.promise("P02", "P04")
 @pytest.mark.parametrize("fails_at", range(1, 8))
 def test_an_error_in_any_call_leaves_no_statement_that_is_prepared_by_halves(
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    engine: PostgresEngine,
-    monkeypatch: pytest.MonkeyPatch,
-    fails_at: int,
+    queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(10)])
+    queue.fill(10)
     call_all: Callable[[Any, Calls], Any] = engine.call_all
     made: list[int] = []
 
@@ -196,7 +168,7 @@ def test_an_error_in_any_call_leaves_no_statement_that_is_prepared_by_halves(
         return call_all(connection, calls)
 
     monkeypatch.setattr(engine, "call_all", fails_once)
-    seen, stats = drained(database_url, queue_name)
+    seen, stats = drained(queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
     assert len(made) == fails_at
@@ -204,14 +176,9 @@ def test_an_error_in_any_call_leaves_no_statement_that_is_prepared_by_halves(
 
 @pytest.mark.promise("P02", "P04")
 def test_a_session_that_is_killed_in_the_call_is_replaced(
-    server: Server,
-    database_url: str,
-    queue: rowq.Queue,
-    queue_name: str,
-    engine: PostgresEngine,
-    monkeypatch: pytest.MonkeyPatch,
+    server: Server, queue: WorkerQueue, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(10)])
+    queue.fill(10)
     call_all: Callable[[Any, Calls], Any] = engine.call_all
     killed: list[int] = []
 
@@ -222,14 +189,12 @@ def test_a_session_that_is_killed_in_the_call_is_replaced(
         return call_all(connection, calls)
 
     monkeypatch.setattr(engine, "call_all", dies_once)
-    seen, stats = drained(database_url, queue_name)
+    seen, stats = drained(queue)
     assert seen == list(range(10))
     assert (stats.processed, stats.stale) == (10, 0)
 
 
-def test_a_full_claim_that_was_taken_so_lets_an_idle_thread_ask_at_once(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
+def test_a_full_claim_that_was_taken_so_lets_an_idle_thread_ask_at_once(queue: WorkerQueue) -> None:
     """Pauses are of an hour: without a word the second thread would sleep for ever."""
     go, both = threading.Event(), threading.Barrier(2)
     seen: list[int] = []
@@ -241,10 +206,8 @@ def test_a_full_claim_that_was_taken_so_lets_an_idle_thread_ask_at_once(
             both.wait(60)
         seen.append(message.data)
 
-    queue.enqueue(queue_name, 0)
-    worker = rowq.Worker(
-        database_url,
-        queue_name,
+    queue.enqueue(0)
+    worker = queue.worker(
         handle,
         batch_size=1,
         threads=2,
@@ -254,8 +217,8 @@ def test_a_full_claim_that_was_taken_so_lets_an_idle_thread_ask_at_once(
     )
     polling = worker._context.polling
     with running(worker):
-        wait_until(lambda: queue.queue_stats(queue_name)[0].leased == 1, "one is busy")
+        wait_until(lambda: queue.queue_stats()[0].leased == 1, "one is busy")
         wait_until(lambda: polling._poller is not None and not polling._at_once, "one is idle")
-        queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in (1, 2)])
+        queue.enqueue_batch([rowq.NewMessage(data=number) for number in (1, 2)])
         go.set()
         wait_until(lambda: sorted(seen) == [0, 1, 2], "both have worked at the same time", 60)

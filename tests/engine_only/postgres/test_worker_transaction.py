@@ -1,8 +1,7 @@
 """Handlers meddle with a transactional worker's transaction on PostgreSQL."""
 
-from __future__ import annotations
-
 import contextlib
+import dataclasses
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -14,30 +13,15 @@ import pytest
 from psycopg import sql
 
 import rowq
+from tests.engine_only.meddling import MeddledQueue, each_end, swallowing
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
+from tests.helpers.queues import Connect
+from tests.helpers.worker_queue import MakeQueue
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> rowq.Queue:
-    connection.execute("create table if not exists noted (queue_name text, number integer)")
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=60, backoff_base_seconds=0, max_attempts=1)
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(5)])
-    return queue
-
-
-def note(own: Connection, queue_name: str, message: rowq.Message) -> None:
-    own.execute("insert into noted values (%s, %s)", [queue_name, message.data])
-
-
-def noted(connection: Connection, queue_name: str) -> Counter[int]:
-    query = "select number from noted where queue_name = %s"
-    return Counter(number for (number,) in connection.execute(query, [queue_name]))
-
-
-def drain(url: str, queue_name: str, handler: Callable[..., Any], **options: Any) -> Any:
-    worker = rowq.Worker(url, queue_name, handler, transactional=True, drain=True, **options)
-    return worker.run()
+def meddled(connection: Connection, make_queue: MakeQueue) -> MeddledQueue:
+    return MeddledQueue(connection, make_queue)
 
 
 def with_block(own: Connection) -> None:
@@ -75,33 +59,12 @@ FORBIDDEN: dict[str, Callable[[Connection], Any]] = {
 
 
 @pytest.mark.promise("P02", "P04")
-@pytest.mark.parametrize("swallows", [False, True], ids=["raises", "swallows"])
+@swallowing
 @pytest.mark.parametrize("way", FORBIDDEN)
 def test_a_handlers_connection_refuses_to_end_the_workers_transaction(
-    database_url: str,
-    connection: Connection,
-    queue: rowq.Queue,
-    queue_name: str,
-    way: str,
-    swallows: bool,
+    meddled: MeddledQueue, way: str, swallows: bool
 ) -> None:
-    calls: list[int] = []
-
-    def handler(message: rowq.Message, own: Connection) -> None:
-        calls.append(message.data)
-        note(own, queue_name, message)
-        if message.data == 2:
-            with contextlib.suppress(*[rowq.ForbiddenInHandler] * swallows):
-                FORBIDDEN[way](own)
-
-    stats = drain(database_url, queue_name, handler)
-    assert calls == [0, 1, 2, 3, 4]
-    assert stats.processed + stats.failed == 5
-    assert stats.failed == (not swallows)
-    assert noted(connection, queue_name) == Counter({0, 1, 2, 3, 4} - (set() if swallows else {2}))
-    if not swallows:
-        (dead,) = queue.list_dead(queue_name)
-        assert "ForbiddenInHandler" in str(dead.last_error)
+    meddled.check_that_it_is_refused(FORBIDDEN[way], swallows=swallows)
 
 
 ALLOWED: dict[str, Callable[[Connection], Any]] = {
@@ -117,69 +80,48 @@ ALLOWED: dict[str, Callable[[Connection], Any]] = {
 
 @pytest.mark.parametrize("way", ALLOWED)
 def test_a_handlers_connection_takes_all_that_does_not_end_it(
-    database_url: str, connection: Connection, queue: rowq.Queue, queue_name: str, way: str
+    meddled: MeddledQueue, way: str
 ) -> None:
-    def handler(message: rowq.Message, own: Connection) -> None:
+    def handle(own: Connection, message: rowq.Message) -> None:
         ALLOWED[way](own)
-        note(own, queue_name, message)
+        meddled.note(own, message)
 
-    assert drain(database_url, queue_name, handler).processed == 5
-    assert noted(connection, queue_name) == Counter(range(5))
-    assert queue.list_dead(queue_name) == []
+    meddled.check_that_it_is_taken(handle)
 
 
-def test_a_handler_may_nest_transactions_of_the_drivers(
-    database_url: str, connection: Connection, queue: rowq.Queue, queue_name: str
-) -> None:
-    def handler(message: rowq.Message, own: Connection) -> None:
+def test_a_handler_may_nest_transactions_of_the_drivers(meddled: MeddledQueue) -> None:
+    def handle(own: Connection, message: rowq.Message) -> None:
         with own.transaction():
-            note(own, queue_name, message)
+            meddled.note(own, message)
         with contextlib.suppress(ZeroDivisionError), own.transaction():
-            note(own, queue_name, message)
+            meddled.note(own, message)
             raise ZeroDivisionError
 
-    assert drain(database_url, queue_name, handler).processed == 5
-    assert noted(connection, queue_name) == Counter(range(5))
-    assert queue.list_dead(queue_name) == []
+    meddled.check_that_it_is_taken(handle)
 
 
 @pytest.mark.promise("P02", "P04")
-@pytest.mark.parametrize("goes_on", [False, True], ids=["raises", "goes on"])
+@each_end
 @pytest.mark.parametrize("way", ["commit", "commit; begin", "rollback", "rollback; begin"])
 def test_what_ends_the_transaction_all_the_same_doubles_and_loses_no_others_effect(
-    database_url: str,
-    connection: Connection,
-    queue: rowq.Queue,
-    queue_name: str,
-    way: str,
-    goes_on: bool,
+    meddled: MeddledQueue, way: str, goes_on: bool
 ) -> None:
     """A cursor of the driver's that was not made by the connection is not refused anything."""
-    calls: list[int] = []
-
-    def handler(message: rowq.Message, own: Connection) -> None:
-        calls.append(message.data)
-        note(own, queue_name, message)
-        if message.data == 2:
-            with contextlib.suppress(*[Exception] * goes_on):
-                psycopg.ClientCursor(own).execute(way.encode())
-            if not goes_on:
-                raise ValueError("then it fails")
-
-    stats = drain(database_url, queue_name, handler)
-    found = noted(connection, queue_name)
-    assert {number: found[number] for number in (0, 1, 3, 4)} == dict.fromkeys((0, 1, 3, 4), 1)
+    done = meddled.meddle(
+        lambda own: psycopg.ClientCursor(own).execute(way.encode()),
+        goes_on=goes_on,
+        notes_again=False,
+    )
+    counts = (done.stats.processed, done.stats.failed)
     if way.startswith("commit"):
-        assert calls == [0, 1, 2, 3, 4]
+        assert done.calls == [0, 1, 2, 3, 4]
         # Whatever the handler would have written in a transaction of its own is rolled back.
         is_kept = goes_on and way == "commit"
-        assert (stats.processed, stats.failed) == ((5, 0) if is_kept else (4, 1))
-        assert found[2] == 1
+        assert counts == ((5, 0) if is_kept else (4, 1))
+        assert done.notes == 1
     else:
-        assert (stats.processed, stats.failed) == (4, 1)
-        assert found[2] == 0
-    for dead in queue.list_dead(queue_name):
-        assert "ended the worker's transaction" in str(dead.last_error)
+        assert counts == (4, 1)
+        assert done.notes == 0
 
 
 LEVELS = ["serializable", "repeatable read"]
@@ -188,7 +130,7 @@ LEVELS = ["serializable", "repeatable read"]
 @pytest.mark.promise("P04", "P08")
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_worker_reads_what_is_committed_whatever_the_default_is(
-    database_url: str, connection: Connection, queue: rowq.Queue, queue_name: str, level: str
+    database_url: str, meddled: MeddledQueue, level: str
 ) -> None:
     separator = "&" if "?" in database_url else "?"
     option = quote(f"-c default_transaction_isolation={level.replace(' ', chr(92) + ' ')}")
@@ -196,43 +138,38 @@ def test_a_worker_reads_what_is_committed_whatever_the_default_is(
     levels: set[Any] = set()
 
     def is_extended(message: rowq.Message) -> bool:
-        details = queue.get_message(queue_name, message.message_id)
+        details = meddled.queue.get_message(message.message_id)
         return details is not None and details.lease_until != message.lease_until
 
     def handler(message: rowq.Message, own: Connection) -> None:
         levels.update(own.execute("show transaction_isolation").fetchone() or ())
         levels.add(own.execute("show default_transaction_isolation").fetchone()[0])
-        note(own, queue_name, message)
+        meddled.note(own, message)
         if message.data == 0:
             wait_until(lambda: is_extended(message), "the heartbeat extends the lease")
 
-    stats = drain(url, queue_name, handler, lease_seconds=2)
+    there = dataclasses.replace(meddled.queue, url=url)
+    stats = there.drain(handler, transactional=True, lease_seconds=2)
     assert levels == {"read committed", level}
     assert (stats.processed, stats.retried, stats.failed) == (5, 0, 0)
-    assert noted(connection, queue_name) == Counter(range(5))
+    assert meddled.noted() == Counter(range(5))
 
 
 @pytest.mark.promise("P02", "P04")
 @pytest.mark.parametrize("count", [1, 5])
 def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
-    server: Server,
-    database_url: str,
-    connection: Connection,
-    queue: rowq.Queue,
-    queue_name: str,
-    connect: Callable[..., Connection],
-    count: int,
+    server: Server, meddled: MeddledQueue, connect: Connect, count: int
 ) -> None:
-    queue.purge_queue(queue_name)
-    queue.enqueue_batch(queue_name, [rowq.NewMessage(data=number) for number in range(count)])
-    table = f"deadlock_{queue_name[-8:]}"
-    connection.execute(f"create table {table} as select 1 as id union select 2")
+    meddled.queue.purge_queue()
+    meddled.queue.fill(count)
+    table = f"deadlock_{meddled.queue.name[-8:]}"
+    meddled.connection.execute(f"create table {table} as select 1 as id union select 2")
     other = connect(autocommit=False)
     other.execute("set deadlock_timeout = '1h'")
     others: list[threading.Thread] = []
 
     def handler(message: rowq.Message, own: Connection) -> None:
-        note(own, queue_name, message)
+        meddled.note(own, message)
         if message.data == count // 2 and not others:
             own.execute(f"update {table} set id = id where id = 1")
             other.execute(f"update {table} set id = id where id = 2")
@@ -246,8 +183,8 @@ def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
                 others[0].join()
                 other.rollback()
 
-    stats = drain(database_url, queue_name, handler)
+    stats = meddled.drain(handler)
     assert others
     assert (stats.processed, stats.retried, stats.failed) == (count, 0, 0)
-    assert noted(connection, queue_name) == Counter(range(count))
-    connection.execute(f"drop table {table}")
+    assert meddled.noted() == Counter(range(count))
+    meddled.connection.execute(f"drop table {table}")

@@ -4,8 +4,6 @@ A statement inside a procedure reports its plan too, as a result set of one row 
 its own results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass

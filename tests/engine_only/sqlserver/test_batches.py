@@ -1,7 +1,5 @@
 """Scripts of ours are cut into batches; no server is needed."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """CareForIndexes rebuilds worn indexes, keeps the settings of hot ones, and leaves small ones."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Any
 

@@ -1,9 +1,6 @@
 """The locks that calls take on SQL Server hold up no other session."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,10 +19,10 @@ from tests.helpers.calls import (
     rolled_back,
 )
 from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
 
 pytestmark = pytest.mark.requires("genuine")
 
-Open = Callable[..., Connection]
 
 MANY = 7000
 """More rows than the 5,000 locks at which the engine would go over to a lock on the table."""
@@ -122,7 +119,7 @@ def test_the_crowd_at_the_last_page_is_kept_in_order_where_the_server_can(
 
 @pytest.mark.promise("P06")
 def test_a_message_that_a_reader_keeps_locked_is_passed_over(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     reader, consumer = connect(), impatient(connect())
     enqueue(connection, queue, *"abc")
@@ -136,7 +133,7 @@ def test_a_message_that_a_reader_keeps_locked_is_passed_over(
 
 @pytest.mark.promise("P06")
 def test_thousands_of_rows_in_one_transaction_are_locked_as_rows_and_hold_up_nobody(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     holder, other = connect(), impatient(connect())
     fill(connection, queue, MANY + 1000)
@@ -156,7 +153,7 @@ def test_thousands_of_rows_in_one_transaction_are_locked_as_rows_and_hold_up_nob
 
 @pytest.mark.promise("P12")
 def test_a_key_that_is_held_holds_up_neither_its_neighbours_nor_a_range(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     other = impatient(connect())
     for key in ("b", "y"):
@@ -177,7 +174,7 @@ def test_a_key_that_is_held_holds_up_neither_its_neighbours_nor_a_range(
 
 @pytest.mark.promise("P06")
 def test_an_open_dequeue_of_one_queue_locks_nothing_of_another(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     other, second = impatient(connect()), f"{queue}_2"
     call(connection, "create_queue", queue_name=second)
@@ -225,7 +222,7 @@ def test_no_call_leaves_a_lock_or_a_setting_behind(connection: Connection, queue
 
 @pytest.mark.promise("P17")
 def test_a_waiter_whose_queue_is_dropped_leaves_no_lock(
-    server: Server, connection: Connection, connect: Open, queue: str
+    server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     leader, follower = connect(), connect()
     texts: list[str] = []
@@ -249,7 +246,7 @@ def test_a_waiter_whose_queue_is_dropped_leaves_no_lock(
 
 @pytest.mark.promise("P02")
 def test_two_guests_that_need_each_other_s_keys_are_a_deadlock_that_only_one_of_them_sees(
-    server: Server, connection: Connection, connect: Open, queue: str
+    server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     other, answers = connect(), list[Row]()
     dialect = dialect_of(connection)

@@ -1,7 +1,5 @@
 """migrate, status, rollback and sql on SQL Server, where a migration is one transaction."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -12,7 +10,6 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import pytest
 
-import rowq
 from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.resources import sql_directory
@@ -21,6 +18,7 @@ from rowq.sqlserver.engine import ENGINE
 from rowq.sqlserver.statements import batches
 from rowq.sqlserver.url import parse_url
 from tests.engines.base import Connection, Server
+from tests.helpers.one_message import leave_message, works
 
 pyodbc = pytest.importorskip(
     "pyodbc",
@@ -151,14 +149,6 @@ def intact(server: Server, empty_database: str) -> Callable[[], bool]:
 
 def is_there(session: Connection) -> bool:
     return session.execute("select schema_id(N'rowq')").fetchone()[0] is not None
-
-
-def works(url: str) -> None:
-    """Let a message pass through the queue `orders`, which may be there."""
-    with rowq.connect(url) as queue:
-        queue.create_queue("orders")
-        queue.enqueue("orders", 1)
-        queue.complete("orders", queue.dequeue_fast("orders")[0].claim_id)
 
 
 def test_down_to_nothing_and_up_again(empty_database: str, session: Connection) -> None:
@@ -339,13 +329,7 @@ def test_a_rollback_refuses_to_throw_messages_away(
     empty_database: str, state: str, intact: Callable[[], bool]
 ) -> None:
     migrate.migrate(empty_database)
-    with rowq.connect(empty_database) as queue:
-        queue.create_queue("orders")
-        queue.enqueue("orders", 1, delay_seconds=1000 if state == "delayed" else None)
-        if state in {"leased", "dead"}:
-            claim = queue.dequeue_fast("orders")[0].claim_id
-            if state == "dead":
-                queue.fail_now("orders", claim)
+    leave_message(empty_database, state)
     with pytest.raises(migrate.MessagesLeft, match="RQ805"):
         migrate.rollback(empty_database)
     assert intact()

@@ -4,10 +4,8 @@ A procedure keeps the plans it was compiled with while the tables were empty, an
 when they are large. The plans are those that ran, not estimated ones.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
@@ -15,10 +13,10 @@ import pytest
 from tests.engine_only.sqlserver.showplan import Plan, faults, logical_reads, run
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, dequeue, enqueue
+from tests.helpers.queues import Connect
 
 pytestmark = pytest.mark.requires("genuine")
 
-Open = Callable[..., Connection]
 
 LARGE = 20_000
 """Messages in a large queue."""
@@ -81,7 +79,7 @@ def snapshot(connection: Connection) -> Iterator[None]:
 @pytest.mark.promise("P13")
 @pytest.mark.parametrize("size", [0, LARGE])
 def test_dequeue_seeks_and_never_sorts(
-    connection: Connection, connect: Open, queue: str, size: int
+    connection: Connection, connect: Connect, queue: str, size: int
 ) -> None:
     first = connect()
     enqueue(first, queue, "compiled while it was empty")
@@ -220,7 +218,7 @@ def test_a_dequeue_costs_the_same_beside_a_large_backlog(
 
 @pytest.mark.promise("P13")
 def test_a_dequeue_costs_the_same_beside_an_old_snapshot(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     fill(connection, queue, LARGE)
     dequeue(connection, queue, 10)

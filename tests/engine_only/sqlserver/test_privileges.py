@@ -4,8 +4,6 @@ The users have no login: the test's session puts on one after the other. That is
 own, so Babelfish cannot show it.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator
@@ -225,9 +223,7 @@ def test_only_what_changes_the_shape_of_a_table_runs_as_its_owner(connection: Co
     assert set(rows(connection, query)) == {(name, -2) for name in shapers}
 
 
-def test_a_consumer_opens_the_days_of_the_archive_without_a_right_on_it(
-    owner: Connection,
-) -> None:
+def test_a_consumer_opens_the_days_of_the_archive_without_a_right_on_it(owner: Connection) -> None:
     dialect = dialect_of(owner)
     dialect.execute(owner, "create user consumer without login")
     dialect.execute(owner, "alter role rowq_consumer add member consumer")

@@ -1,7 +1,5 @@
 """rowq works on connections as users of SQL Server have set them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +11,7 @@ import rowq
 from rowq.sqlserver.driver import drain
 from rowq.sqlserver.engine import ENGINE
 from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.helpers.queues import Connect
 
 AWKWARD = "a ' \" \\ ; -- /* {call x} ? $(x) [b] %s \n go\r\n \u00e9 \U0001f4a5 "
 
@@ -159,7 +158,7 @@ def test_the_isolation_of_the_session_stays(
 
 @pytest.mark.promise("P01", "P17")
 def test_without_autocommit_the_first_call_opens_the_callers_transaction(
-    own: Connection, connect: Callable[..., Connection], queue_name: str
+    own: Connection, connect: Connect, queue_name: str
 ) -> None:
     session = connect(autocommit=False)
     queue = rowq.Queue(session)
@@ -211,7 +210,7 @@ def test_a_count_before_the_rows_is_passed_over(own: Connection) -> None:
 
 @pytest.mark.promise("P17")
 def test_dequeue_wait_is_refused_in_a_transaction_however_it_was_opened(
-    own: Connection, connect: Callable[..., Connection], queue_name: str
+    own: Connection, connect: Connect, queue_name: str
 ) -> None:
     for session, opening in ((own, "begin transaction"), (connect(autocommit=False), "")):
         if opening:

@@ -1,7 +1,5 @@
 """The script for sqlcmd, as far as it can be read without a server."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

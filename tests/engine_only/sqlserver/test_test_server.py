@@ -1,16 +1,14 @@
 """The test server's own functions: waits are seen, sessions end, a Babelfish is told apart."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
-from collections.abc import Callable
 
 import pytest
 
 import rowq
 from tests.engines.base import Connection, Server, wait_until_blocked
 from tests.engines.sqlserver.server import babelfish_words, with_database
+from tests.helpers.queues import Connect
 
 BABELFISH = """Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8
 Nov 21 2026 10:51:54
@@ -38,7 +36,7 @@ def test_another_database_has_the_same_server_login_and_options() -> None:
 @pytest.mark.requires("waits")
 @pytest.mark.parametrize(("holds", "waits"), HELD, ids=["row", "named lock", "table"])
 def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
-    server: Server, connect: Callable[..., Connection], holds: str, waits: str
+    server: Server, connect: Connect, holds: str, waits: str
 ) -> None:
     admin, holder, waiter = connect(), connect(autocommit=False), connect()
     admin.execute("drop table if exists held")
@@ -54,9 +52,7 @@ def test_a_lock_wait_is_seen_with_the_session_that_is_waited_for(
 
 
 @pytest.mark.requires("genuine")
-def test_a_killed_session_is_gone_at_once(
-    server: Server, connect: Callable[..., Connection]
-) -> None:
+def test_a_killed_session_is_gone_at_once(server: Server, connect: Connect) -> None:
     victim = connect()
     server.kill_session(server.session_id(victim))
     with pytest.raises(Exception, match=r"\[(08S01|HY000|01000)\]"):

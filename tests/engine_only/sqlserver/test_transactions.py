@@ -1,9 +1,7 @@
 """Which transaction a call is in on SQL Server, and what is left of it afterwards."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,8 +22,7 @@ from tests.helpers.calls import (
     transaction,
 )
 from tests.helpers.dialects import dialect_of
-
-Open = Callable[..., Connection]
+from tests.helpers.queues import Connect
 
 genuine = pytest.mark.requires("genuine")
 
@@ -129,7 +126,7 @@ def test_a_transaction_that_begins_with_a_call_goes_on_at_its_own_level(
 @pytest.mark.promise("P06")
 @pytest.mark.parametrize("isolation", ["snapshot", "serializable", "repeatable read"])
 def test_rows_of_others_are_passed_over_at_every_level(
-    connection: Connection, connect: Open, queue: str, isolation: str
+    connection: Connection, connect: Connect, queue: str, isolation: str
 ) -> None:
     other = connect()
     enqueue(connection, queue, *"abc")
@@ -144,7 +141,7 @@ def test_rows_of_others_are_passed_over_at_every_level(
 @genuine
 @pytest.mark.promise("P07")
 def test_no_floor_passes_what_a_guest_has_taken(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     guest = connect()
     old = enqueue(connection, queue, "old")
@@ -162,7 +159,7 @@ def test_no_floor_passes_what_a_guest_has_taken(
 @genuine
 @pytest.mark.promise("P17")
 def test_a_call_that_its_client_gives_up_leaves_no_transaction_open(
-    connection: Connection, connect: Open, queue: str
+    connection: Connection, connect: Connect, queue: str
 ) -> None:
     second = connect()
     with rolled_back(connection):
@@ -179,7 +176,7 @@ def test_a_call_that_its_client_gives_up_leaves_no_transaction_open(
 @genuine
 @pytest.mark.promise("P04", "P17")
 def test_the_victim_of_a_deadlock_is_tried_again(
-    server: Server, connection: Connection, connect: Open, queue: str
+    server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     [message] = enqueue(connection, queue, "a")
     claim = dequeue_one(connection, queue).claim_id
@@ -238,7 +235,7 @@ def test_a_waiter_s_lock_that_was_left_behind_is_given_back_by_the_next_wait(
 @genuine
 @pytest.mark.promise("P03")
 def test_waiters_get_their_message_although_another_session_keeps_their_lock(
-    server: Server, connection: Connection, connect: Open, queue: str
+    server: Server, connection: Connection, connect: Connect, queue: str
 ) -> None:
     waiter, answers = connect(), list[Row]()
     lock = f"rowq.wait.{part(connection, queue)}"

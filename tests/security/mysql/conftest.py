@@ -1,7 +1,5 @@
 """Sessions of the attackers, by the role that they have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -4,8 +4,6 @@ The list of variables is the server's own, so a new version's variables are trie
 here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

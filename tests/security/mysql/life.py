@@ -4,8 +4,6 @@ Two lives are alike when everything is: results, errors, times as far as seconds
 were used up, what is left in the tables, and what a call has changed of its session.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 from datetime import UTC, datetime

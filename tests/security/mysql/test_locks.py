@@ -1,7 +1,5 @@
 """Nobody can stop housekeeping, waiting or a migration by a lock that anybody may take."""
 
-from __future__ import annotations
-
 import time
 
 import pymysql

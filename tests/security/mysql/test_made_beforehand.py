@@ -1,7 +1,5 @@
 """Nothing that somebody else made in the database rowq runs as the one who migrates or looks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

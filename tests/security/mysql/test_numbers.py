@@ -1,7 +1,5 @@
 """The server gives messages and claims their numbers, and a caller cannot."""
 
-from __future__ import annotations
-
 import pymysql
 import pytest
 

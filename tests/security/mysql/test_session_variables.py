@@ -7,8 +7,6 @@ is the same in spite of all of them is so in spite of each. Where it is not, the
 one.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterator

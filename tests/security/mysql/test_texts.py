@@ -1,7 +1,5 @@
 """A text that no client can read is refused everywhere, so that it stops nobody's batches."""
 
-from __future__ import annotations
-
 import pymysql
 import pytest
 

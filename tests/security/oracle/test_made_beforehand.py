@@ -1,7 +1,5 @@
 """Nothing runs that stands in an owner's schema already, or in the schema that a DBA is in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 

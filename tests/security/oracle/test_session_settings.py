@@ -8,8 +8,6 @@ serializable transaction is told of in sql/oracle/README.md. One of a newer or o
 skip, with the server's words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import oracledb
@@ -18,8 +16,7 @@ import pytest
 from tests.engines.base import Connection
 from tests.helpers.calls import call, counts, enqueue
 from tests.helpers.dialects import dialect_of
-
-Open = Callable[..., Connection]
+from tests.helpers.queues import Connect
 
 UNKNOWN = {2248, 2065, 2096, 2097, 439, 922}
 """Invalid option, not modifiable, a value that this release does not know, an option not bought."""
@@ -68,7 +65,7 @@ SETTINGS = {
 @pytest.mark.promise("P15", "P20")
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_message_lives_the_same_whatever_the_session_has_set(
-    connect: Open, lives_as_in_a_clean_session: Callable[[Connection], None], setting: str
+    connect: Connect, lives_as_in_a_clean_session: Callable[[Connection], None], setting: str
 ) -> None:
     session = connect()
     dialect = dialect_of(session)
@@ -83,7 +80,7 @@ def test_a_message_lives_the_same_whatever_the_session_has_set(
 
 @pytest.mark.promise("P02", "P15")
 def test_a_session_that_forbids_procedures_to_commit_is_refused_a_wait_and_loses_nothing(
-    connection: Connection, connect: Open, queue_name: str
+    connection: Connection, connect: Connect, queue_name: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
     [sent] = enqueue(connection, queue_name, "x")

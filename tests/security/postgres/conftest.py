@@ -1,7 +1,5 @@
 """Fixtures: a server of the tests' own with strangers, and a trap that tells whom it caught."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

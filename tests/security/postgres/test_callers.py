@@ -1,7 +1,5 @@
 """A caller of rowq's routines runs nothing of others who may create things in the database."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 
@@ -12,6 +10,8 @@ import rowq
 from rowq import migrate
 from tests.helpers.calls import call, call_one, enqueue
 from tests.security.postgres.conftest import Login, Session, Trap
+
+pytestmark = pytest.mark.promise("P16")
 
 TABLES = (
     "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
@@ -40,7 +40,6 @@ def operators() -> Iterator[tuple[str, str, str, str]]:
                     yield name, left, right, left
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("path", ["pg_catalog, bait", "bait, pg_catalog"])
 def test_waiting_takes_no_operator_and_no_function_of_the_path(
     owner: Session, consumer: Session, trap: Trap, path: str
@@ -69,7 +68,6 @@ def test_waiting_takes_no_operator_and_no_function_of_the_path(
     assert not trap.has_sprung
 
 
-@pytest.mark.promise("P16")
 def test_a_transactional_worker_takes_no_function_and_no_type_of_the_path(
     url: str, owner: Session, consumer: Session, trap: Trap
 ) -> None:
@@ -92,7 +90,6 @@ def test_a_transactional_worker_takes_no_function_and_no_type_of_the_path(
     assert not trap.has_sprung
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("table", TABLES)
 def test_nobody_may_use_a_row_type(consumer: Session, table: str) -> None:
     for kind in (f"rowq.{table}", f"rowq.{table}[]"):
@@ -100,7 +97,6 @@ def test_nobody_may_use_a_row_type(consumer: Session, table: str) -> None:
             consumer.execute(f"create temporary table stolen (one_row {kind})")
 
 
-@pytest.mark.promise("P16")
 def test_nobody_may_use_the_row_type_of_a_day_of_the_archive(
     owner: Session, consumer: Session
 ) -> None:
@@ -117,7 +113,6 @@ def test_nobody_may_use_the_row_type_of_a_day_of_the_archive(
         consumer.execute(f"create temporary table stolen (one_row rowq.{partition})")
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize(
     "setting", ["default_tablespace = 'pg_global'", "default_table_access_method = 'bait'"]
 )
@@ -138,7 +133,6 @@ def test_where_and_how_the_archive_is_stored_is_not_the_callers_to_say(
     assert owner.execute(method).fetchall() == [("heap",)]
 
 
-@pytest.mark.promise("P16")
 def test_a_members_own_table_does_not_stop_an_upgrade_or_a_rollback(
     installed: str, consumer: Session
 ) -> None:

@@ -1,7 +1,5 @@
 """An extension that a tenant puts into the schema is neither taken over nor in the way."""
 
-from __future__ import annotations
-
 import pytest
 
 from rowq import migrate

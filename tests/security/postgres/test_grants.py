@@ -1,7 +1,5 @@
 """Rights that somebody was given, before rowq comes or afterwards, beside the roles of rowq."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 
@@ -15,6 +13,8 @@ from tests.engines.base import Server
 from tests.engines.postgres.psql import psql_program
 from tests.helpers.calls import call, call_one, enqueue
 from tests.security.postgres.conftest import Login, Session
+
+pytestmark = pytest.mark.promise("P16")
 
 EVERYTHING = (
     "all on tables",
@@ -77,7 +77,6 @@ def bob(login: Login) -> Iterator[Session]:
         yield session
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("way", ["migrate", "script"])
 @pytest.mark.parametrize("installer", ["postgres", "tenant"])
 @pytest.mark.usefixtures("bob")
@@ -108,7 +107,6 @@ def test_default_privileges_of_whoever_installs_give_nobody_a_right(
         superuser.execute('drop role "with space"')
 
 
-@pytest.mark.promise("P16")
 def test_rights_that_were_granted_later_are_taken_back_whoever_granted_them(
     installed: str, superuser: Session, bob: Session, login: Login
 ) -> None:
@@ -145,7 +143,6 @@ def test_rights_that_were_granted_later_are_taken_back_whoever_granted_them(
         superuser.execute(sql.SQL("drop role {}").format(carol))
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.usefixtures("bob")
 def test_what_a_dba_grants_on_a_public_routine_stays_and_is_named(
     installed: str, superuser: Session
@@ -166,7 +163,6 @@ def test_what_a_dba_grants_on_a_public_routine_stays_and_is_named(
     assert notices_of_doctor(installed) == "yes"
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("place", ["", "in schema rowq"])
 def test_default_privileges_that_a_former_member_of_the_owner_left_behind_are_removed(
     installed: str, superuser: Session, bob: Session, login: Login, place: str
@@ -204,7 +200,6 @@ def test_default_privileges_that_a_former_member_of_the_owner_left_behind_are_re
     assert superuser.execute(mine).fetchone() == (False,)
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.usefixtures("bob")
 def test_default_privileges_of_an_owner_that_is_an_account_do_not_reach_the_archive(
     superuser: Session, tenant_url: str, tenant: Session
@@ -218,7 +213,6 @@ def test_default_privileges_of_an_owner_that_is_an_account_do_not_reach_the_arch
     assert foreign == ("schema", "rowq", "bob", "USAGE", False)
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize(
     "made",
     [

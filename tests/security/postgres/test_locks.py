@@ -1,7 +1,5 @@
 """Advisory locks that a stranger takes stop nothing of rowq's."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 
@@ -10,6 +8,8 @@ import pytest
 
 from tests.helpers.calls import call, call_one, dequeue_one, enqueue
 from tests.security.postgres.conftest import Login, Session
+
+pytestmark = pytest.mark.promise("P19")
 
 TURN = 1919907697
 
@@ -53,7 +53,6 @@ def test_housekeeping_goes_on_whatever_locks_a_stranger_holds(
     assert call_one(consumer, "maintain", queue_name="q").reaped == 2
 
 
-@pytest.mark.promise("P19")
 def test_of_those_who_may_keep_house_one_is_elected(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
@@ -66,7 +65,6 @@ def test_of_those_who_may_keep_house_one_is_elected(
     assert call_one(owner, "maintain", queue_name="q").elected
 
 
-@pytest.mark.promise("P19")
 def test_of_those_who_take_the_role_on_to_keep_house_one_is_elected(
     owner: Session, as_role: Callable[..., Session], login: Login
 ) -> None:
@@ -83,7 +81,6 @@ def test_of_those_who_take_the_role_on_to_keep_house_one_is_elected(
         ).elected
 
 
-@pytest.mark.promise("P19")
 def test_who_is_elected_for_no_queue_looks_once_whose_the_locks_are(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
@@ -99,7 +96,6 @@ def test_who_is_elected_for_no_queue_looks_once_whose_the_locks_are(
     assert owner.execute(looks).fetchall() == [(1,)]
 
 
-@pytest.mark.promise("P19")
 def test_what_waits_for_the_shape_of_the_archive_waits_a_second_and_keeps_house_without_it(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
@@ -132,7 +128,6 @@ def test_a_lock_of_a_prepared_transaction_elects_nobody(
         owner.execute("rollback prepared 'rowq_test_locks'")
 
 
-@pytest.mark.promise("P19")
 def test_the_archive_is_waited_for_once_however_many_queues_have_one(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:
@@ -152,7 +147,6 @@ def test_the_archive_is_waited_for_once_however_many_queues_have_one(
     assert [row.archived for row in call(consumer, "maintain")] == [1] * 4
 
 
-@pytest.mark.promise("P19")
 def test_a_day_that_another_has_dropped_and_not_committed_is_waited_for_a_second(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:

@@ -1,7 +1,5 @@
 """Migrating, looking and examining run nothing that belongs to anybody with fewer rights."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 
@@ -15,6 +13,8 @@ from rowq.doctor.check import Check
 from tests.engines.base import Server
 from tests.engines.postgres.psql import psql_program
 from tests.security.postgres.conftest import Login, Session, Trap
+
+pytestmark = pytest.mark.promise("P16")
 
 META = """
     create table rowq.meta (
@@ -62,7 +62,6 @@ def make_a_trap_of_rowq(trap: Trap) -> None:
     trap.set_up("rowq.version()", shape, "query select '1', 1, 'postgres'")
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("tables", [[], [META], [META, MIGRATION, LOG]], ids=len)
 def test_a_schema_that_a_tenant_made_beforehand_is_not_taken_over(
     server: Server, url: str, superuser: Session, trap: Trap, tables: list[str]
@@ -83,7 +82,6 @@ def test_a_schema_that_a_tenant_made_beforehand_is_not_taken_over(
     assert superuser.execute(query).fetchone() == (0,)
 
 
-@pytest.mark.promise("P16")
 def test_a_view_in_the_place_of_the_bookkeeping_is_not_read(url: str, trap: Trap) -> None:
     trap.attacker.execute("create schema rowq")
     trap.attacker.execute(OURS)
@@ -109,7 +107,6 @@ READ_BY_A_LOOK = [
 ]
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("victim", ["postgres", "mate"])
 @pytest.mark.parametrize("planted", READ_BY_A_LOOK)
 def test_nobody_reads_what_another_owns_and_may_have_prepared(
@@ -125,7 +122,6 @@ def test_nobody_reads_what_another_owns_and_may_have_prepared(
     assert not trap.has_sprung
 
 
-@pytest.mark.promise("P16")
 def test_an_owner_looks_and_migrates_whoever_else_can_act_as_it(
     tenant_url: str, login: Login
 ) -> None:
@@ -172,7 +168,6 @@ PLANTED_BY_A_FORMER_MEMBER = {
 }
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("name", PLANTED_BY_A_FORMER_MEMBER)
 def test_what_a_former_member_of_the_owner_has_planted_is_named_and_does_not_run(
     server: Server, installed: str, superuser: Session, trap: Trap, name: str
@@ -201,7 +196,6 @@ def test_what_a_former_member_of_the_owner_has_planted_is_named_and_does_not_run
     assert not trap.has_sprung
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("victim", ["postgres", "mate"])
 def test_nobody_upgrades_what_another_owns_and_may_have_prepared(
     server: Server, url: str, tenant_url: str, trap: Trap, login: Login, victim: str
@@ -220,7 +214,6 @@ def test_nobody_upgrades_what_another_owns_and_may_have_prepared(
     assert not trap.has_sprung
 
 
-@pytest.mark.promise("P16")
 def test_the_only_member_of_the_owner_upgrades_and_two_members_do_not_trust_one_another(
     installed: str, superuser: Session, login: Login
 ) -> None:
@@ -237,7 +230,6 @@ def test_the_only_member_of_the_owner_upgrades_and_two_members_do_not_trust_one_
     assert migrate.migrate(installed).applied == ()
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("made", ["login", "superuser", "nologin"])
 def test_a_role_rowq_owner_that_somebody_can_act_as_is_given_nothing(
     url: str, superuser: Session, login: Login, made: str
@@ -256,7 +248,6 @@ def test_a_role_rowq_owner_that_somebody_can_act_as_is_given_nothing(
     assert migrate.migrate(url).applied == (1,)
 
 
-@pytest.mark.promise("P16")
 def test_an_empty_schema_of_another_is_his_to_use(
     url: str, superuser: Session, tenant_url: str, tenant: Session
 ) -> None:
@@ -270,7 +261,6 @@ def test_an_empty_schema_of_another_is_his_to_use(
     ).fetchone() != (0,)
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize(
     ("kind", "name", "rest"),
     [
@@ -311,7 +301,6 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("path", ["public, pg_catalog", '"$user", public', "public"])
 def test_what_the_databases_owner_puts_in_the_path_is_not_run(
     server: Server, installed: str, superuser: Session, trap: Trap, path: str
@@ -346,7 +335,6 @@ def test_what_the_databases_owner_puts_in_the_path_is_not_run(
         assert not trap.has_sprung, name
 
 
-@pytest.mark.promise("P16")
 def test_a_superusers_doctor_calls_no_routine_that_another_owns(
     url: str, tenant_url: str, trap: Trap
 ) -> None:
@@ -359,7 +347,6 @@ def test_a_superusers_doctor_calls_no_routine_that_another_owns(
     assert not trap.has_sprung
 
 
-@pytest.mark.promise("P16")
 def test_a_doctor_who_found_no_rowq_calls_nothing_that_a_tenant_makes_meanwhile(
     url: str, trap: Trap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -375,7 +362,6 @@ def test_a_doctor_who_found_no_rowq_calls_nothing_that_a_tenant_makes_meanwhile(
     assert not trap.has_sprung
 
 
-@pytest.mark.promise("P16")
 def test_a_doctor_calls_nothing_of_a_tenant_who_has_taken_rowqs_place_meanwhile(
     url: str, installed: str, trap: Trap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,7 +379,6 @@ def test_a_doctor_calls_nothing_of_a_tenant_who_has_taken_rowqs_place_meanwhile(
     assert not trap.has_sprung
 
 
-@pytest.mark.promise("P16")
 def test_a_database_that_makes_a_superuser_somebody_else_gets_no_rowq(
     url: str, superuser: Session, tenant_url: str
 ) -> None:
@@ -405,7 +390,6 @@ def test_a_database_that_makes_a_superuser_somebody_else_gets_no_rowq(
     assert migrate.migrate(tenant_url).applied == (1,)
 
 
-@pytest.mark.promise("P16")
 def test_what_would_belong_to_a_role_that_others_act_as_is_not_installed(
     superuser: Session, tenant_url: str, login: Login
 ) -> None:
@@ -472,7 +456,6 @@ CHANGED_BY_A_FORMER_MEMBER |= {
 }
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize("change", CHANGED_BY_A_FORMER_MEMBER)
 def test_a_doctor_calls_nothing_where_a_routine_is_not_as_shipped(
     installed: str, superuser: Session, trap: Trap, change: str
@@ -488,7 +471,6 @@ def test_a_doctor_calls_nothing_where_a_routine_is_not_as_shipped(
     assert not trap.has_sprung
 
 
-@pytest.mark.promise("P16")
 def test_a_tenant_cannot_stop_a_migration_by_a_lock(
     url: str, installed: str, tenant: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,5 @@
 """An account that may send to one queue, by the recipe of sql/RIGHTS.md, can do nothing else."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

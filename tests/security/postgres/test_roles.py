@@ -1,7 +1,5 @@
 """A role of rowq's gives no rights beyond its routines, here or elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import psycopg

@@ -1,7 +1,5 @@
 """A role of rowq's that somebody else controls is refused, or told of."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

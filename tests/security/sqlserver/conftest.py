@@ -1,7 +1,5 @@
 """Fixtures of the attacks on SQL Server: strangers, and what tells that their code has run."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Nothing runs that somebody else made before rowq came, or has put into it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +8,8 @@ import pytest
 from rowq import migrate
 from rowq.sqlserver import install
 from tests.engines.base import Connection
+
+pytestmark = pytest.mark.promise("P16")
 
 Ran = Callable[[], list[tuple[Any, ...]]]
 
@@ -46,7 +46,6 @@ def refused_by_all(session: Connection, url: str, words: str) -> None:
             refused(url)
 
 
-@pytest.mark.promise("P16")
 def test_a_schema_that_belongs_to_somebody_else_runs_nothing_of_its_owner_s(
     session: Connection, empty_database: str, stranger: str, ran: Ran
 ) -> None:
@@ -59,7 +58,6 @@ def test_a_schema_that_belongs_to_somebody_else_runs_nothing_of_its_owner_s(
     assert ran() == []
 
 
-@pytest.mark.promise("P16")
 def test_an_empty_schema_of_somebody_else_is_not_ours(
     session: Connection, empty_database: str, stranger: str
 ) -> None:
@@ -67,7 +65,6 @@ def test_an_empty_schema_of_somebody_else_is_not_ours(
     refused_by_all(session, empty_database, f"belongs to {stranger}")
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.parametrize(
     ("theirs", "words"),
     [
@@ -112,7 +109,6 @@ def test_what_was_put_on_a_table_of_ours_stops_migrate_before_it_runs(
     assert ran() == []
 
 
-@pytest.mark.promise("P16")
 def test_a_view_with_the_name_of_a_table_is_not_taken_for_it(
     session: Connection, empty_database: str
 ) -> None:
@@ -122,7 +118,6 @@ def test_a_view_with_the_name_of_a_table_is_not_taken_for_it(
     refused_by_all(session, empty_database, "rowq.finished is no table")
 
 
-@pytest.mark.promise("P16")
 def test_a_user_with_the_name_of_a_role_gets_nothing(
     session: Connection, empty_database: str, login: str
 ) -> None:
@@ -130,7 +125,6 @@ def test_a_user_with_the_name_of_a_role_gets_nothing(
     refused_by_all(session, empty_database, "rowq_consumer")
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.requires("genuine")
 @pytest.mark.parametrize(
     "theirs",
@@ -150,7 +144,6 @@ def test_principals_of_rowq_s_names_that_somebody_else_can_act_as_are_refused(
     refused_by_all(session, empty_database, "rowq_(owner|producer|admin)")
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.requires("genuine")
 def test_a_trigger_that_is_disabled_stops_nobody(session: Connection, empty_database: str) -> None:
     session.execute("create table dbo.ran (who nvarchar(128))")
@@ -160,7 +153,6 @@ def test_a_trigger_that_is_disabled_stops_nobody(session: Connection, empty_data
     assert migrate.migrate(empty_database).applied == ()
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.requires("genuine")
 def test_a_trigger_on_ddl_runs_without_the_rights_on_the_server_of_whoever_migrates(
     session: Connection, empty_database: str, ran: Ran
@@ -178,7 +170,6 @@ def test_a_trigger_on_ddl_runs_without_the_rights_on_the_server_of_whoever_migra
     assert set(ran()) == {("00",)}
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.requires("genuine")
 def test_a_trigger_on_ddl_stops_migrate_where_it_would_run_with_rights_on_the_server(
     session: Connection, empty_database: str, ran: Ran
@@ -195,7 +186,6 @@ def test_a_trigger_on_ddl_stops_migrate_where_it_would_run_with_rights_on_the_se
     assert migrate.migrate(empty_database).applied == (1,)
 
 
-@pytest.mark.promise("P16")
 @pytest.mark.requires("genuine")
 def test_a_permission_to_see_a_role_stops_nobody(
     session: Connection, empty_database: str, stranger: str

@@ -8,8 +8,6 @@ results; `offsets` and `fips_flagger` do nothing any more; `showplan_*` and the 
 nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 
@@ -17,8 +15,7 @@ import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import call, counts, enqueue
-
-Open = Callable[..., Connection]
+from tests.helpers.queues import Connect
 
 SETTINGS = {
     "one row": "set rowcount 1",
@@ -74,7 +71,7 @@ def set_to(session: Connection, statements: str) -> None:
 @pytest.mark.promise("P15", "P20")
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_message_lives_the_same_whatever_the_session_has_set(
-    connect: Open, lives_as_in_a_clean_session: Callable[[Connection], None], setting: str
+    connect: Connect, lives_as_in_a_clean_session: Callable[[Connection], None], setting: str
 ) -> None:
     session = connect()
     set_to(session, SETTINGS[setting])
@@ -85,7 +82,7 @@ def test_a_message_lives_the_same_whatever_the_session_has_set(
 @pytest.mark.requires("genuine")
 @pytest.mark.parametrize("setting", NOTHING_RUNS)
 def test_where_nothing_runs_nothing_happens(
-    connection: Connection, connect: Open, queue_name: str, setting: str
+    connection: Connection, connect: Connect, queue_name: str, setting: str
 ) -> None:
     call(connection, "create_queue", queue_name=queue_name)
     enqueue(connection, queue_name, "x")

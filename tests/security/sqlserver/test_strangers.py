@@ -1,7 +1,5 @@
 """A user of the database without rowq's roles holds up nobody and reads nothing."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

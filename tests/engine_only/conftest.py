@@ -1,11 +1,12 @@
-"""Fixtures of the tests for Oracle only."""
-
-from __future__ import annotations
+"""Fixtures of the tests for one engine only."""
 
 import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import call
+from tests.helpers.worker_queue import make_queue
+
+__all__ = ["make_queue"]
 
 
 @pytest.fixture

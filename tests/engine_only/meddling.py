@@ -1,0 +1,104 @@
+"""Handlers that meddle with a transactional worker's transaction: what PostgreSQL and MySQL share.
+
+Each engine's own tests/engine_only/<engine>/test_worker_transaction.py has the ways to do it.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import rowq
+from tests.engines.base import Connection
+from tests.helpers.worker_queue import MakeQueue
+
+Deed = Callable[[Connection], Any]
+
+each_end = pytest.mark.parametrize("goes_on", [False, True], ids=["raises", "goes on"])
+swallowing = pytest.mark.parametrize("swallows", [False, True], ids=["raises", "swallows"])
+
+
+@dataclass(frozen=True)
+class Meddled:
+    """What came of it: the messages handled, the counts, and how many notes message 2 has."""
+
+    calls: list[int]
+    stats: rowq.WorkerStats
+    notes: int
+
+
+class MeddledQueue:
+    """A queue of five messages that each may be attempted once, and what handlers note of them."""
+
+    def __init__(self, connection: Connection, make_queue: MakeQueue) -> None:
+        connection.execute("create table if not exists noted (queue_name varchar(200), number int)")
+        self.queue = make_queue(lease_seconds=60, backoff_base_seconds=0, max_attempts=1)
+        self.queue.fill(5)
+        self.connection = connection
+
+    def note(self, own: Connection, message: rowq.Message) -> None:
+        """Write down in the worker's transaction that a message was handled."""
+        own.cursor().execute("insert into noted values (%s, %s)", [self.queue.name, message.data])
+
+    def noted(self) -> Counter[int]:
+        """Return how often each message was written down for good."""
+        query = "select number from noted where queue_name = %s"
+        rows = self.connection.execute(query, [self.queue.name]).fetchall()
+        return Counter(number for (number,) in rows)
+
+    def drain(self, handler: Callable[..., Any]) -> rowq.WorkerStats:
+        """Let a transactional worker handle all messages."""
+        return self.queue.drain(handler, transactional=True)
+
+    def check_that_it_is_refused(self, deed: Deed, *, swallows: bool) -> None:
+        """Do what would end the transaction at message 2; it must be refused and harm no other."""
+        calls: list[int] = []
+
+        def handler(message: rowq.Message, own: Connection) -> None:
+            calls.append(message.data)
+            self.note(own, message)
+            if message.data == 2:
+                with contextlib.suppress(*[rowq.ForbiddenInHandler] * swallows):
+                    deed(own)
+
+        stats = self.drain(handler)
+        assert calls == [0, 1, 2, 3, 4]
+        assert stats.processed + stats.failed == 5
+        assert stats.failed == (not swallows)
+        assert self.noted() == Counter({0, 1, 2, 3, 4} - (set() if swallows else {2}))
+        if not swallows:
+            (dead,) = self.queue.list_dead()
+            assert "ForbiddenInHandler" in str(dead.last_error)
+
+    def check_that_it_is_taken(self, handle: Callable[[Connection, rowq.Message], None]) -> None:
+        """Handle every message like this; all must be completed, each with one note."""
+        assert self.drain(lambda message, own: handle(own, message)).processed == 5
+        assert self.noted() == Counter(range(5))
+        assert self.queue.list_dead() == []
+
+    def meddle(self, deed: Deed, *, goes_on: bool, notes_again: bool) -> Meddled:
+        """End the transaction in message 2 where nobody can refuse it; check the other messages."""
+        calls: list[int] = []
+
+        def handler(message: rowq.Message, own: Connection) -> None:
+            calls.append(message.data)
+            self.note(own, message)
+            if message.data == 2:
+                with contextlib.suppress(*[Exception] * goes_on):
+                    deed(own)
+                if notes_again:
+                    with contextlib.suppress(Exception):
+                        self.note(own, message)
+                if not goes_on:
+                    raise ValueError("then it fails")
+
+        stats = self.drain(handler)
+        found = self.noted()
+        others = (0, 1, 3, 4)
+        assert {number: found[number] for number in others} == dict.fromkeys(others, 1)
+        for dead in self.queue.list_dead():
+            assert "ended the worker's transaction" in str(dead.last_error)
+        return Meddled(calls, stats, found[2])

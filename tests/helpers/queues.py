@@ -1,0 +1,159 @@
+"""A queue in one session: its name and connection need not be said again with every call.
+
+    queue.enqueue("hello")
+    row = queue.dequeue_one()
+    queue.refused("RQ711", "complete", claim_id=None)
+
+As in tests.helpers.calls, every call is held to the contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pytest
+
+from tests import stored_times
+from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.helpers import calls
+from tests.helpers.calls import Row
+from tests.helpers.dialects import dialect_of
+
+Result = TypeVar("Result")
+Connect = Callable[..., Connection]
+"""Opens one more session, in autocommit unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQueue:
+    """A queue in one session, whose calls are held to the contract."""
+
+    connection: Connection
+    name: str
+
+    def via(self, connection: Connection) -> CheckedQueue:
+        """Return the same queue in another session."""
+        return CheckedQueue(connection, self.name)
+
+    def another(self, **settings: Any) -> CheckedQueue:
+        """Make another queue in the same session."""
+        return new_queue(self.connection, f"{self.name[:80]} other", **settings)
+
+    def call(self, routine: str, **arguments: Any) -> list[Row]:
+        """Call a routine for this queue and return its rows."""
+        return calls.call(self.connection, routine, queue_name=self.name, **arguments)
+
+    def call_one(self, routine: str, **arguments: Any) -> Row:
+        """Call a routine for this queue that must return exactly one row."""
+        return calls.call_one(self.connection, routine, queue_name=self.name, **arguments)
+
+    def refused(self, number: str, routine: str, **arguments: Any) -> str:
+        """Call a routine for this queue that must fail with this error; return its text."""
+        return calls.refused(self.connection, number, routine, queue_name=self.name, **arguments)
+
+    def enqueue(self, *bodies: str, **arguments: Any) -> list[int]:
+        """Enqueue one message for each body, with the same arguments, and return their ids."""
+        return calls.enqueue(self.connection, self.name, *bodies, **arguments)
+
+    def dequeue(self, batch_size: int = 1, **arguments: Any) -> list[Row]:
+        """Dequeue, and return the rows."""
+        return calls.dequeue(self.connection, self.name, batch_size, **arguments)
+
+    def dequeue_one(self, **arguments: Any) -> Row:
+        """Dequeue one message that must be there."""
+        return calls.dequeue_one(self.connection, self.name, **arguments)
+
+    def make_dead(self, *bodies: str, **arguments: Any) -> list[int]:
+        """Enqueue messages and let them fail for good; return their ids."""
+        return calls.make_dead(self.connection, self.name, *bodies, **arguments)
+
+    def message(self, message_id: int) -> Row:
+        """Return what get_message says of a message that rowq knows."""
+        return self.call_one("get_message", message_id=message_id)
+
+    def finish_one(self, routine: str = "complete", **arguments: Any) -> Row:
+        """Dequeue one message and finish it by one of the routines that do; return its row."""
+        claim_id = self.dequeue_one().claim_id
+        return self.call_one(routine, claim_id=claim_id, **arguments)
+
+    def state_of(self, message_id: int) -> str | None:
+        """Return the state of a message, None when rowq does not know it."""
+        return calls.state_of(self.connection, self.name, message_id)
+
+    def counts(self) -> tuple[int, int, int, int]:
+        """Return how many messages are ready, delayed, leased and dead."""
+        return calls.counts(self.connection, self.name)
+
+    def stored(self) -> dict[str, int]:
+        """Return how many rows each table has for this queue."""
+        return dialect_of(self.connection).stored(self.connection, self.name)
+
+    def census(self) -> list[tuple[int, str]]:
+        """Return every unfinished message and where it is, as often as it is somewhere."""
+        return dialect_of(self.connection).census(self.connection, self.name)
+
+    def finished(self) -> list[tuple[int, str]]:
+        """Return the finished messages that are kept for the archive, or are in it."""
+        return dialect_of(self.connection).finished(self.connection, self.name)
+
+    def held_keys(self) -> int:
+        """Return how many dedup keys are taken."""
+        return dialect_of(self.connection).held_keys(self.connection, self.name)
+
+    def is_passed(self, message_id: int) -> bool:
+        """Whether a floor is beyond a message; see Dialect.is_passed."""
+        return dialect_of(self.connection).is_passed(self.connection, self.name, message_id)
+
+    def pass_seconds(self, seconds: int) -> None:
+        """Move every stored time of this queue back; see tests/stored_times.py."""
+        stored_times.pass_seconds(self.connection, self.name, seconds)
+
+    def tick(self) -> None:
+        """Let the moment come at which the next maintain looks for late committers again."""
+        stored_times.tick(self.connection, self.name)
+
+
+def new_queue(connection: Connection, name: str, **settings: Any) -> CheckedQueue:
+    """Make a queue with these settings."""
+    queue = CheckedQueue(connection, name)
+    queue.call("create_queue", **settings)
+    return queue
+
+
+@dataclass(frozen=True, slots=True)
+class SecondSession:
+    """A session beside that of the test, whose calls may have to wait for it."""
+
+    server: Server
+    first: Connection
+    connection: Connection
+    pool: ThreadPoolExecutor
+
+    def start_blocked(self, work: Callable[[Connection], Result]) -> Future[Result]:
+        """Start work in this session that must wait for a lock of the first one's."""
+        own = self.server.session_id(self.connection)
+        waiting = self.pool.submit(work, self.connection)
+        wait_until_blocked(self.server, own, by=self.server.session_id(self.first))
+        return waiting
+
+
+@pytest.fixture
+def second(server: Server, connection: Connection, connect: Connect) -> Iterator[SecondSession]:
+    """Return a session beside `connection`."""
+    with ThreadPoolExecutor(1) as pool:
+        yield SecondSession(server, connection, connect(), pool)
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> CheckedQueue:
+    """Return a new queue with the default settings, in the session `connection`."""
+    return new_queue(connection, queue_name)
+
+
+@pytest.fixture
+def elsewhere(queue: CheckedQueue, connect: Connect) -> CheckedQueue:
+    """Return the same queue in another session."""
+    return queue.via(connect())
