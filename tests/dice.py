@@ -1,7 +1,5 @@
 """Seeded random numbers for the tests that draw by chance, and how long these tests go on."""
 
-from __future__ import annotations
-
 import math
 import os
 import random

@@ -1,7 +1,5 @@
 """Lets time pass for one queue by moving its stored times back, so that no test has to wait."""
 
-from __future__ import annotations
-
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 

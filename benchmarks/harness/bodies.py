@@ -1,7 +1,5 @@
 """Bodies of one length, numbered, as text and as an expression of PostgreSQL."""
 
-from __future__ import annotations
-
 BODY_BYTES = 200
 
 _HEAD, _MIDDLE, _TAIL = '{"n":"', '","pad":"', '"}'

@@ -1,7 +1,5 @@
 """A base class for things that are closed when a `with` block ends."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self

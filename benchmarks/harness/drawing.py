@@ -1,7 +1,5 @@
 """Draws plots: one style, one way to draw bars, one way to write a file."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """A server at a given URL, with a fresh database for each run."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Describes the machine, as far as a reader must know it to judge the figures."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

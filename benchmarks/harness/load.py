@@ -1,7 +1,5 @@
 """Runs sessions at work, each in a process of its own."""
 
-from __future__ import annotations
-
 import multiprocessing
 import resource
 import time

@@ -1,7 +1,5 @@
 """Makes figures: what the server wrote and used, and medians with their spread."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass

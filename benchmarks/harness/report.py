@@ -1,7 +1,5 @@
 """Writes the parts of all reports: tables, spreads, targets, the machine and the server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads files of results: figures by scenario, system and round, and ratios."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs a plan: every scenario, round and system, in fresh databases of one server."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager

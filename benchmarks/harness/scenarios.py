@@ -1,7 +1,5 @@
 """Reads scenarios from scenarios.toml."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

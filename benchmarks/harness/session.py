@@ -1,7 +1,5 @@
 """Sessions that run statements with named values, with as little of the client as possible."""
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence

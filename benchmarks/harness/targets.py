@@ -1,7 +1,5 @@
 """A ratio that a study sets out to reach."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from benchmarks.harness.measure import Spread

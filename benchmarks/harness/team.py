@@ -1,7 +1,5 @@
 """Starts processes that begin at the same moment, and collects what they return."""
 
-from __future__ import annotations
-
 import multiprocessing
 import queue
 import threading

@@ -1,7 +1,5 @@
 """Installs rowq of another commit, to be measured in turn with the checkout's."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Measures rowq beside other queues, and writes the results, the report and the plots."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Writes the reports and their plots from files of results and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

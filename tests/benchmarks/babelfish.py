@@ -6,8 +6,6 @@ that out and know those by their words, and the observer counts nothing, so that
 no figure of it means anything.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace

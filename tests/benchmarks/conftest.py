@@ -1,7 +1,5 @@
 """Servers for the tests of the seeds' experiments, on demand: private ones, or at a given URL."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Small runs of the benchmarks, and where they are kept."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The benchmarks run, and the committed report is the one that its results give."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The benchmarks run on MariaDB, and the committed report is the one that its results give."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

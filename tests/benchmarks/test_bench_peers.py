@@ -1,7 +1,5 @@
 """Programs of their own measure other people's queues, and the report has the figures they give."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

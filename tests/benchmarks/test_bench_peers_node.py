@@ -1,7 +1,5 @@
 """The programs of the Node.js peers keep the protocol and hand over every message once."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

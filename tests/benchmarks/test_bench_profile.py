@@ -1,7 +1,5 @@
 """The profile of one call adds up, and the committed page is the one that its results give."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

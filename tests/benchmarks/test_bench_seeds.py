@@ -1,7 +1,5 @@
 """The seeds' experiments run on every engine, and what they count is what has happened."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

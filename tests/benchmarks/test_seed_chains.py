@@ -1,7 +1,5 @@
 """Seed 001: what the forms of chains hand out while a predecessor is in a consumer's hands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any

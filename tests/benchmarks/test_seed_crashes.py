@@ -1,7 +1,5 @@
 """Seed 003: claims by an owner, their reset, and what the diaries of workers say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

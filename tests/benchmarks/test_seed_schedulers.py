@@ -1,7 +1,5 @@
 """Seed 004: the strategies execute each execution once, and the server counts what they sent."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Callable
 from functools import partial

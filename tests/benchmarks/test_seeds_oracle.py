@@ -1,7 +1,5 @@
 """The seeds on Oracle: complete forms, statements sent, errors without a server, a whole run."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The seeds on SQL Server: its session, its counters, its forms, and the command."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

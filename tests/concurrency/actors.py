@@ -1,7 +1,5 @@
 """The sessions of a run: each makes random calls, and writes down what it did."""
 
-from __future__ import annotations
-
 import random
 import threading
 from abc import ABC, abstractmethod

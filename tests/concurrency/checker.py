@@ -4,8 +4,6 @@ Calls overlap, so each rule only speaks where no order of the overlapping calls 
 Every rule has a bad history in test_checker_rejects_bad_history.py that it must reject.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence

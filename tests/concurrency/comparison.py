@@ -1,7 +1,5 @@
 """Makes the same call on a queue of the engine and on the reference, and compares the answers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 

@@ -1,7 +1,5 @@
 """Sessions that lease messages: each claim on its own, or in a transaction with its effect."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The events of a history: who did what, when, with which claim, and how it went."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

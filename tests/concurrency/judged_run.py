@@ -1,7 +1,5 @@
 """Lets the sessions of a run work, counts what is left, drains it and judges the whole."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

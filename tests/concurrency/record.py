@@ -1,7 +1,5 @@
 """Sorts a history by message and by claim, for the rules of checker.py."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

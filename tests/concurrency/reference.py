@@ -3,8 +3,6 @@
 Time stands still in it until pass_seconds; the order of calls decides between equal moments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Random calls of one session, each compared with what a queue in plain Python does."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import count
 from random import Random

@@ -1,7 +1,5 @@
 """Every rule of the checker rejects a bad history, and none rejects a good one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

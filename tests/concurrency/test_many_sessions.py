@@ -5,8 +5,6 @@ under slow workers, abandoned claims, transactions with effects, killed sessions
 all at once: no deadlock, no error, nothing lost, nothing done twice.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Starts other processes that use a private server, and looks at processes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A directory for a private server."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The demo's data, its comparison, and the whole of it as the installed program."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

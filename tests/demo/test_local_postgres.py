@@ -1,7 +1,5 @@
 """The private PostgreSQL: shared by processes, gone with its last user, whole after a crash."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The user that the private PostgreSQL runs as; nothing else on the machine changes."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -1,7 +1,5 @@
 """What the tests ask of a database server; one package in this directory per engine."""
 
-from __future__ import annotations
-
 import socket
 import time
 from abc import ABC, abstractmethod

@@ -3,8 +3,6 @@
 What most engines say in the same words is said here.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The ways to a server that all engines have: a container, as far as they agree about it."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

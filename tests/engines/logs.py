@@ -1,7 +1,5 @@
 """The logs of the private servers of this process, for the report of a test that failed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 LINES = 60

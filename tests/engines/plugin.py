@@ -1,7 +1,5 @@
 """The fixtures: every test that asks for a server runs on every server that is chosen."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import uuid

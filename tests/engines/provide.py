@@ -1,7 +1,5 @@
 """Finds a server for each engine and version: a given URL, a container, or local programs."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Arguments and results of routines, as far as the drivers of the engines agree about them."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

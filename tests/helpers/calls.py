@@ -6,8 +6,6 @@
 Only the arguments that are given are sent, so the defaults of the installed routine count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The dialects of all engines, and what only some of them can do."""
 
-from __future__ import annotations
-
 from typing import Protocol, runtime_checkable
 
 import pytest

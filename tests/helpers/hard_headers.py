@@ -1,7 +1,5 @@
 """Headers that Python cannot read, put into the table behind enqueue's limits."""
 
-from __future__ import annotations
-
 import pytest
 
 from rowq.engines import engine_for_connection

@@ -1,7 +1,5 @@
 """JSON arguments of calls."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

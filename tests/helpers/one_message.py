@@ -1,7 +1,5 @@
 """One message in a database that was just migrated: it passes through, or stays where it is."""
 
-from __future__ import annotations
-
 import rowq
 
 

@@ -1,7 +1,5 @@
 """Releases that tests make up, in a copy of the sources and the migrations."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The rows of a statement, fetched: for drivers whose cursors are more than that."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """A session that waits for a message in a thread beside the test."""
 
-from __future__ import annotations
-
 import threading
 import time
 

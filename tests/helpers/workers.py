@@ -1,7 +1,5 @@
 """A worker of the test's own process, in a thread beside the test."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

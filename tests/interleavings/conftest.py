@@ -1,7 +1,5 @@
 """Fixtures for interleavings."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 

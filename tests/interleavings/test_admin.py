@@ -1,7 +1,5 @@
 """A queue is created and dropped beside sessions that use it."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

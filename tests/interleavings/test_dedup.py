@@ -1,7 +1,5 @@
 """Producers of one dedup key, and sessions that finish its message, at the same time."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """Consumers pass over what another one holds; it comes back where it was."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.helpers.dialects import dialect_of

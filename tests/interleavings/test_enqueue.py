@@ -1,7 +1,5 @@
 """A producer's open transaction holds up neither producers nor consumers."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import product
 

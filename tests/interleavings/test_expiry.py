@@ -1,7 +1,5 @@
 """A worker and the reaper want the same claim at the same instant: exactly one of them gets it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

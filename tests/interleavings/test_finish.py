@@ -1,7 +1,5 @@
 """Two calls finish parts of one claim at the same time."""
 
-from __future__ import annotations
-
 import pytest
 
 from rowq import Queue, StaleClaim

@@ -1,7 +1,5 @@
 """Many housekeepers at once, beside other sessions: nothing is done twice, and nobody waits."""
 
-from __future__ import annotations
-
 import pytest
 
 from rowq import NewMessage

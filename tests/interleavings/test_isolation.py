@@ -1,7 +1,5 @@
 """Callers at stricter isolation levels, and effects in the same transaction as the message."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial

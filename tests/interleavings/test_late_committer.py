@@ -4,8 +4,6 @@ Everything here happens behind the floor: other messages with higher numbers hav
 finished and cleaned up in between.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from rowq import NewMessage

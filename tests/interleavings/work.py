@@ -1,7 +1,5 @@
 """What sessions of these tests do with the messages of a queue."""
 
-from __future__ import annotations
-
 from rowq import NewMessage
 from tests.interleavings.sessions import Session
 from tests.stored_times import tick

@@ -3,8 +3,6 @@
 What a file of SQL did that has changed since is taken out of the notes.
 """
 
-from __future__ import annotations
-
 from tests.laboratory.babelfish import report as babelfish
 from tests.laboratory.babelfish.record import RECORD, current, read
 from tests.laboratory.ograc import report as ograc

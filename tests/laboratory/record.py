@@ -1,7 +1,5 @@
 """What is noted of the runs on a database, and how the files of SQL are shown that ran there."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """What a database cannot execute as it is written for another one, and what it is given instead."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A run as a whole: which tests it has, which processes run them, and what its end says."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

@@ -8,8 +8,6 @@
 A run that names no tests is a short one, unless it is told to be another.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The end of a run: what ran where and how it came out, and the skips by their reasons."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any

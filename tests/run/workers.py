@@ -4,8 +4,6 @@ A file of tests is run by one worker for each server, so that what its fixtures 
 server that the workers cannot each have for themselves is used by one of them only.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Fixtures of the static checks."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.static.plsql import tools

@@ -1,7 +1,5 @@
 """Skips a check whose programs are missing, or fails it where they must be there."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """A test that fails on SQL Server shows the deadlocks of its time; no server is needed here."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace

@@ -4,8 +4,6 @@ What a piece must be able to do is written in tests/engines/base.py and tests/en
 and mypy holds it: every server and provider goes through a protocol there, every dialect is one.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import pytest

@@ -1,7 +1,5 @@
 """Every engine has each piece that sql/README.md names, and nobody else imports its package."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Finds the SQL in the tests for Oracle, which no server has run, for the grammar to read."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

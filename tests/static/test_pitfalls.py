@@ -1,7 +1,5 @@
 """The tables of what is particular about each engine name tests that exist."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

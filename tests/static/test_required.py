@@ -1,7 +1,5 @@
 """A static check whose programs are missing says so, and fails where they must be there."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.static.required import need

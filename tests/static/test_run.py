@@ -1,7 +1,5 @@
 """How tests are shared out to workers, and what the end of a run says."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

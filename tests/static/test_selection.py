@@ -1,7 +1,5 @@
 """What belongs to a short run, to a whole one, and to one that names its tests."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.run.selection import LONG, VERSIONS, favoured_by, is_selected, newest

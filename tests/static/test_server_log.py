@@ -1,7 +1,5 @@
 """A test that fails shows what its private servers have written since it began; no server here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

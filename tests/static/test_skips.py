@@ -1,7 +1,5 @@
 """The reason of every skip says what to do to have the test run: no test is given up for good."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The MariaDB server under test and a fresh database for each run."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator

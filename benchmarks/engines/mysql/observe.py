@@ -1,7 +1,5 @@
 """Reads a MariaDB server's counters: reads, deadlocks, waits, commits, log, processor time."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sessions on MariaDB through libmariadb: statements with named values, written into the text."""
 
-from __future__ import annotations
-
 import pymysql
 from pymysql.constants import CLIENT
 

@@ -4,8 +4,6 @@ PyMySQL would spend more time on some of the results than the server; the librar
 microseconds. Only what the benchmarks need is here: texts go out, columns come back as bytes.
 """
 
-from __future__ import annotations
-
 import ctypes
 import ctypes.util
 from functools import cache

@@ -1,7 +1,5 @@
 """Reads an Oracle instance's counters from its v$ views."""
 
-from __future__ import annotations
-
 from benchmarks.engines.oracle.session import OracleSession
 from benchmarks.harness.observe import Counts, Observer
 from benchmarks.harness.session import Session

@@ -1,7 +1,5 @@
 """Sessions on Oracle through python-oracledb's thin mode, statements with named values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """The server under test, and fresh databases in it."""
 
-from __future__ import annotations
-
 import contextlib
 import uuid
 from collections.abc import Iterator, Mapping

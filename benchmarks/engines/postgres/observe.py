@@ -1,7 +1,5 @@
 """Reads a PostgreSQL server's counters: reads, deadlocks, lock waits, commits, log."""
 
-from __future__ import annotations
-
 import time
 
 from benchmarks.engines.postgres.session import PostgresSession

@@ -1,7 +1,5 @@
 """Sessions on PostgreSQL through libpq: statements with named values, prepared."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import psycopg

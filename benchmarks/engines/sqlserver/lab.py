@@ -1,7 +1,5 @@
 """The SQL Server under test: at a given URL, with a fresh database for each run."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads a SQL Server's counters: reads, deadlocks, lock waits, commits, log, processor time."""
 
-from __future__ import annotations
-
 from benchmarks.engines.sqlserver.session import SqlserverSession
 from benchmarks.engines.sqlserver.statistics_io import Reads
 from benchmarks.harness.observe import Counts, Observer

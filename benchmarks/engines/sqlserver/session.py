@@ -1,7 +1,5 @@
 """Sessions on SQL Server: statements with named values, prepared by pyodbc."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

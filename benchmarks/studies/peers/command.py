@@ -1,7 +1,5 @@
 """`make bench ARGS="--set peers"`: runs the set, and writes the results, the report, the plots."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

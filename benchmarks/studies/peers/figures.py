@@ -1,7 +1,5 @@
 """Makes the figures of one run from what the programs printed and the server's counters."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The kinds of scenario: each runs one peer once in a fresh database, and returns figures."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import ExitStack

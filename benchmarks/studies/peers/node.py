@@ -6,8 +6,6 @@ installs what benchmarks/peers_node/package.json names, about 150 MB; `make benc
 where npm is.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """Describes a peer to the harness: its name, its program, its settings and its limits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Draws the plots of RESULTS-peers.md."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs a peer's program as a process, and speaks with it by the protocol of this package."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

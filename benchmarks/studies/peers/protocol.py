@@ -1,7 +1,5 @@
 """The protocol's other side, for programs in Python; the head of this package describes it."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -1,7 +1,5 @@
 """The peers whose clients are in Python or plain SQL, rowq and the bare table among them."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable

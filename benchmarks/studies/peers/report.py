@@ -1,7 +1,5 @@
 """Writes RESULTS-peers.md from the results and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

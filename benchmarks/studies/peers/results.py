@@ -1,7 +1,5 @@
 """Reads the results of this set, and compares rowq with the others round by round."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs the set: every scenario, round and peer, in fresh databases of one server."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence

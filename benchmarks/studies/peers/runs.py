@@ -1,7 +1,5 @@
 """One peer in one database, and the programs that work on it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass

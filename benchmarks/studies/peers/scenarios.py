@@ -1,7 +1,5 @@
 """Reads the scenarios of this set from scenarios_peers.toml, whose head explains the fields."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from benchmarks.harness.scenarios import SCENARIOS as POSTGRES_SCENARIOS

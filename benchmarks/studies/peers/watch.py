@@ -1,7 +1,5 @@
 """Counts from outside what the server wrote, read, ran and used between two moments."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

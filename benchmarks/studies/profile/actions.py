@@ -1,7 +1,5 @@
 """The calls that are looked at, each a prepared statement of one session."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Runs the calls of a course and notes what each kind of call costs from outside."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable

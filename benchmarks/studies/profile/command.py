@@ -1,7 +1,5 @@
 """`make bench ARGS="--set profile"`: runs the profile, and writes the results and the page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from benchmarks.harness.results import write_results

@@ -1,7 +1,5 @@
 """Writes RESULTS-profile.md from the results and nothing else."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs the profile and returns it as JSON data."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Counts what was written to the log, by kind of record and by table or index, with pg_waldump."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections import defaultdict

@@ -4,8 +4,6 @@ psycopg's rows, types and pipelines would cost more than some of the statements 
 its libpq calls cost microseconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """PostgreSQL as the harness runs it."""
 
-from __future__ import annotations
-
 from benchmarks.engines.postgres.lab import SETTINGS, open_lab
 from benchmarks.harness.runner import Engine
 from benchmarks.studies.queues.kinds import KINDS

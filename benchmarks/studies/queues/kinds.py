@@ -1,7 +1,5 @@
 """The kinds of scenario: each runs one system once, in a fresh database, and returns figures."""
 
-from __future__ import annotations
-
 import contextlib
 import statistics
 import time

@@ -1,7 +1,5 @@
 """Draws the plots of RESULTS.md."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -8,8 +8,6 @@ All clients ask for the same: the id and the text of each message, and what fini
     complete    $1 queue, $2 the claim, or the message's id, or for `complete_many` an array of ids
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 LEASE_SECONDS = 600

@@ -1,7 +1,5 @@
 """The systems that are compared, each as the statements that a client of it runs."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The ratios that rowq sets out to reach; each is checked in every report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from benchmarks.harness.results import Results

@@ -1,7 +1,5 @@
 """Clients of the systems on MariaDB, with as little of the client in the figures as possible."""
 
-from __future__ import annotations
-
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Counts what rowq's calls cost beside dead rows, wherever an old read view can keep them."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence

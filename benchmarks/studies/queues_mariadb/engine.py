@@ -1,7 +1,5 @@
 """MariaDB as the harness runs it."""
 
-from __future__ import annotations
-
 from benchmarks.engines.mysql.lab import open_lab
 from benchmarks.harness.runner import Engine
 from benchmarks.harness.scenarios import SCENARIOS as POSTGRES_SCENARIOS

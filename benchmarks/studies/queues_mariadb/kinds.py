@@ -1,7 +1,5 @@
 """The kinds of scenario on MariaDB: each runs one system once and returns figures."""
 
-from __future__ import annotations
-
 import contextlib
 import statistics
 import time

@@ -1,7 +1,5 @@
 """Draws the plots of RESULTS-mariadb.md."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writes RESULTS-mariadb.md from the results and nothing else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from benchmarks.harness.report import (

@@ -1,7 +1,5 @@
 """The systems that are compared on MariaDB, each with its client and its installer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """Lists the seeds in their order, and gives the runner their scenarios and its engine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The classes that a seed's experiment is made of: the seed and its forms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial

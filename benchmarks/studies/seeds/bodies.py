@@ -1,7 +1,5 @@
 """Makes bodies of many lengths that do not compress, so that tables are as large as they are."""
 
-from __future__ import annotations
-
 import base64
 import json
 import random

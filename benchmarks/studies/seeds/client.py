@@ -1,7 +1,5 @@
 """The client of a form: it runs the sections of its SQL file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The engines that the seeds are run on: how to open a session and how to observe the server."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

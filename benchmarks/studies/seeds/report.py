@@ -1,7 +1,5 @@
 """Writes RESULTS-seeds.md from the results of each engine and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

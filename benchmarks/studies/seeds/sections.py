@@ -1,7 +1,5 @@
 """Reads SQL files with named sections, which may be like those of another file."""
 
-from __future__ import annotations
-
 import re
 from collections import ChainMap
 from collections.abc import Iterator

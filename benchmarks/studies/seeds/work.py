@@ -1,7 +1,5 @@
 """Lets sessions work on one form: how fast, at what cost, who waited, what ran twice."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Accounts of a MariaDB or MySQL server by the role of rowq that they have."""
 
-from __future__ import annotations
-
 import itertools
 import secrets
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What MariaDB and MySQL say about the installed routines, and have to say by the contract."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

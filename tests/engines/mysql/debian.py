@@ -7,8 +7,6 @@ Nothing is installed: apt resolves the packages for an empty system, with lists 
 server is started by the C library that comes with it. apt checks the signatures as it always does.
 """
 
-from __future__ import annotations
-
 import argparse
 import getpass
 import platform

@@ -1,7 +1,5 @@
 """MariaDB and MySQL, as the engine-neutral tests see them: calls, errors, transactions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

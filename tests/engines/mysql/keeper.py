@@ -4,8 +4,6 @@ It answers with the program's pid. Its standard input is a pipe that nobody writ
 ends, because the starter closed it or died, the program is stopped and the directory removed.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -5,8 +5,6 @@ file; the system's server and its data are never touched. It ends with the proce
 even a killed one: see keeper.py.
 """
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import os

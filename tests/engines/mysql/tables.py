@@ -1,7 +1,5 @@
 """What the engine-neutral tests read from rowq's tables on MariaDB and MySQL, and change there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The ways to MariaDB and MySQL for the tests: a given URL, a container, or a private MariaDB."""
 
-from __future__ import annotations
-
 import secrets
 
 import pymysql

@@ -1,7 +1,5 @@
 """What Oracle says about the installed routines, and has to say by the contract."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Any
 

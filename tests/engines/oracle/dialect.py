@@ -1,7 +1,5 @@
 """Oracle, as the engine-neutral tests see it: calls, errors, transactions."""
 
-from __future__ import annotations
-
 import math
 import re
 import uuid

@@ -1,7 +1,5 @@
 """A running Oracle Database as the tests need it: a schema of its own is a database to them."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import uuid

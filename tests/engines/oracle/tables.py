@@ -1,7 +1,5 @@
 """What the engine-neutral tests read from rowq's tables on Oracle, and change there."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Any
 

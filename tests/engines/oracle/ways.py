@@ -1,7 +1,5 @@
 """The ways to an Oracle Database for the tests: a given URL, or a container."""
 
-from __future__ import annotations
-
 import oracledb
 from testcontainers.core.container import DockerContainer
 

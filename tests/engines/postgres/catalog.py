@@ -1,7 +1,5 @@
 """What PostgreSQL says about the installed routines, and what it has to say by the contract."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

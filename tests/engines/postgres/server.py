@@ -1,7 +1,5 @@
 """A running PostgreSQL server, as the tests need it."""
 
-from __future__ import annotations
-
 import contextlib
 import uuid
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What the engine-neutral tests read from rowq's tables on PostgreSQL, and change there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

@@ -1,7 +1,5 @@
 """The ways to PostgreSQL for the tests: a given URL, a container, or a private server."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

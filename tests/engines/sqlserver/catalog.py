@@ -1,7 +1,5 @@
 """What SQL Server says about the installed routines, and has to say by the contract."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import closing

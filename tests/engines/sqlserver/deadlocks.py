@@ -1,7 +1,5 @@
 """The deadlock graphs that SQL Server keeps by itself, for the report of a test that failed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 # The session system_health is always there and keeps the newest few megabytes of events.

@@ -1,7 +1,5 @@
 """SQL Server, as the engine-neutral tests see it: calls, errors, transactions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any

@@ -1,7 +1,5 @@
 """A running SQL Server, or Babelfish, as the tests need it."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import uuid

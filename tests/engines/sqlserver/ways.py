@@ -1,7 +1,5 @@
 """The ways to SQL Server for the tests: a given URL, or a container."""
 
-from __future__ import annotations
-
 import secrets
 
 from testcontainers.core.container import DockerContainer

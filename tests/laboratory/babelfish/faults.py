@@ -4,8 +4,6 @@ They run there all the same and are reported as "xfailed", with these words; one
 failure, so that nothing stays here for longer than there is a reason.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

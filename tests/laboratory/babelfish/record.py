@@ -4,8 +4,6 @@ A plugin that is asked for: `pytest -p tests.laboratory.babelfish.record ... PAT
 of a file of tests, or of a file of SQL that has changed, is replaced when it runs again.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

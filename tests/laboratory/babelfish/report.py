@@ -4,8 +4,6 @@
 no gate: a file that has changed since its run is named as changed.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

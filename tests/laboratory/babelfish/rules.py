@@ -6,8 +6,6 @@ Babelfish ignores every hint, so that nothing which runs there shows how session
 Server.
 """
 
-from __future__ import annotations
-
 import re
 
 from tests.laboratory.rules import Rule, applied, rule

@@ -1,7 +1,5 @@
 """A Babelfish server for the tests: what has to be made in it, and rewritten on the way there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Calls of routines on oGRAC, and the comparison of what they return."""
 
-from __future__ import annotations
-
 from tests.laboratory.ograc.client import Client, RefusedError
 
 Row = dict[str, str]

@@ -1,7 +1,5 @@
 """The second half of a queue's life on oGRAC: its housekeeping, its refusals and its end."""
 
-from __future__ import annotations
-
 from tests.laboratory.ograc.calls import Calls, UnexpectedError
 
 

@@ -6,8 +6,6 @@ caller, with the subprogram's own text: its names get a number, `return` becomes
 jump. Everything else becomes a procedure or a function of its own.
 """
 
-from __future__ import annotations
-
 import re
 
 from tests.laboratory.ograc.source import PRIVATE, Routine, closing, split

@@ -1,7 +1,5 @@
 """A queue's life on oGRAC, call by call, each with what the contract says that it returns."""
 
-from __future__ import annotations
-
 from tests.laboratory.ograc.calls import Calls, UnexpectedError
 from tests.laboratory.ograc.house import end, house, order, refusals
 

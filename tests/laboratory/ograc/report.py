@@ -6,8 +6,6 @@ only writes the list anew: a file that has changed since the run is named there 
 fails.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

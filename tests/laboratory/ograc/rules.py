@@ -5,8 +5,6 @@ that oGRAC executes with the same outcome for one session after the other; priva
 put in the place of their calls by ograc_inline.py.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 

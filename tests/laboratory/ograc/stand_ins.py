@@ -4,8 +4,6 @@ They are test code: what a caller sees of the subprograms they stand for, and no
 of ograc_calls.py need. The text of the product that they stand for is not executed there.
 """
 
-from __future__ import annotations
-
 from tests.laboratory.ograc.source import Routine, parse
 
 # The name of the subprogram, and what it is made of that oGRAC lacks.

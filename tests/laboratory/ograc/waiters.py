@@ -3,8 +3,6 @@
 The lock that dbms_lock would give is one of oGRAC's own there, and the doorbell is test code.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -3,8 +3,6 @@
 No lease, no retry, no housekeeping: what a crashed worker had taken is lost.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Runs pgmq by the class PGMQueue of its package, with the SQL that the package carries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any

@@ -4,8 +4,6 @@ A consumer gets the events of a whole batch, which is what came between two tick
 as a whole. Several workers on one queue are not a thing of PgQ's own: every consumer gets it all.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

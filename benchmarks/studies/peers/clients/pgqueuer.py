@@ -1,7 +1,5 @@
 """Runs pgqueuer by its Queries and QueueManager over asyncpg."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Runs procrastinate by its App with the connector PsycopgConnector, asynchronously."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

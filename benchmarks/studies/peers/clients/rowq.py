@@ -1,7 +1,5 @@
 """Runs rowq by its own Queue and Worker."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Threads that fetch, handle and acknowledge, for clients without a worker of their own."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

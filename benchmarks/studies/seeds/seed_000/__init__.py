@@ -1,7 +1,5 @@
 """Seed 000: a wide queue table, a split one, one statement; their reads, locks and rates."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path

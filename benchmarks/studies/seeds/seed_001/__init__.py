@@ -1,7 +1,5 @@
 """Seed 001: messages with a predecessor, taken by a join, or blocked until it is done."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs the sessions of a form over chains of messages, and looks at the history they leave."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The sessions of seed 001: they add messages to chains, or take and finish them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Seed 002: jobs selected and marked without locks, for update, and passing over locked ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

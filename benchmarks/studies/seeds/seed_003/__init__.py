@@ -1,7 +1,5 @@
 """Seed 003: claims by a status and an owner, and what becomes of those of crashed workers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Claims by a status and an owner: the clients of seed 003, and how fast they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from benchmarks.harness.scenarios import Scenario

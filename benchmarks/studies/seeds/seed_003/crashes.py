@@ -1,7 +1,5 @@
 """Finds what becomes of messages of workers that are killed, slow, cut off or suspended."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writes down what happened to each message, in a file that survives the death of its writer."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

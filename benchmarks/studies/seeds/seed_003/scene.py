@@ -1,7 +1,5 @@
 """Plays a scene: four workers that hold messages, what happens to them, and one that takes over."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Workers of seed 003 that something happens to: each runs in a process of its own."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

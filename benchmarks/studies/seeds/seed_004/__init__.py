@@ -1,7 +1,5 @@
 """Seed 004: a persistent scheduler as a queue, by optimistic picks or by lock and fetch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

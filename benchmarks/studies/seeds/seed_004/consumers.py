@@ -1,7 +1,5 @@
 """rowq's consumers, as a process of seed 004 runs them."""
 
-from __future__ import annotations
-
 import time
 from contextlib import ExitStack
 from functools import partial

@@ -1,7 +1,5 @@
 """Runs the processes of a form, and counts what they did and what the server served."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """A scheduler as a process of seed 004 runs it: a poller, and executors that wait for its finds."""
 
-from __future__ import annotations
-
 import threading
 import time
 from contextlib import ExitStack

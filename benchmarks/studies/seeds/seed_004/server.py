@@ -1,7 +1,5 @@
 """Reads how many statements, and commits of transactions that wrote, a server has counted."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
