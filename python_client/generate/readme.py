@@ -113,10 +113,11 @@ def attacks() -> str:
         for path in files:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             what = (ast.get_docstring(tree) or "").partition("\n")[0]
-            lines.append(f"\n[{what}](../{path.relative_to(ROOT).as_posix()})\n\n")
-            lines += [
-                f"- {_sentence(node.name)}\n"
+            names = [
+                node.name
                 for node in tree.body
                 if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
             ]
+            link = f"[{what}](../{path.relative_to(ROOT).as_posix()})"
+            lines.append(f"\n{link} {'. '.join(map(_sentence, names))}.\n")
     return "".join(lines) + "\n"
