@@ -30,9 +30,10 @@ from typing import Any
 from rowq.arguments import check_argument
 from rowq.backoff import Backoff
 from rowq.contract import load_contract
-from rowq.engines import engine_for_connection, engine_for_url, is_driver_error, without_password
+from rowq.engines import engine_for_url, is_driver_error, without_password
 from rowq.engines.base import Engine, Row
 from rowq.engines.guard import refuse_own_claim
+from rowq.engines.sources import source_of
 from rowq.errors import (
     ConnectionLost,
     EngineUnknown,
@@ -107,27 +108,30 @@ class AsyncBorrowedSession(AsyncSession):
 
     def __init__(self, connection: Any) -> None:
         """Find the engine of `connection`; raises EngineUnknown."""
-        self.engine = engine_for_connection(connection)
-        self._connection = connection
+        if isinstance(connection, str):
+            raise EngineUnknown("a text is no connection: use rowq.connect_async(url)")
+        self._source = source_of(connection)
+        self.engine = self._source.engine
         self._ended = False
-        if not self.engine.is_async(connection):
+        if not self._source.is_async:
             raise EngineUnknown("AsyncQueue needs an asynchronous connection; Queue takes this one")
 
     async def connection(self) -> Any:
-        return self._connection
+        return await self._source.driver_connection_async()
 
     async def call(
         self, routine: str, arguments: Mapping[str, Any], until: float | None = None
     ) -> list[Row]:
         if self._ended:
             raise QueueClosed("the queue was closed; make another one for the connection")
-        if routine == "dequeue_wait" and self.engine.in_transaction(self._connection):
+        connection = await self.connection()
+        if routine == "dequeue_wait" and self.engine.in_transaction(connection):
             raise WrongTransactionState(
                 "dequeue_wait commits while it waits: set the connection to autocommit and call it"
                 " outside a transaction, or use dequeue_fast"
             )
-        refuse_own_claim(self._connection, routine, arguments)
-        return await self.engine.call_async(self._connection, routine, _left(arguments, until))
+        refuse_own_claim(connection, routine, arguments)
+        return await self.engine.call_async(connection, routine, _left(arguments, until))
 
     async def close(self) -> None:
         """Leave the connection to its owner."""

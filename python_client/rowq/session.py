@@ -29,9 +29,10 @@ from typing import Any
 from rowq.arguments import check_argument
 from rowq.backoff import Backoff
 from rowq.contract import load_contract
-from rowq.engines import engine_for_connection, engine_for_url, is_driver_error, without_password
+from rowq.engines import engine_for_url, is_driver_error, without_password
 from rowq.engines.base import Engine, Row
 from rowq.engines.guard import refuse_own_claim
+from rowq.engines.sources import source_of
 from rowq.errors import (
     ConnectionLost,
     EngineUnknown,
@@ -106,27 +107,30 @@ class BorrowedSession(Session):
 
     def __init__(self, connection: Any) -> None:
         """Find the engine of `connection`; raises EngineUnknown."""
-        self.engine = engine_for_connection(connection)
-        self._connection = connection
+        if isinstance(connection, str):
+            raise EngineUnknown("a text is no connection: use rowq.connect(url)")
+        self._source = source_of(connection)
+        self.engine = self._source.engine
         self._ended = False
-        if self.engine.is_async(connection):
+        if self._source.is_async:
             raise EngineUnknown("Queue needs a synchronous connection; AsyncQueue takes this one")
 
     def connection(self) -> Any:
-        return self._connection
+        return self._source.driver_connection()
 
     def call(
         self, routine: str, arguments: Mapping[str, Any], until: float | None = None
     ) -> list[Row]:
         if self._ended:
             raise QueueClosed("the queue was closed; make another one for the connection")
-        if routine == "dequeue_wait" and self.engine.in_transaction(self._connection):
+        connection = self.connection()
+        if routine == "dequeue_wait" and self.engine.in_transaction(connection):
             raise WrongTransactionState(
                 "dequeue_wait commits while it waits: set the connection to autocommit and call it"
                 " outside a transaction, or use dequeue_fast"
             )
-        refuse_own_claim(self._connection, routine, arguments)
-        return self.engine.call(self._connection, routine, _left(arguments, until))
+        refuse_own_claim(connection, routine, arguments)
+        return self.engine.call(connection, routine, _left(arguments, until))
 
     def close(self) -> None:
         """Leave the connection to its owner."""
