@@ -106,12 +106,16 @@ class AsyncSession(ABC):
 class AsyncBorrowedSession(AsyncSession):
     """The caller's own connection: never opened, committed, repeated or closed here."""
 
-    def __init__(self, connection: Any) -> None:
-        """Find the engine of `connection`; raises EngineUnknown."""
+    def __init__(self, connection: Any, *, savepoint: bool = False) -> None:
+        """Find the engine of `connection`; raises EngineUnknown.
+
+        savepoint: whether a call that raises leaves an open transaction usable on every engine.
+        """
         if isinstance(connection, str):
             raise EngineUnknown("a text is no connection: use rowq.connect_async(url)")
         self._source = source_of(connection)
         self.engine = self._source.engine
+        self._savepoint = savepoint
         self._ended = False
         if not self._source.is_async:
             raise EngineUnknown("AsyncQueue needs an asynchronous connection; Queue takes this one")
@@ -131,7 +135,11 @@ class AsyncBorrowedSession(AsyncSession):
                 " outside a transaction, or use dequeue_fast"
             )
         refuse_own_claim(connection, routine, arguments)
-        return await self.engine.call_async(connection, routine, _left(arguments, until))
+        given = _left(arguments, until)
+        if not self._savepoint:
+            return await self.engine.call_async(connection, routine, given)
+        async with self.engine.savepoint_async(connection):
+            return await self.engine.call_async(connection, routine, given)
 
     async def close(self) -> None:
         """Leave the connection to its owner."""

@@ -105,12 +105,16 @@ class Session(ABC):
 class BorrowedSession(Session):
     """The caller's own connection: never opened, committed, repeated or closed here."""
 
-    def __init__(self, connection: Any) -> None:
-        """Find the engine of `connection`; raises EngineUnknown."""
+    def __init__(self, connection: Any, *, savepoint: bool = False) -> None:
+        """Find the engine of `connection`; raises EngineUnknown.
+
+        savepoint: whether a call that raises leaves an open transaction usable on every engine.
+        """
         if isinstance(connection, str):
             raise EngineUnknown("a text is no connection: use rowq.connect(url)")
         self._source = source_of(connection)
         self.engine = self._source.engine
+        self._savepoint = savepoint
         self._ended = False
         if self._source.is_async:
             raise EngineUnknown("Queue needs a synchronous connection; AsyncQueue takes this one")
@@ -130,7 +134,11 @@ class BorrowedSession(Session):
                 " outside a transaction, or use dequeue_fast"
             )
         refuse_own_claim(connection, routine, arguments)
-        return self.engine.call(connection, routine, _left(arguments, until))
+        given = _left(arguments, until)
+        if not self._savepoint:
+            return self.engine.call(connection, routine, given)
+        with self.engine.savepoint(connection):
+            return self.engine.call(connection, routine, given)
 
     def close(self) -> None:
         """Leave the connection to its owner."""

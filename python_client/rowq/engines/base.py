@@ -4,7 +4,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
@@ -163,6 +163,20 @@ class Engine(ABC):
     @abstractmethod
     def transaction(self, connection: Any) -> AbstractContextManager[Any]:
         """Commit on leaving, roll back on an exception; inside another one it is a savepoint."""
+
+    def savepoint(self, connection: Any) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Return a block for a call: if it raises, an open transaction is as before it and usable.
+
+        Outside a transaction it does nothing, and nothing where a routine sees to that by itself.
+        """
+        return nullcontext()
+
+    def savepoint_async(
+        self,
+        connection: Any,  # noqa: ARG002
+    ) -> AbstractAsyncContextManager[None]:
+        """As savepoint, on an asynchronous connection."""
+        return nullcontext()
 
     @abstractmethod
     def work_transaction(self, connection: Any) -> WorkTransaction:

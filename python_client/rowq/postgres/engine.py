@@ -3,7 +3,12 @@
 # ruff: noqa: D102 - the methods are described in base.py
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    nullcontext,
+    suppress,
+)
 from typing import Any
 
 from rowq.engines.base import ListeningEngine, Notifications, PipeliningEngine, Row, WorkTransaction
@@ -22,6 +27,7 @@ from rowq.postgres.errors import (
     sqlstate_of,
 )
 from rowq.postgres.notifications import PostgresNotifications
+from rowq.postgres.savepoints import savepoint, savepoint_async
 from rowq.postgres.url import connection_parameters
 
 _BRIEF_WAITS = "set local lock_timeout = '50ms'"
@@ -163,6 +169,12 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
     def transaction(self, connection: Any) -> AbstractContextManager[Any]:
         context: AbstractContextManager[Any] = connection.transaction()
         return context
+
+    def savepoint(self, connection: Any) -> AbstractContextManager[None]:
+        return savepoint(connection) if self.in_transaction(connection) else nullcontext()
+
+    def savepoint_async(self, connection: Any) -> AbstractAsyncContextManager[None]:
+        return savepoint_async(connection) if self.in_transaction(connection) else nullcontext()
 
     def work_transaction(self, connection: Any) -> WorkTransaction:
         from rowq.postgres.work import PostgresWork
