@@ -90,7 +90,7 @@ def work(
     if command is not None and transactional:
         raise typer.BadParameter("--transactional is for a function, not for --exec")
     arguments = _arguments(command) if command is not None else ()
-    function = _function(handler) if handler is not None else None
+    function = _function(handler, 2 if transactional else 1) if handler is not None else None
     with open_queue(url) as queue:
         require_queue(queue, queue_name, "consumer")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
@@ -131,10 +131,10 @@ def _arguments(line: str) -> tuple[str, ...]:
         raise typer.BadParameter(f"--exec: {error}") from None
 
 
-def _function(name: str) -> str:
+def _function(name: str, arguments: int) -> str:
     """Return `name` once it is found, in the current directory too; raises WorkerFailed."""
     sys.path.insert(0, str(Path.cwd()))
-    find_handler(name)
+    find_handler(name, arguments)
     return name
 
 

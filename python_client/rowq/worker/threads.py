@@ -33,7 +33,7 @@ class WorkerThreads:
     def __init__(self, context: Context) -> None:
         """Prepare all threads and start none; raises WorkerFailed when the handler is not found."""
         self._context = context
-        handler = find_handler(context.settings.handler)
+        handler = find_handler(context.settings.handler, context.settings.arguments)
         self._heartbeat = Heartbeat(context)
         self._maintenance = Maintenance(context)
         self._consumers = [
