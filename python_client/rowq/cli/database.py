@@ -90,7 +90,7 @@ def hide_secrets(text: str) -> str:
 
 
 def _secrets(url: str) -> list[str]:
-    """Return the URL's passwords as written and as meant, the longest first, but for plain words."""
+    """Return the URL's passwords as written and as meant, the longest first; no plain words."""
     address, _, query = url.partition("://")[2].partition("?")
     user_info, _, place = address.rpartition("@")
     user, _, password = user_info.partition(":")
