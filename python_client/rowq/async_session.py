@@ -42,6 +42,7 @@ from rowq.errors import (
     WrongTransactionState,
 )
 from rowq.forks import after_fork, keep_for_ever
+from rowq.rights import explain_denial
 
 _log = logging.getLogger("rowq")
 
@@ -136,10 +137,14 @@ class AsyncBorrowedSession(AsyncSession):
             )
         refuse_own_claim(connection, routine, arguments)
         given = _left(arguments, until)
-        if not self._savepoint:
-            return await self.engine.call_async(connection, routine, given)
-        async with self.engine.savepoint_async(connection):
-            return await self.engine.call_async(connection, routine, given)
+        try:
+            if not self._savepoint:
+                return await self.engine.call_async(connection, routine, given)
+            async with self.engine.savepoint_async(connection):
+                return await self.engine.call_async(connection, routine, given)
+        except Exception as error:
+            explain_denial(self.engine, connection, routine, error)
+            raise
 
     async def close(self) -> None:
         """Leave the connection to its owner."""
@@ -281,6 +286,8 @@ class AsyncOwnedSession(AsyncSession):
         except BaseException as error:
             if not isinstance(error, RowqError) and not is_driver_error(error):
                 await self._break_off()
+            elif isinstance(error, Exception):
+                explain_denial(self.engine, connection, routine, error)
             raise
 
     def _trouble(self, error: Exception) -> str:

@@ -41,6 +41,7 @@ from rowq.errors import (
     WrongTransactionState,
 )
 from rowq.forks import after_fork, keep_for_ever
+from rowq.rights import explain_denial
 
 _log = logging.getLogger("rowq")
 
@@ -135,10 +136,14 @@ class BorrowedSession(Session):
             )
         refuse_own_claim(connection, routine, arguments)
         given = _left(arguments, until)
-        if not self._savepoint:
-            return self.engine.call(connection, routine, given)
-        with self.engine.savepoint(connection):
-            return self.engine.call(connection, routine, given)
+        try:
+            if not self._savepoint:
+                return self.engine.call(connection, routine, given)
+            with self.engine.savepoint(connection):
+                return self.engine.call(connection, routine, given)
+        except Exception as error:
+            explain_denial(self.engine, connection, routine, error)
+            raise
 
     def close(self) -> None:
         """Leave the connection to its owner."""
@@ -280,6 +285,8 @@ class OwnedSession(Session):
         except BaseException as error:
             if not isinstance(error, RowqError) and not is_driver_error(error):
                 self._break_off()
+            elif isinstance(error, Exception):
+                explain_denial(self.engine, connection, routine, error)
             raise
 
     def _trouble(self, error: Exception) -> str:

@@ -13,6 +13,7 @@ from rowq.cli.streams import ReaderGone, printable
 from rowq.engines import is_driver_error
 from rowq.errors import CannotConnect, ConnectionLost, EngineUnknown, Refused, RowqError, StaleClaim
 from rowq.migrate.errors import MigrationError
+from rowq.rights import remedy_of
 
 # This is the base of every error that typer itself raises about the command line.
 _USAGE_ERROR = cast(type[Exception], typer.BadParameter.__base__)
@@ -73,6 +74,8 @@ class Guarded(TyperGroup):
     def _code(self, error: Exception) -> ExitCode | None:
         if isinstance(error, CommandFailed):
             return error.code
+        if remedy_of(error):
+            return ExitCode.REFUSED
         for kind, code in self._CODES:
             if isinstance(error, kind):
                 return code
@@ -80,6 +83,9 @@ class Guarded(TyperGroup):
 
     def _line(self, error: Exception) -> str:
         """Return the error as a line; one that nobody foresaw is named, too."""
+        remedy = remedy_of(error)
+        if remedy and remedy not in str(error):
+            return f"{one_line(error)}: {remedy}"
         if self._code(error) is not None:
             return one_line(error)
         return f"{type(error).__name__}: {one_line(error)} (ROWQ_TRACEBACK=1 shows more)"

@@ -187,6 +187,17 @@ class Engine(ABC):
         """Return the refusal that a driver's error stands for, or None."""
 
     @abstractmethod
+    def is_denied(self, error: Exception) -> bool:
+        """Whether the error means that the account may not call the routine that it called."""
+
+    @abstractmethod
+    def grant(self, connection: Any, role: str, error: Exception) -> str:
+        """Return in words what gives the account a role, the statement between quotation marks.
+
+        error: what the server has denied the account; it may name it.
+        """
+
+    @abstractmethod
     def is_connection_lost(self, error: Exception) -> bool:
         """Whether the error means that the connection is gone, or could not be made."""
 

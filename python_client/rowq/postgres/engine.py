@@ -23,6 +23,8 @@ from rowq.postgres.errors import (
     SHORTAGE_CLASSES,
     UNDONE,
     ends_session,
+    is_denied,
+    quoted,
     refusal_of,
     sqlstate_of,
 )
@@ -183,6 +185,12 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_of(error)
+
+    def is_denied(self, error: Exception) -> bool:
+        return is_denied(error)
+
+    def grant(self, connection: Any, role: str, error: Exception) -> str:  # noqa: ARG002
+        return f'"grant {role} to {quoted(connection.info.user)};"'
 
     def is_connection_lost(self, error: Exception) -> bool:
         if isinstance(error, CannotConnect):
