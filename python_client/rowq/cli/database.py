@@ -7,7 +7,7 @@ from typing import Literal
 from urllib.parse import unquote, unquote_plus
 
 import rowq
-from rowq.engines import is_driver_error, without_password
+from rowq.engines import engine_for_url, is_driver_error, part_of, without_password
 from rowq.errors import RowqError
 from rowq.migrate import status
 from rowq.queue import Queue
@@ -63,6 +63,22 @@ def require_queue(queue: Queue, queue_name: str, role: Literal["producer", "cons
         queue.enqueue_batch(queue_name, [])
     else:
         queue.queue_stats(queue_name, max_count=1)
+
+
+def server_of(url: str) -> str:
+    """Return the server's name and version; the engine's name when that cannot be found out."""
+    engine = engine_for_url(url)
+    try:
+        connection = engine.connect(url)
+        try:
+            name: str = part_of(engine.name, "status").Look(connection).server()
+        finally:
+            engine.close(connection)
+    except Exception as error:
+        if isinstance(error, RowqError) or is_driver_error(error):
+            return engine.name
+        raise
+    return name.partition(" (")[0]
 
 
 def is_bare(url: str) -> bool:

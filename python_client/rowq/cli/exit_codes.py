@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.DONE: "done",
-    ExitCode.REFUSED: "refused, nothing changed; the error has a number, RQ..., or names a missing role",
+    ExitCode.REFUSED: "refused, nothing changed; the error has a number, RQ..., or names a role",
     ExitCode.USAGE: "wrong usage",
     ExitCode.NO_CONNECTION: "no connection to the database, or it broke",
     ExitCode.INCOMPLETE: "done in part, or not as it should be; see the command's help",

@@ -31,7 +31,8 @@ _GRACE_SECONDS = 10.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def _default_name() -> str:
+def default_name() -> str:
+    """Return what a worker is called that is given no name: host and process."""
     return f"{socket.gethostname()[:150]}:{os.getpid()}"
 
 
@@ -100,7 +101,7 @@ class Settings:
 
     def name_of_thread(self, number: int) -> str:
         """Return the worker_name that thread `number` (from 1) dequeues with."""
-        name = self.worker_name or _default_name()
+        name = self.worker_name or default_name()
         return name if self.threads == 1 else f"{name}/{number}"
 
 
