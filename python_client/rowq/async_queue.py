@@ -12,7 +12,7 @@ where they can happen.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rowq.arguments import Default
 from rowq.async_session import AsyncBorrowedSession, AsyncOwnedSession, AsyncSession
@@ -106,6 +106,14 @@ class AsyncQueue:
         Every later call raises QueueClosed. A call under way in another task ends first.
         """
         await self._session.end()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Name the methods that are meant by one that is not there."""
+            hint = ": dequeue_fast returns at once, dequeue_wait waits" if name == "dequeue" else ""
+            kind = type(self).__name__
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
 
     # admin
 

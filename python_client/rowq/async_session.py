@@ -251,10 +251,14 @@ class AsyncOwnedSession(AsyncSession):
         """Make a call until it succeeds, must not be repeated, or has failed for too long."""
         backoff = Backoff(first=0.1, cap=5.0)
         give_up_at = float("inf")
+        was_lost = False
         while True:
             sent = False
             try:
                 connection = await self._idle_connection()
+                if was_lost:
+                    _log.warning("%s: %s: connected again", without_password(self._url), routine)
+                    was_lost = False
                 sent = True
                 return await self._call(connection, routine, _left(arguments, until))
             except Exception as error:
@@ -265,6 +269,7 @@ class AsyncOwnedSession(AsyncSession):
                 if not trouble or (is_connected and is_too_late):
                     raise
                 if not is_connected:
+                    was_lost = True
                     await self.close()
                     is_unknown = trouble == _LOST and sent and self.engine.was_sent(error)
                     self._give_up(routine, error, is_unknown, is_too_late)
@@ -275,7 +280,7 @@ class AsyncOwnedSession(AsyncSession):
                     routine,
                     trouble,
                     delay,
-                    error,
+                    " ".join(str(error).split()),
                 )
             await self._sleep(delay)
 

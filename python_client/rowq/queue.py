@@ -11,7 +11,7 @@ where they can happen.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rowq.arguments import Default
 from rowq.bodies import batch_entries, bodies, message_from_json, plain_headers
@@ -103,6 +103,14 @@ class Queue:
         Every later call raises QueueClosed. A call under way in another thread ends first.
         """
         self._session.end()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Name the methods that are meant by one that is not there."""
+            hint = ": dequeue_fast returns at once, dequeue_wait waits" if name == "dequeue" else ""
+            kind = type(self).__name__
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
 
     # admin
 

@@ -250,10 +250,14 @@ class OwnedSession(Session):
         """Make a call until it succeeds, must not be repeated, or has failed for too long."""
         backoff = Backoff(first=0.1, cap=5.0)
         give_up_at = float("inf")
+        was_lost = False
         while True:
             sent = False
             try:
                 connection = self._idle_connection()
+                if was_lost:
+                    _log.warning("%s: %s: connected again", without_password(self._url), routine)
+                    was_lost = False
                 sent = True
                 return self._call(connection, routine, _left(arguments, until))
             except Exception as error:
@@ -264,6 +268,7 @@ class OwnedSession(Session):
                 if not trouble or (is_connected and is_too_late):
                     raise
                 if not is_connected:
+                    was_lost = True
                     self.close()
                     is_unknown = trouble == _LOST and sent and self.engine.was_sent(error)
                     self._give_up(routine, error, is_unknown, is_too_late)
@@ -274,7 +279,7 @@ class OwnedSession(Session):
                     routine,
                     trouble,
                     delay,
-                    error,
+                    " ".join(str(error).split()),
                 )
             self._sleep(delay)
 

@@ -11,7 +11,15 @@ from rowq.cli.database import NotInstalled, hide_secrets
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.streams import ReaderGone, printable
 from rowq.engines import is_driver_error
-from rowq.errors import CannotConnect, ConnectionLost, EngineUnknown, Refused, RowqError, StaleClaim
+from rowq.errors import (
+    CannotConnect,
+    ConnectionLost,
+    DriverMissing,
+    EngineUnknown,
+    Refused,
+    RowqError,
+    StaleClaim,
+)
 from rowq.migrate.errors import MigrationError
 from rowq.rights import remedy_of
 
@@ -49,7 +57,8 @@ class Guarded(TyperGroup):
         (CannotConnect, ExitCode.NO_CONNECTION),
         (ConnectionLost, ExitCode.NO_CONNECTION),
         (EngineUnknown, ExitCode.USAGE),
-        (NotInstalled, ExitCode.FAILED),
+        (NotInstalled, ExitCode.NOT_INSTALLED),
+        (DriverMissing, ExitCode.NOT_INSTALLED),
         (RowqError, ExitCode.FAILED),
         (OSError, ExitCode.FAILED),
     )
@@ -106,6 +115,8 @@ def one_line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         text = f"{error.filename}: {error.strerror}"
+    # PostgreSQL shows there where in its own code a statement stands.
+    text = text.partition("\nCONTEXT:")[0]
     lines = text.splitlines() or [type(error).__name__]
     if isinstance(error, MigrationError):
         return "\n".join(lines)

@@ -13,6 +13,9 @@ from typing import Any
 from rowq.engines.base import Engine
 from rowq.errors import EngineUnknown
 
+EXAMPLE = "postgresql://user:password@host/database"
+"""A URL, for errors."""
+
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -39,8 +42,9 @@ def engine_for_url(url: str) -> Engine:
     for engine in engines():
         if scheme in engine.schemes:
             return engine
-    known = ", ".join(f"{scheme}://" for engine in engines() for scheme in engine.schemes)
-    raise EngineUnknown(f"the URL must begin with one of {known}")
+    known = ", ".join(f"{engine.schemes[0]}://" for engine in engines())
+    hint = "" if scheme or "=" not in url else f"; write it as a URL, such as {EXAMPLE}"
+    raise EngineUnknown(f"the URL must begin with one of {known}{hint}")
 
 
 def engine_for_connection(connection: Any) -> Engine:
