@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import rowq
@@ -60,9 +62,9 @@ def test_the_keywords_of_libpq_are_to_be_written_as_a_url(url: str) -> None:
 
 
 def test_a_method_that_a_queue_does_not_have_is_answered_with_those_it_has() -> None:
-    for kind in (rowq.Queue, rowq.AsyncQueue):
-        queue = kind.__new__(kind)
-        with pytest.raises(AttributeError, match="dequeue_fast .*dequeue_wait"):
-            _ = queue.dequeue  # type: ignore[union-attr]
+    queues: list[Any] = [rowq.Queue.__new__(rowq.Queue), rowq.AsyncQueue.__new__(rowq.AsyncQueue)]
+    for queue in queues:
+        with pytest.raises(AttributeError, match=r"dequeue_fast .*dequeue_wait"):
+            _ = queue.dequeue
         with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
-            _ = queue.nonsense  # type: ignore[union-attr]
+            _ = queue.nonsense

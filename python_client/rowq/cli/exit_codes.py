@@ -26,7 +26,7 @@ MEANINGS = {
     ExitCode.INCOMPLETE: "done in part, or not as it should be; see the command's help",
     ExitCode.BAD_INPUT: "the input has a fault; the error says where and what is in already",
     ExitCode.FAILED: "failed: an error of the database, a worker that gave up, a file...",
-    ExitCode.NOT_INSTALLED: "not installed: rowq in the database, or a package here; the error says how",
+    ExitCode.NOT_INSTALLED: "not installed: rowq in the database, or a package; the error says how",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
     ExitCode.BROKEN_PIPE: "whoever read standard output has gone; nothing is said",
 }

@@ -44,8 +44,8 @@ def work(
             help=(
                 "Run for every message, without a shell unless there is --shell. The body is on its"
                 " standard input, the message's facts are in ROWQ_MESSAGE_ID, ROWQ_ATTEMPT,"
-                " ROWQ_HEADERS... and as JSON in the file ROWQ_MESSAGE_FILE. Exit status 0 completes, 65 fails, anything"
-                " else retries."
+                " ROWQ_HEADERS... and as JSON in the file ROWQ_MESSAGE_FILE."
+                " Exit status 0 completes, 65 fails, anything else retries."
             ),
         ),
     ] = None,
