@@ -89,10 +89,11 @@ def rights() -> str:
     """Return the table of roles and what each may call."""
     contract = load_contract()
     lines = ["| Role | may call |\n", "| --- | --- |\n"]
+    every = [*contract.routines.values(), *contract.own.values()]
     for role in contract.roles:
-        routines = [routine for routine in contract.routines.values() if role in routine.roles]
+        routines = [routine for routine in every if role in routine.roles]
         names = ", ".join(f"`{routine.name}`" for routine in routines)
-        what = "everything" if len(routines) == len(contract.routines) else names
+        what = "everything" if len(routines) == len(every) else names
         lines.append(f"| `rowq_{role}` | {what} |\n")
     return "".join(lines)
 

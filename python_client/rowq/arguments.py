@@ -9,7 +9,17 @@ from typing import Any, SupportsFloat
 from rowq.contract import Routine
 from rowq.errors import InvalidArgument
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+Default = Callable[[Any], Any]
+"""Returns what JSON can hold for a value that it cannot, or raises TypeError: as in json.dumps."""
+
+
+def _encoder(default: Default | None) -> json.JSONEncoder:
+    return json.JSONEncoder(
+        ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=default
+    )
+
+
+_ENCODER = _encoder(None)
 
 
 def check_argument(name: str, contract_type: str, value: Any) -> Any:
@@ -30,12 +40,37 @@ def plain_arguments(routine: Routine, queue_name: str) -> dict[str, Any]:
     }
 
 
-def json_text(name: str, value: Any) -> str:
-    """Return `value` as compact JSON; raises InvalidArgument when it has no such form."""
+def json_text(name: str, value: Any, default: Default | None = None) -> str:
+    """Return `value` as compact JSON; raises InvalidArgument when it has no such form.
+
+    default: makes JSON values of others, as in json.dumps.
+    """
     try:
-        return _ENCODER.encode(value)
+        return (_encoder(default) if default else _ENCODER).encode(value)
     except (TypeError, ValueError, RecursionError) as error:
+        if default is None and isinstance(error, TypeError) and (found := _foreign(name, value)):
+            place, kind = found
+            raise InvalidArgument(
+                f"{name} is not a JSON value: {place} is a {kind}; rowq.connect(..., default=str)"
+                " or rowq.Queue(..., default=str) makes it one"
+            ) from error
         raise InvalidArgument(f"{name} is not a JSON value: {error}") from error
+
+
+def _foreign(name: str, value: Any) -> tuple[str, str] | None:
+    """Return place and type of the first value inside `value` that JSON does not know."""
+    inner: Iterable[tuple[Any, Any]]
+    match value:
+        case None | str() | int() | float():
+            return None
+        case dict():
+            inner = value.items()
+        case list() | tuple():
+            inner = enumerate(value)
+        case _:
+            return name, type(value).__name__
+    found = (_foreign(f"{name}[{key!r:.100}]", part) for key, part in inner)
+    return next(filter(None, found), None)
 
 
 def _boolean(name: str, value: Any) -> bool:

@@ -30,9 +30,10 @@ from typing import Any
 from rowq.arguments import check_argument
 from rowq.backoff import Backoff
 from rowq.contract import load_contract
-from rowq.engines import engine_for_connection, engine_for_url, is_driver_error, without_password
+from rowq.engines import engine_for_url, is_driver_error, without_password
 from rowq.engines.base import Engine, Row
 from rowq.engines.guard import refuse_own_claim
+from rowq.engines.sources import source_of
 from rowq.errors import (
     ConnectionLost,
     EngineUnknown,
@@ -41,6 +42,7 @@ from rowq.errors import (
     WrongTransactionState,
 )
 from rowq.forks import after_fork, keep_for_ever
+from rowq.rights import explain_denial
 
 _log = logging.getLogger("rowq")
 
@@ -105,29 +107,44 @@ class AsyncSession(ABC):
 class AsyncBorrowedSession(AsyncSession):
     """The caller's own connection: never opened, committed, repeated or closed here."""
 
-    def __init__(self, connection: Any) -> None:
-        """Find the engine of `connection`; raises EngineUnknown."""
-        self.engine = engine_for_connection(connection)
-        self._connection = connection
+    def __init__(self, connection: Any, *, savepoint: bool = False) -> None:
+        """Find the engine of `connection`; raises EngineUnknown.
+
+        savepoint: whether a call that raises leaves an open transaction usable on every engine.
+        """
+        if isinstance(connection, str):
+            raise EngineUnknown("a text is no connection: use rowq.connect_async(url)")
+        self._source = source_of(connection)
+        self.engine = self._source.engine
+        self._savepoint = savepoint
         self._ended = False
-        if not self.engine.is_async(connection):
+        if not self._source.is_async:
             raise EngineUnknown("AsyncQueue needs an asynchronous connection; Queue takes this one")
 
     async def connection(self) -> Any:
-        return self._connection
+        return await self._source.driver_connection_async()
 
     async def call(
         self, routine: str, arguments: Mapping[str, Any], until: float | None = None
     ) -> list[Row]:
         if self._ended:
             raise QueueClosed("the queue was closed; make another one for the connection")
-        if routine == "dequeue_wait" and self.engine.in_transaction(self._connection):
+        connection = await self.connection()
+        if routine == "dequeue_wait" and self.engine.in_transaction(connection):
             raise WrongTransactionState(
                 "dequeue_wait commits while it waits: set the connection to autocommit and call it"
                 " outside a transaction, or use dequeue_fast"
             )
-        refuse_own_claim(self._connection, routine, arguments)
-        return await self.engine.call_async(self._connection, routine, _left(arguments, until))
+        refuse_own_claim(connection, routine, arguments)
+        given = _left(arguments, until)
+        try:
+            if not self._savepoint:
+                return await self.engine.call_async(connection, routine, given)
+            async with self.engine.savepoint_async(connection):
+                return await self.engine.call_async(connection, routine, given)
+        except Exception as error:
+            explain_denial(self.engine, connection, routine, error)
+            raise
 
     async def close(self) -> None:
         """Leave the connection to its owner."""
@@ -234,10 +251,14 @@ class AsyncOwnedSession(AsyncSession):
         """Make a call until it succeeds, must not be repeated, or has failed for too long."""
         backoff = Backoff(first=0.1, cap=5.0)
         give_up_at = float("inf")
+        was_lost = False
         while True:
             sent = False
             try:
                 connection = await self._idle_connection()
+                if was_lost:
+                    _log.warning("%s: %s: connected again", without_password(self._url), routine)
+                    was_lost = False
                 sent = True
                 return await self._call(connection, routine, _left(arguments, until))
             except Exception as error:
@@ -248,6 +269,7 @@ class AsyncOwnedSession(AsyncSession):
                 if not trouble or (is_connected and is_too_late):
                     raise
                 if not is_connected:
+                    was_lost = True
                     await self.close()
                     is_unknown = trouble == _LOST and sent and self.engine.was_sent(error)
                     self._give_up(routine, error, is_unknown, is_too_late)
@@ -258,7 +280,7 @@ class AsyncOwnedSession(AsyncSession):
                     routine,
                     trouble,
                     delay,
-                    error,
+                    " ".join(str(error).split()),
                 )
             await self._sleep(delay)
 
@@ -269,6 +291,8 @@ class AsyncOwnedSession(AsyncSession):
         except BaseException as error:
             if not isinstance(error, RowqError) and not is_driver_error(error):
                 await self._break_off()
+            elif isinstance(error, Exception):
+                explain_denial(self.engine, connection, routine, error)
             raise
 
     def _trouble(self, error: Exception) -> str:

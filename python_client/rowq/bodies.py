@@ -1,19 +1,23 @@
 """Converts bodies, and the JSON of enqueue_batch and dequeue_wait, from and to Python data."""
 
 import base64
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from rowq.arguments import check_argument, json_text
+from rowq.arguments import Default, check_argument, json_text
 from rowq.errors import InvalidArgument
 from rowq.messages import Message, NewMessage
 
 
-def bodies(data: Any, text: str | None) -> tuple[str | None, bytes | None]:
+def bodies(
+    data: Any, text: str | None, default: Default | None = None, name: str = "data"
+) -> tuple[str | None, bytes | None]:
     """Return `data` or `text` as (body, body_binary).
 
-    Raises InvalidArgument when both are given, or when `data` is no JSON value.
+    Raises InvalidArgument, which calls the data `name`, when both are given, or when it is no JSON
+    value and `default` makes none of it.
     """
     if text is not None:
         if data is not None:
@@ -23,18 +27,57 @@ def bodies(data: Any, text: str | None) -> tuple[str | None, bytes | None]:
         return None, None
     if isinstance(data, bytes | bytearray | memoryview):
         return None, bytes(data)
-    return json_text("data", data), None
+    return json_text(name, data, default), None
 
 
-def batch_entry(message: NewMessage) -> dict[str, Any]:
-    """Return `message` as one object of enqueue_batch's JSON array, without what is left out."""
-    body, body_binary = bodies(message.data, message.text)
+def plain_headers(
+    headers: Mapping[str, Any] | None, default: Default | None
+) -> Mapping[str, Any] | None:
+    """Return headers with JSON values only, as far as `default` makes them."""
+    if headers is None or default is None:
+        return headers
+    return json.loads(json_text("headers", headers, default))  # type: ignore[no-any-return]
+
+
+def batch_entries(messages: Iterable[Any], default: Default | None = None) -> list[dict[str, Any]]:
+    """Return messages as the objects of enqueue_batch's JSON array; raises InvalidArgument.
+
+    A mapping, a text or bytes may be iterated over, and are hardly meant as many messages.
+    """
+    if isinstance(messages, str | bytes | bytearray | memoryview | Mapping) or not isinstance(
+        messages, Iterable
+    ):
+        raise InvalidArgument(
+            f"messages must be a list, of values or of rowq.NewMessage, and is a"
+            f" {type(messages).__name__}"
+        )
+    return [_batch_entry(place, message, default) for place, message in enumerate(messages)]
+
+
+def _batch_entry(place: int, given: Any, default: Default | None) -> dict[str, Any]:
+    """Return a message of a batch without what is left out."""
+    if isinstance(given, NewMessage):
+        return _entry(given, f"messages[{place}].data", default)
+    if given is None:
+        raise InvalidArgument(
+            f"messages[{place}] is None: rowq.NewMessage() is a message without a body"
+        )
+    try:
+        return _entry(NewMessage(data=given), f"messages[{place}]", default)
+    except InvalidArgument as error:
+        raise InvalidArgument(
+            f"{error}; a batch takes JSON values, bytes and rowq.NewMessage"
+        ) from error
+
+
+def _entry(message: NewMessage, name: str, default: Default | None) -> dict[str, Any]:
+    body, body_binary = bodies(message.data, message.text, default, name)
     run_at = check_argument("run_at", "timestamp", message.run_at)
     entry = {
         "body": body,
         "body_base64": None if body_binary is None else base64.b64encode(body_binary).decode(),
         "message_type": message.message_type,
-        "headers": message.headers,
+        "headers": plain_headers(message.headers, default),
         "priority": message.priority,
         "delay_seconds": message.delay_seconds,
         "run_at": None if run_at is None else run_at.isoformat(),

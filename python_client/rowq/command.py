@@ -15,5 +15,5 @@ def main() -> None:
         if error.name not in _TOOLS:
             raise
         print(f"rowq: the program needs {error.name}: pip install 'rowq[tools]'", file=sys.stderr)
-        sys.exit(ExitCode.FAILED)
+        sys.exit(ExitCode.NOT_INSTALLED)
     run()

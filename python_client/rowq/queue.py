@@ -11,9 +11,10 @@ where they can happen.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from rowq.bodies import batch_entry, bodies, message_from_json
+from rowq.arguments import Default
+from rowq.bodies import batch_entries, bodies, message_from_json, plain_headers
 from rowq.engines.base import Row
 from rowq.messages import (
     Archived,
@@ -40,17 +41,19 @@ from rowq.messages import (
 from rowq.session import BorrowedSession, OwnedSession, Session
 
 
-def connect(url: str, *, reconnect_seconds: float = 60.0) -> "Queue":
+def connect(
+    url: str, *, reconnect_seconds: float = 60.0, default: Default | None = None
+) -> "Queue":
     """Return a Queue with a connection of its own, in autocommit.
 
     When the connection breaks, or its server does not write any more, it is made again with
     back-off for up to `reconnect_seconds` from the first failure, and the call repeated if that can
     do no harm; else ConnectionLost says that its effect is unknown. Raises CannotConnect when the
-    first connection fails. Threads that share it take turns.
+    first connection fails. Threads that share it take turns. `default` is that of Queue.
     """
     session = OwnedSession(url, reconnect_seconds=reconnect_seconds)
     session.open()
-    return Queue(session)
+    return Queue(session, default=default)
 
 
 class Queue:
@@ -60,10 +63,28 @@ class Queue:
     exists if and only if the caller's transaction commits.
     """
 
-    def __init__(self, connection: Any) -> None:
-        """Use a driver's `connection`, or a session of rowq's; raises EngineUnknown."""
+    def __init__(
+        self, connection: Any, *, savepoint: bool = False, default: Default | None = None
+    ) -> None:
+        """Use a connection of the caller's, or a session of rowq's.
+
+        Args:
+            connection: the engine's driver's, or what SQLAlchemy or Django has put around one.
+            savepoint: set a savepoint before each call in an open transaction, and return to it
+                when the call raises, so that the transaction can go on. It costs two round trips a
+                call on PostgreSQL; the other engines' routines do so by themselves, and nothing is
+                added to their calls.
+            default: called with a value of a body or of headers that is no JSON value, returns one
+                that is, as for json.dumps; `str` does for Decimal, datetime and UUID.
+
+        Raises:
+            EngineUnknown: it is no connection of a driver that rowq knows.
+        """
         own = isinstance(connection, Session)
-        self._session: Session = connection if own else BorrowedSession(connection)
+        self._session: Session = (
+            connection if own else BorrowedSession(connection, savepoint=savepoint)
+        )
+        self._default = default
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +103,14 @@ class Queue:
         Every later call raises QueueClosed. A call under way in another thread ends first.
         """
         self._session.end()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Name the methods that are meant by one that is not there."""
+            hint = ": dequeue_fast returns at once, dequeue_wait waits" if name == "dequeue" else ""
+            kind = type(self).__name__
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
 
     # admin
 
@@ -186,17 +215,18 @@ class Queue:
     ) -> Enqueued:
         """Hand over one message.
 
-        `data` is any JSON value, or bytes; `text` is a text body sent as it is. The outcome is
+        `data` is any JSON value, or bytes; the queue's `default` makes JSON of other values. `text`
+        is a text body sent as it is. The outcome is
         "duplicate" when an unfinished message has the same `dedup_key`; its id is returned.
         """
-        body, body_binary = bodies(data, text)
+        body, body_binary = bodies(data, text, self._default)
         row = self._row(
             "enqueue",
             queue_name=queue_name,
             body=body,
             body_binary=body_binary,
             message_type=message_type,
-            headers=headers,
+            headers=plain_headers(headers, self._default),
             priority=priority,
             delay_seconds=delay_seconds,
             run_at=run_at,
@@ -205,9 +235,14 @@ class Queue:
         )
         return Enqueued(*row)
 
-    def enqueue_batch(self, queue_name: str, messages: Iterable[NewMessage]) -> list[BatchEnqueued]:
-        """Hand over up to 10000 messages in one call: all of them or, on an error, none."""
-        entries = [batch_entry(message) for message in messages]
+    def enqueue_batch(
+        self, queue_name: str, messages: Iterable[NewMessage | Any]
+    ) -> list[BatchEnqueued]:
+        """Hand over up to 10000 messages in one call: all of them or, on an error, none.
+
+        Each is a NewMessage, or a plain value as the `data` of enqueue: JSON or bytes, not None.
+        """
+        entries = batch_entries(messages, self._default)
         rows = self._rows("enqueue_batch", queue_name=queue_name, messages=entries)
         return [BatchEnqueued(*row) for row in rows]
 

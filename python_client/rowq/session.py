@@ -29,9 +29,10 @@ from typing import Any
 from rowq.arguments import check_argument
 from rowq.backoff import Backoff
 from rowq.contract import load_contract
-from rowq.engines import engine_for_connection, engine_for_url, is_driver_error, without_password
+from rowq.engines import engine_for_url, is_driver_error, without_password
 from rowq.engines.base import Engine, Row
 from rowq.engines.guard import refuse_own_claim
+from rowq.engines.sources import source_of
 from rowq.errors import (
     ConnectionLost,
     EngineUnknown,
@@ -40,6 +41,7 @@ from rowq.errors import (
     WrongTransactionState,
 )
 from rowq.forks import after_fork, keep_for_ever
+from rowq.rights import explain_denial
 
 _log = logging.getLogger("rowq")
 
@@ -104,29 +106,44 @@ class Session(ABC):
 class BorrowedSession(Session):
     """The caller's own connection: never opened, committed, repeated or closed here."""
 
-    def __init__(self, connection: Any) -> None:
-        """Find the engine of `connection`; raises EngineUnknown."""
-        self.engine = engine_for_connection(connection)
-        self._connection = connection
+    def __init__(self, connection: Any, *, savepoint: bool = False) -> None:
+        """Find the engine of `connection`; raises EngineUnknown.
+
+        savepoint: whether a call that raises leaves an open transaction usable on every engine.
+        """
+        if isinstance(connection, str):
+            raise EngineUnknown("a text is no connection: use rowq.connect(url)")
+        self._source = source_of(connection)
+        self.engine = self._source.engine
+        self._savepoint = savepoint
         self._ended = False
-        if self.engine.is_async(connection):
+        if self._source.is_async:
             raise EngineUnknown("Queue needs a synchronous connection; AsyncQueue takes this one")
 
     def connection(self) -> Any:
-        return self._connection
+        return self._source.driver_connection()
 
     def call(
         self, routine: str, arguments: Mapping[str, Any], until: float | None = None
     ) -> list[Row]:
         if self._ended:
             raise QueueClosed("the queue was closed; make another one for the connection")
-        if routine == "dequeue_wait" and self.engine.in_transaction(self._connection):
+        connection = self.connection()
+        if routine == "dequeue_wait" and self.engine.in_transaction(connection):
             raise WrongTransactionState(
                 "dequeue_wait commits while it waits: set the connection to autocommit and call it"
                 " outside a transaction, or use dequeue_fast"
             )
-        refuse_own_claim(self._connection, routine, arguments)
-        return self.engine.call(self._connection, routine, _left(arguments, until))
+        refuse_own_claim(connection, routine, arguments)
+        given = _left(arguments, until)
+        try:
+            if not self._savepoint:
+                return self.engine.call(connection, routine, given)
+            with self.engine.savepoint(connection):
+                return self.engine.call(connection, routine, given)
+        except Exception as error:
+            explain_denial(self.engine, connection, routine, error)
+            raise
 
     def close(self) -> None:
         """Leave the connection to its owner."""
@@ -233,10 +250,14 @@ class OwnedSession(Session):
         """Make a call until it succeeds, must not be repeated, or has failed for too long."""
         backoff = Backoff(first=0.1, cap=5.0)
         give_up_at = float("inf")
+        was_lost = False
         while True:
             sent = False
             try:
                 connection = self._idle_connection()
+                if was_lost:
+                    _log.warning("%s: %s: connected again", without_password(self._url), routine)
+                    was_lost = False
                 sent = True
                 return self._call(connection, routine, _left(arguments, until))
             except Exception as error:
@@ -247,6 +268,7 @@ class OwnedSession(Session):
                 if not trouble or (is_connected and is_too_late):
                     raise
                 if not is_connected:
+                    was_lost = True
                     self.close()
                     is_unknown = trouble == _LOST and sent and self.engine.was_sent(error)
                     self._give_up(routine, error, is_unknown, is_too_late)
@@ -257,7 +279,7 @@ class OwnedSession(Session):
                     routine,
                     trouble,
                     delay,
-                    error,
+                    " ".join(str(error).split()),
                 )
             self._sleep(delay)
 
@@ -268,6 +290,8 @@ class OwnedSession(Session):
         except BaseException as error:
             if not isinstance(error, RowqError) and not is_driver_error(error):
                 self._break_off()
+            elif isinstance(error, Exception):
+                explain_denial(self.engine, connection, routine, error)
             raise
 
     def _trouble(self, error: Exception) -> str:

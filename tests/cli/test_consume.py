@@ -181,3 +181,29 @@ def test_headers_that_python_cannot_read_are_printed_as_text(
     shown = run("show", made, three[1], "--json").row
     assert str(shown["headers"]).replace(" ", "") == hard.replace(" ", "")
     assert hard[:6] in run("show", made, three[1]).out
+
+
+def test_peek_shows_ten_messages_unless_told_otherwise(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    queue.enqueue_batch(made, list(range(11)))
+    assert len(run("peek", made).rows) == 10
+    assert len(run("peek", made, "--batch-size", 1).rows) == 1
+
+
+def test_show_prints_the_last_error_line_by_line_at_its_end(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    queue.enqueue(made, 1)
+    (message,) = queue.dequeue_fast(made)
+    trace = "Traceback:\n  line 7\nValueError: \x1b[31mno"
+    queue.fail_now(made, message.claim_id, error=trace)
+    shown = run("show", made, message.message_id).out
+    assert shown.endswith("last error\nTraceback:\n  line 7\nValueError: \\x1b[31mno\n")
+    assert shown.count("last error") == 1
+    other = queue.enqueue(made, 2)
+    assert run("show", made, other.message_id).out.splitlines()[-1].split() == [
+        "last",
+        "error",
+        "-",
+    ]

@@ -66,9 +66,11 @@ def test_run_at_takes_a_date_with_and_without_an_offset(
 
 
 def test_a_duplicate_is_told_and_adds_nothing(run: Run, queue: rowq.Queue, made: str) -> None:
-    first = run("enqueue", made, "1", "--dedup-key", "same").out.split()
-    second = run("enqueue", made, "2", "--dedup-key", "same").out.split()
-    assert (first[1], second) == ("enqueued", [first[0], "duplicate"])
+    first = run("enqueue", made, "1", "--dedup-key", "same").out
+    second = run("enqueue", made, "2", "--dedup-key", "same").out
+    (message,) = queue.peek(made)
+    assert first == f"enqueued message {message.message_id}\n"
+    assert second == f"duplicate of message {message.message_id}\n"
     assert queue.queue_stats(made)[0].ready == 1
 
 

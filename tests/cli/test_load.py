@@ -238,3 +238,39 @@ def test_a_big_file_is_read_in_constant_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert count == 30_000
     assert peak < 2_000_000
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "';'"), ("\t", "tab")])
+def test_a_csv_with_another_delimiter_is_refused_with_the_option_to_use(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path, mark: str, name: str
+) -> None:
+    file = write(tmp_path / "a.csv", f"a{mark}b\n1{mark}2,5\n")
+    done = run("load", made, file)
+    assert done.code == ExitCode.BAD_INPUT
+    assert f"line 1: the header is one column, with a {name} in it" in done.err
+    assert f"--delimiter {name}" in done.err
+    assert "Nothing is in." in done.err
+    assert queue.queue_stats(made)[0].ready == 0
+    assert run("load", made, file, "--delimiter", "tab" if mark == "\t" else mark).code == 0
+    assert [message.data for message in queue.peek(made, 9)] == [{"a": "1", "b": "2,5"}]
+
+
+def test_a_header_of_one_column_may_hold_any_mark_if_the_delimiter_is_said(
+    run: Run, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "a.csv", "a;b\n1\n")
+    assert run("load", made, file, "--delimiter", ",").code == 0
+    assert queue.peek(made)[0].data == {"a;b": "1"}
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n"])
+def test_a_delimiter_is_one_character_or_tab(
+    run: Run, made: str, tmp_path: Path, delimiter: str
+) -> None:
+    file = write(tmp_path / "a.csv", "a;b\n1;2\n")
+    assert run("load", made, file, "--delimiter", delimiter).code == ExitCode.USAGE
+
+
+def test_a_delimiter_is_for_csv_only(run: Run, made: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", "1\n")
+    assert run("load", made, file, "--delimiter", ";").code == ExitCode.USAGE

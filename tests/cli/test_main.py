@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import rowq
+from rowq.cli.errors import one_line
 from rowq.cli.exit_codes import MEANINGS, ExitCode
 from tests.cli.conftest import Run
 
@@ -108,7 +110,54 @@ def test_a_url_of_an_unknown_engine_is_wrong_usage(run_without_database: Run) ->
 def test_a_missing_url_is_wrong_usage_and_names_the_variable(run_without_database: Run) -> None:
     done = run_without_database("stats")
     assert done.code == ExitCode.USAGE
+    said = " ".join(done.err.replace("│", " ").split())
+    assert "export ROWQ_URL=postgresql://user:password@host/database" in said
+
+
+def test_the_url_is_taken_from_database_url_where_its_scheme_is_known(
+    database_url: str, run_without_database: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    assert run_without_database("stats", "--json").code == 0
+    assert run_without_database("stats", url=NOWHERE).code == ExitCode.NO_CONNECTION
+
+
+@pytest.mark.parametrize("url", ["sqlite:///x", "", "postgresql+asyncpg://host/x"])
+def test_a_database_url_of_another_kind_is_passed_over(
+    run_without_database: Run, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    done = run_without_database("stats")
+    assert done.code == ExitCode.USAGE
     assert "ROWQ_URL" in done.err
+
+
+def test_a_password_in_database_url_is_not_shown(
+    run_without_database: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", NOWHERE)
+    done = run_without_database("stats", SECRET)
+    assert done.code == ExitCode.NO_CONNECTION
+    assert SECRET not in done.err
+
+
+def test_a_missing_driver_has_the_exit_status_of_what_is_not_installed(
+    run_without_database: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    done = run_without_database("stats", url=NOWHERE)
+    assert (done.code, "pip install" in done.err) == (ExitCode.NOT_INSTALLED, True)
+
+
+def test_version_is_a_command_too(run_without_database: Run) -> None:
+    assert run_without_database("version").out == f"rowq {rowq.__version__}\n"
+    assert run_without_database("version", "--json").row == {"rowq_version": rowq.__version__}
+
+
+def test_an_error_of_postgresql_is_shown_without_its_context() -> None:
+    text = "cannot execute CREATE SCHEMA in a read-only transaction"
+    error = psycopg.errors.ReadOnlySqlTransaction(f"{text}\nCONTEXT:  SQL statement\nPL/pgSQL x")
+    assert one_line(error) == text
 
 
 def test_a_refusal_is_exit_code_1_and_one_line_with_its_number(run: Run, queue_name: str) -> None:
@@ -123,6 +172,6 @@ def test_a_database_without_rowq_is_told_how_to_get_it(
     empty_database: str, run_without_database: Run, command: tuple[str, ...]
 ) -> None:
     done = run_without_database(*command, url=empty_database)
-    assert done.code == ExitCode.FAILED
+    assert done.code == ExitCode.NOT_INSTALLED
     assert "rowq migrate" in done.err
     assert done.err.count("\n") == 1

@@ -51,6 +51,27 @@ def test_every_setting_reaches_the_queue(run: Run, queue_name: str) -> None:
     assert {name: shown[name] for name in settings} == settings
 
 
+def test_a_queue_that_exists_with_other_settings_is_told_which(
+    run: Run, queue: rowq.Queue, queue_name: str
+) -> None:
+    """What was asked for is not swallowed; what was not asked for may be anything."""
+    queue.create_queue(queue_name, max_attempts=3, lease_seconds=7)
+    for form, out in ((), f"{queue_name}: exists\n"), (("--json",), None):
+        done = run(
+            *("queue", "create", queue_name, "--max-attempts", 7, "--lease-seconds", 7),
+            *("--backoff-factor", 1.5, *form),
+        )
+        assert done.code == ExitCode.INCOMPLETE
+        assert out is None or done.out == out
+        assert done.err == (
+            f"rowq: {queue_name} exists, and its settings are as they were: max_attempts is 3,"
+            " asked for 7; backoff_factor is 2, asked for 1.5; rowq queue alter changes them\n"
+        )
+    assert queue.queue_stats(queue_name)[0].max_attempts == 3
+    same = run("queue", "create", queue_name, "--max-attempts", 3)
+    assert (same.code, same.out) == (0, f"{queue_name}: exists\n")
+
+
 def test_a_setting_out_of_range_is_refused_by_number(run: Run, queue_name: str) -> None:
     done = run("queue", "create", queue_name, "--lease-seconds", 0)
     assert done.code == ExitCode.REFUSED

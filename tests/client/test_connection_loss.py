@@ -222,4 +222,10 @@ def test_a_lost_connection_is_logged_without_the_password(
         lossy.lose_next_reply()
         queue.peek(queue_name)
     wait_until(lambda: "connection lost" in caplog.text, "the loss is logged")
+    said = [record.getMessage() for record in caplog.records if record.name == "rowq"]
+    assert ["peek: connection lost" in said[0], said[-1].endswith("peek: connected again")] == [
+        True,
+        True,
+    ]
+    assert not any("\n" in line for line in said)
     assert secret not in caplog.text

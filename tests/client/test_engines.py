@@ -56,8 +56,15 @@ def test_a_subclass_of_a_drivers_connection_is_known() -> None:
 
 
 def test_something_else_is_no_connection() -> None:
-    with pytest.raises(rowq.EngineUnknown, match=r"builtins\.str is no connection of .*psycopg"):
-        rowq.Queue("postgresql://user:secret@host/x")
+    with pytest.raises(rowq.EngineUnknown, match=r"builtins\.int is no connection of .*psycopg"):
+        rowq.Queue(1)
+
+
+def test_a_url_is_no_connection_and_the_error_names_the_function_that_takes_one() -> None:
+    for kind, function in ((rowq.Queue, "connect"), (rowq.AsyncQueue, "connect_async")):
+        with pytest.raises(rowq.EngineUnknown, match=rf"use rowq\.{function}\(url\)") as refused:
+            kind("postgresql://user:secret@host/x")
+        assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

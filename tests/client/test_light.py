@@ -71,7 +71,7 @@ def test_the_package_alone_imports_none_of_the_tools() -> None:
 
 def test_the_program_says_what_to_install(python: Python) -> None:
     done = python("from rowq.command import main; main()")
-    assert done.returncode == 6
+    assert done.returncode == 7
     assert done.stderr == "rowq: the program needs typer: pip install 'rowq[tools]'\n"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rowq
-from rowq.bodies import batch_entry, bodies, message_from_json
+from rowq.bodies import batch_entries, bodies, message_from_json
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MESSAGE = rowq.Message(1, 2, 1, None, None, None, None, NOON, NOON, None)
@@ -47,8 +47,11 @@ def test_data_that_json_cannot_say_is_refused(data: Any) -> None:
 
 
 def test_a_batch_entry_leaves_out_what_was_not_given() -> None:
-    assert batch_entry(rowq.NewMessage(data={"a": 1})) == {"body": '{"a":1}', "priority": 5}
-    assert batch_entry(rowq.NewMessage(data=b"\0", run_at=NOON, priority=0)) == {
+    (first, second) = batch_entries(
+        [rowq.NewMessage(data={"a": 1}), rowq.NewMessage(data=b"\0", run_at=NOON, priority=0)]
+    )
+    assert first == {"body": '{"a":1}', "priority": 5}
+    assert second == {
         "body_base64": "AA==",
         "run_at": "2024-01-01T12:00:00+00:00",
         "priority": 0,
@@ -57,7 +60,7 @@ def test_a_batch_entry_leaves_out_what_was_not_given() -> None:
 
 def test_a_batch_entry_needs_a_time_zone() -> None:
     with pytest.raises(rowq.InvalidArgument, match="run_at"):
-        batch_entry(rowq.NewMessage(run_at=datetime(2024, 1, 1)))  # noqa: DTZ001 - the point
+        batch_entries([rowq.NewMessage(run_at=datetime(2024, 1, 1))])  # noqa: DTZ001 - the point
 
 
 def test_a_message_from_json_is_the_same_as_from_a_row() -> None:

@@ -144,7 +144,7 @@ def test_the_demo_on_a_given_database_takes_its_queue_and_table_away(
     empty_database: str, server: Server
 ) -> None:
     refused = demo("--url", empty_database)
-    assert (refused.returncode, "rowq migrate" in refused.stderr) == (ExitCode.FAILED, True)
+    assert (refused.returncode, "rowq migrate" in refused.stderr) == (ExitCode.NOT_INSTALLED, True)
     migrate(empty_database)
     before = tables(server, empty_database)
 

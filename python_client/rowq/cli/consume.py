@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +20,7 @@ from rowq.cli.options import (
     WorkerName,
 )
 from rowq.cli.output import finish, print_facts, print_json, record
+from rowq.cli.streams import printable
 from rowq.messages import Message
 from rowq.queue import Queue
 
@@ -82,7 +83,7 @@ def _hand_out(queue: Queue, queue_name: str, messages: list[Message]) -> None:
 def peek(
     queue_name: QueueName,
     url: Url,
-    batch_size: BatchSize = 1,
+    batch_size: Annotated[int, typer.Option(help="Most messages to show.")] = 10,
     as_json: AsJson = False,  # noqa: ARG001 - accepted everywhere; here it is always JSON
 ) -> None:
     """Print the next ready messages as JSON lines without leasing them."""
@@ -107,8 +108,12 @@ def show(
         raise typer.Exit(ExitCode.INCOMPLETE)
     if as_json:
         print_json(found)
-    else:
-        print_facts(record(found))
+        return
+    facts: dict[str, Any] = record(found)
+    error = facts.pop("last_error")
+    print_facts(facts if error else {**facts, "last_error": None})
+    if error:
+        typer.echo("\n".join(["last error", *map(printable, error.splitlines())]))
 
 
 def complete(

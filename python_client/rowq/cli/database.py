@@ -3,17 +3,24 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Literal
+from urllib.parse import unquote, unquote_plus
 
 import rowq
-from rowq.engines import is_driver_error, without_password
+from rowq.engines import engine_for_url, is_driver_error, part_of, without_password
 from rowq.errors import RowqError
 from rowq.migrate import status
 from rowq.queue import Queue
 
-# This finds the password of a URL that was given in the wrong place, too.
-_USER_AND_PASSWORD = re.compile(r"(://[^\s/?#:@]*:)[^\s/?#@]+@")
+# These find a password by where it stands: also in a URL that was given in the wrong place, and in
+# what a driver makes of a URL.
+_USER_AND_PASSWORD = re.compile(r"(://[^\s/:@]*:)\S+@")
+_PARAMETER = re.compile(
+    r"""(?i)((?:password|passwd|pwd|secret|token)["']?\s*[=:]\s*)"""
+    r"""(?:'(?:[^'\\]|\\.)*'|"[^"]*"|\{(?:[^}]|\}\})*\}|[^\s&;,'")]+)"""
+)
+# A shorter password may be a part of any word.
+_LEAST_LENGTH = 8
 
 _seen_urls: set[str] = set()
 
@@ -58,6 +65,22 @@ def require_queue(queue: Queue, queue_name: str, role: Literal["producer", "cons
         queue.queue_stats(queue_name, max_count=1)
 
 
+def server_of(url: str) -> str:
+    """Return the server's name and version; the engine's name when that cannot be found out."""
+    engine = engine_for_url(url)
+    try:
+        connection = engine.connect(url)
+        try:
+            name: str = part_of(engine.name, "status").Look(connection).server()
+        finally:
+            engine.close(connection)
+    except Exception as error:
+        if isinstance(error, RowqError) or is_driver_error(error):
+            return engine.name
+        raise
+    return name.partition(" (")[0]
+
+
 def is_bare(url: str) -> bool:
     """Whether the database has no rowq; False also when that cannot be found out."""
     try:
@@ -69,23 +92,28 @@ def is_bare(url: str) -> bool:
 
 
 def hide_secrets(text: str) -> str:
-    """Return `text` without the URLs given to this command, and without their passwords."""
+    """Return `text` without passwords.
+
+    One is blotted out where a password stands: in a URL, after `password=` and the like. One of the
+    URLs given to this command is blotted out anywhere, unless it is short, or is also the name of
+    the user or the database: such a word may well stand for something else.
+    """
     for url in _seen_urls:
         text = text.replace(url, without_password(url))
         for secret in _secrets(url):
             text = text.replace(secret, "***")
-    return _USER_AND_PASSWORD.sub(r"\1***@", text)
+    return _PARAMETER.sub(r"\1***", _USER_AND_PASSWORD.sub(r"\1***@", text))
 
 
-def _secrets(url: str) -> set[str]:
-    """Return the URL's passwords as written and as meant; nothing for what is no URL."""
-    found: set[str] = set()
-    user_info = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
-    found.add(user_info.partition(":")[2])
-    try:
-        query: list[tuple[str, Any]] = parse_qsl(urlsplit(url).query)
-    except ValueError:
-        query = []
-    found.update(value for name, value in query if "password" in name.lower())
-    found |= {unquote(secret) for secret in found}
-    return found - {""}
+def _secrets(url: str) -> list[str]:
+    """Return the URL's passwords as written and as meant, the longest first; no plain words."""
+    address, _, query = url.partition("://")[2].partition("?")
+    user_info, _, place = address.rpartition("@")
+    user, _, password = user_info.partition(":")
+    pairs = [pair.partition("=") for pair in re.split("[&#]", query)]
+    names = {user, place.partition("/")[2]}
+    names |= {value for name, _, value in pairs if name.lower() in {"user", "dbname", "owner"}}
+    found = {password} | {value for name, _, value in pairs if "password" in name.lower()}
+    found |= {unquote_plus(secret) for secret in found} | {unquote(secret) for secret in found}
+    secrets = found - {unquote(name) for name in names}
+    return sorted((one for one in secrets if len(one) >= _LEAST_LENGTH), key=len, reverse=True)

@@ -11,8 +11,17 @@ from rowq.cli.database import NotInstalled, hide_secrets
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.streams import ReaderGone, printable
 from rowq.engines import is_driver_error
-from rowq.errors import CannotConnect, ConnectionLost, EngineUnknown, Refused, RowqError, StaleClaim
+from rowq.errors import (
+    CannotConnect,
+    ConnectionLost,
+    DriverMissing,
+    EngineUnknown,
+    Refused,
+    RowqError,
+    StaleClaim,
+)
 from rowq.migrate.errors import MigrationError
+from rowq.rights import remedy_of
 
 # This is the base of every error that typer itself raises about the command line.
 _USAGE_ERROR = cast(type[Exception], typer.BadParameter.__base__)
@@ -48,7 +57,8 @@ class Guarded(TyperGroup):
         (CannotConnect, ExitCode.NO_CONNECTION),
         (ConnectionLost, ExitCode.NO_CONNECTION),
         (EngineUnknown, ExitCode.USAGE),
-        (NotInstalled, ExitCode.FAILED),
+        (NotInstalled, ExitCode.NOT_INSTALLED),
+        (DriverMissing, ExitCode.NOT_INSTALLED),
         (RowqError, ExitCode.FAILED),
         (OSError, ExitCode.FAILED),
     )
@@ -73,6 +83,8 @@ class Guarded(TyperGroup):
     def _code(self, error: Exception) -> ExitCode | None:
         if isinstance(error, CommandFailed):
             return error.code
+        if remedy_of(error):
+            return ExitCode.REFUSED
         for kind, code in self._CODES:
             if isinstance(error, kind):
                 return code
@@ -80,6 +92,9 @@ class Guarded(TyperGroup):
 
     def _line(self, error: Exception) -> str:
         """Return the error as a line; one that nobody foresaw is named, too."""
+        remedy = remedy_of(error)
+        if remedy and remedy not in str(error):
+            return f"{one_line(error)}: {remedy}"
         if self._code(error) is not None:
             return one_line(error)
         return f"{type(error).__name__}: {one_line(error)} (ROWQ_TRACEBACK=1 shows more)"
@@ -100,6 +115,8 @@ def one_line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         text = f"{error.filename}: {error.strerror}"
+    # PostgreSQL shows there where in its own code a statement stands.
+    text = text.partition("\nCONTEXT:")[0]
     lines = text.splitlines() or [type(error).__name__]
     if isinstance(error, MigrationError):
         return "\n".join(lines)

@@ -30,6 +30,8 @@ _SHELL_CANNOT_RUN = {126, 127}
 _INTERPRETER = re.compile(r"(python|perl|ruby|node|php|lua|sh|bash|dash|ksh|zsh)[\d.]*")
 # Interpreters take code or a module's name after these options, and not a script.
 _CODE_OPTIONS = {"-c", "-m", "-e", "-E", "-r", "-p", "--eval", "--print"}
+# A word that a shell would take for an operator, or that ends in one.
+_OPERATOR = re.compile(r"\|\|?|&&?|[0-9]?>[>&]?.*|&>.*|<.*|(?:[^'\"\\]*[^'\"\\;])?;")
 _ERROR_BYTES = 2000
 _PART_BYTES = 65536
 
@@ -205,13 +207,25 @@ class Command:
         return None
 
 
-def parse(line: str) -> tuple[str, ...]:
-    """Split a command as a shell would; no shell runs it. Raises ValueError if nothing can run."""
+def parse(line: str, *, by_shell: bool = False) -> tuple[str, ...]:
+    """Return a command's words as a shell would split them, or those that have a shell run it.
+
+    Raises ValueError if nothing can run, or if the command is meant for a shell.
+    """
     if not hasattr(os, "killpg"):
         raise ValueError("commands can be run on Unix only")
     arguments = shlex.split(line)
     if not arguments:
         raise ValueError("the command is empty")
+    if by_shell:
+        return ("sh", "-c", line)
+    # Here a quoted word keeps its quotation marks, so it is no operator.
+    for word in shlex.split(line, posix=False):
+        if _OPERATOR.fullmatch(word):
+            raise ValueError(
+                f"no shell runs the command, so {word} would be an argument of {arguments[0]}: add"
+                " --shell, or put it in quotes if it is one"
+            )
     if shutil.which(arguments[0]) is None:
         raise ValueError(f"there is no program {arguments[0]}")
     return tuple(arguments)

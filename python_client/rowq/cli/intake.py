@@ -2,11 +2,13 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, NoReturn
 
 _LONGEST_FIELD = 64 * 1024 * 1024
+# Spreadsheets write these where a comma stands in numbers.
+_OTHER_DELIMITERS = {";": "';'", "\t": "tab"}
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -64,16 +66,19 @@ class Lines:
         return raw
 
 
-def csv_bodies(lines: Lines, from_line: int) -> Iterator[Body]:
+def csv_bodies(lines: Lines, from_line: int, delimiter: str | None = None) -> Iterator[Body]:
     """Yield every row as a JSON object keyed by the header, its values strings; raises BadLine.
 
-    The header is line 1 even if `from_line` is later. Empty lines are passed over.
+    The header is line 1 even if `from_line` is later. Empty lines are passed over. Without a
+    `delimiter` it is a comma, and a header that looks like one with another is refused.
     """
     csv.field_size_limit(_LONGEST_FIELD)
-    rows = csv.reader(lines, strict=True)
+    rows = csv.reader(lines, strict=True, delimiter=delimiter or ",")
     header = _next_row(rows, lines)
     if header is None:
         raise BadLine(1, "there is no header")
+    if delimiter is None and len(header) == 1:
+        _refuse_other_delimiter(header[0])
     if len(set(header)) < len(header) or "" in header:
         raise BadLine(1, "the header's names must be there and differ from each other")
     lines.skip_to(from_line)
@@ -103,10 +108,14 @@ def jsonl_bodies(lines: Lines, from_line: int) -> Iterator[Body]:
             yield Body(text, lines.number, lines.number)
 
 
-READERS: dict[str, Callable[[Lines, int], Iterator[Body]]] = {
-    "csv": csv_bodies,
-    "jsonl": jsonl_bodies,
-}
+def _refuse_other_delimiter(name: str) -> None:
+    for mark, shown in _OTHER_DELIMITERS.items():
+        if mark in name:
+            raise BadLine(
+                1,
+                f"the header is one column, with a {shown} in it: say --delimiter {shown}, or"
+                " --delimiter , if it is one column",
+            )
 
 
 def _next_row(rows: Iterator[list[str]], lines: Lines) -> list[str] | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -20,7 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rowq.cli.database import open_queue, require_queue
 from rowq.cli.errors import BadInput, CommandFailed, exit_code_of, one_line
-from rowq.cli.intake import READERS, BadLine, Body, Lines
+from rowq.cli.intake import BadLine, Body, Lines, csv_bodies, jsonl_bodies
 from rowq.cli.options import (
     AsJson,
     DelaySeconds,
@@ -71,6 +72,12 @@ def load(
     file_format: Annotated[
         FileFormat | None, typer.Option("--format", help="When the file's name does not tell.")
     ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MARK", help="What separates columns of CSV, or tab; a comma by default."
+        ),
+    ] = None,
     from_line: Annotated[
         int, typer.Option(metavar="N", min=1, help="Begin at this line of the file.")
     ] = 1,
@@ -92,7 +99,7 @@ def load(
     status 5: the batches before it are in, its own is not, and the error says from which line to
     go on.
     """
-    read = READERS[_format_of(source, file_format)]
+    read = _reader(_format_of(source, file_format), delimiter)
     options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
     started = time.monotonic()
     with open_queue(url) as queue, _open(source) as file, _progress(file) as progress:
@@ -174,6 +181,20 @@ class Loader:
             f"{self.count} messages are in, nothing from line {self._next_line} on: continue with"
             f" --from-line {self._next_line}"
         )
+
+
+def _reader(
+    file_format: FileFormat, delimiter: str | None
+) -> Callable[[Lines, int], Iterator[Body]]:
+    """Return what reads bodies of a format from a line on; raises typer.BadParameter."""
+    if delimiter is None:
+        return csv_bodies if file_format is FileFormat.CSV else jsonl_bodies
+    if file_format is not FileFormat.CSV:
+        raise typer.BadParameter("--delimiter is for CSV")
+    mark = "\t" if delimiter.lower() in {"tab", "\\t"} else delimiter
+    if len(mark) != 1 or mark in '"\r\n':
+        raise typer.BadParameter("--delimiter is one character, such as ';', or tab")
+    return partial(csv_bodies, delimiter=mark)
 
 
 def _in_batches(bodies: Iterator[Body], batch_size: int) -> Iterator[list[Body]]:

@@ -10,6 +10,8 @@ import rowq
 from rowq.cli import consume, demo, doctor, load, migrate, operation, produce, queues, repair, work
 from rowq.cli.errors import Guarded, one_line, say_error
 from rowq.cli.exit_codes import MEANINGS, ExitCode
+from rowq.cli.options import AsJson
+from rowq.cli.output import print_json
 from rowq.cli.streams import Output, ReaderGone, take_over
 
 _CODES = "\n".join(f"- {code}: {meaning}" for code, meaning in MEANINGS.items())
@@ -34,9 +36,17 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def version(as_json: AsJson = False) -> None:
+    """Print the version of this program; rowq status has that of a database."""
+    if as_json:
+        print_json({"rowq_version": rowq.__version__})
+    else:
+        typer.echo(f"rowq {rowq.__version__}")
+
+
 @app.callback()
 def root(
-    version: Annotated[
+    show_version: Annotated[
         bool,
         typer.Option(
             "--version", help="Print the version.", callback=_print_version, is_eager=True
@@ -56,6 +66,7 @@ consume.register(app)
 repair.register(app)
 work.register(app)
 operation.register(app)
+app.command(rich_help_panel="Operation")(version)
 
 
 def main() -> None:

@@ -1,22 +1,35 @@
 """Arguments and options that several commands share."""
 
+import os
 from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
 from rowq.cli.database import remember_url
-from rowq.engines import engines
+from rowq.engines import EXAMPLE, engines
 
 _SCHEMES = " or ".join(f"{engine.schemes[0]}://..." for engine in engines())
+
+
+def _url_of_environment() -> str:
+    """Return DATABASE_URL, which other programs use, too; raises typer.BadParameter."""
+    url = os.environ.get("DATABASE_URL", "")
+    if url.partition("://")[0] in {scheme for engine in engines() for scheme in engine.schemes}:
+        return url
+    raise typer.BadParameter(
+        f"no database is named: export ROWQ_URL={EXAMPLE}, or use --url", param_hint="'--url'"
+    )
+
 
 Url = Annotated[
     str,
     typer.Option(
         "--url",
         envvar="ROWQ_URL",
-        help=f"The database: {_SCHEMES}.",
+        help=f"The database: {_SCHEMES}; DATABASE_URL when it is one of these.",
         show_default=False,
+        default_factory=_url_of_environment,
         callback=remember_url,
     ),
 ]

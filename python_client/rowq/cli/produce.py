@@ -80,6 +80,8 @@ def _content(body: str | None, binary: Path | None, no_body: bool) -> dict[str, 
     if body is not None and body != "-":
         _not_empty(body.encode(errors="surrogateescape"), "BODY")
         return {"text": body}
+    if sys.stdin.isatty():
+        typer.echo("reading the body from the terminal; end with Ctrl-D", err=True)
     content = _not_empty(sys.stdin.buffer.read(), "standard input")
     try:
         return {"text": content.decode()}
@@ -98,4 +100,5 @@ def _print_enqueued(enqueued: Enqueued, as_json: bool) -> None:
     if as_json:
         print_json(enqueued)
     else:
-        typer.echo(f"{enqueued.message_id} {enqueued.outcome}")
+        said = {"enqueued": "enqueued message", "duplicate": "duplicate of message"}
+        typer.echo(f"{said[enqueued.outcome]} {enqueued.message_id}")

@@ -1,13 +1,17 @@
 """rowq queue ...: create, list, show, alter, pause, resume, purge, drop."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from rowq.cli.database import open_queue
+from rowq.cli.errors import CommandFailed
+from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, QueueName, Url
 from rowq.cli.output import print_facts, print_json, print_rows, record
 from rowq.messages import PurgedQueue, QueueOutcome, QueueStats
+from rowq.queue import Queue
 
 app = typer.Typer(help="Make, change and remove queues.", no_args_is_help=True)
 
@@ -43,20 +47,27 @@ def create(
     max_body_length: MaxBodyLength = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a queue; one that exists is left as it is."""
+    """Create a queue; one that exists is left as it is, with exit status 4 if asked for another."""
+    settings: dict[str, Any] = {
+        "lease_seconds": lease_seconds,
+        "max_attempts": max_attempts,
+        "backoff_base_seconds": backoff_base_seconds,
+        "backoff_factor": backoff_factor,
+        "backoff_cap_seconds": backoff_cap_seconds,
+        "backoff_jitter": backoff_jitter,
+        "archive_days": archive_days,
+        "max_body_length": max_body_length,
+    }
     with open_queue(url) as queue:
-        outcome = queue.create_queue(
-            queue_name,
-            lease_seconds=lease_seconds,
-            max_attempts=max_attempts,
-            backoff_base_seconds=backoff_base_seconds,
-            backoff_factor=backoff_factor,
-            backoff_cap_seconds=backoff_cap_seconds,
-            backoff_jitter=backoff_jitter,
-            archive_days=archive_days,
-            max_body_length=max_body_length,
-        )
+        outcome = queue.create_queue(queue_name, **settings)
+        others = _other_settings(queue, outcome, settings)
     _print_outcome(outcome, as_json)
+    if others:
+        raise CommandFailed(
+            ExitCode.INCOMPLETE,
+            f"{queue_name} exists, and its settings are as they were: {'; '.join(others)};"
+            " rowq queue alter changes them",
+        )
 
 
 @app.command()
@@ -155,6 +166,19 @@ def drop(
     """Remove an empty queue, or with --force any queue."""
     with open_queue(url) as queue:
         _print_outcome(queue.drop_queue(queue_name, force=force), as_json)
+
+
+def _other_settings(queue: Queue, made: QueueOutcome, asked: Mapping[str, Any]) -> list[str]:
+    """Return in words what an existing queue's settings are where others were asked for."""
+    given = {name: value for name, value in asked.items() if value is not None}
+    if made.outcome != "exists" or not given:
+        return []
+    here = record(queue.queue_stats(made.queue_name, max_count=1)[0])
+    return [
+        f"{name} is {here[name]:g}, asked for {value:g}"
+        for name, value in given.items()
+        if here[name] != value
+    ]
 
 
 def _print_outcome(outcome: QueueOutcome, as_json: bool) -> None:

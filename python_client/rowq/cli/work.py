@@ -8,15 +8,17 @@ from typing import Annotated
 
 import typer
 
-from rowq.cli.database import open_queue, require_queue
+from rowq.cli.database import open_queue, require_queue, server_of
 from rowq.cli.errors import CommandFailed, one_line
 from rowq.cli.execute import CannotRun, Command, parse
 from rowq.cli.exit_codes import ExitCode
 from rowq.cli.options import AsJson, LeaseSeconds, QueueName, Url, WorkerName
 from rowq.cli.output import print_json
 from rowq.cli.programs import Programs
+from rowq.cli.progress import progress_line, summary
 from rowq.errors import WorkerFailed
 from rowq.worker import Worker, WorkerStats
+from rowq.worker.context import default_name
 from rowq.worker.handlers import find_handler
 
 
@@ -40,13 +42,17 @@ def work(
             "--exec",
             metavar="COMMAND",
             help=(
-                "Run for every message, without a shell. The body is on its standard input, the"
-                " message's facts are in ROWQ_MESSAGE_ID, ROWQ_ATTEMPT, ROWQ_HEADERS... and as"
-                " JSON in the file ROWQ_MESSAGE_FILE. Exit status 0 completes, 65 fails, anything"
-                " else retries."
+                "Run for every message, without a shell unless there is --shell. The body is on its"
+                " standard input, the message's facts are in ROWQ_MESSAGE_ID, ROWQ_ATTEMPT,"
+                " ROWQ_HEADERS... and as JSON in the file ROWQ_MESSAGE_FILE."
+                " Exit status 0 completes, 65 fails, anything else retries."
             ),
         ),
     ] = None,
+    shell: Annotated[
+        bool,
+        typer.Option("--shell", help="Let sh -c run COMMAND, with its pipes and redirections."),
+    ] = False,
     workers: Annotated[
         int,
         typer.Option(
@@ -89,13 +95,20 @@ def work(
         raise typer.BadParameter("give either MODULE:FUNCTION or --exec COMMAND")
     if command is not None and transactional:
         raise typer.BadParameter("--transactional is for a function, not for --exec")
-    arguments = _arguments(command) if command is not None else ()
-    function = _function(handler) if handler is not None else None
+    if command is None and shell:
+        raise typer.BadParameter("--shell is for --exec")
+    arguments = _arguments(command, shell) if command is not None else ()
+    function = _function(handler, 2 if transactional else 1) if handler is not None else None
     with open_queue(url) as queue:
         require_queue(queue, queue_name, "consumer")
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     in_processes = function is not None and workers > 1
     with ExitStack() as stack:
+        on_progress = None
+        if sys.stderr.isatty() and not as_json:
+            name = worker_name or default_name()
+            opening = f"working on {queue_name} as {name}, {server_of(url)}; Ctrl-C ends"
+            on_progress = stack.enter_context(progress_line(opening))
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
         worker = Worker(
             url,
             queue_name,
@@ -108,33 +121,39 @@ def work(
             listen=listen,
             drain=drain,
             worker_name=worker_name,
+            on_progress=on_progress,
         )
-        _run(worker, as_json)
+        failure = _failure_of(worker)
+    _print_stats(worker.stats, as_json)
+    if failure is not None:
+        raise failure
 
 
-def _run(worker: Worker, as_json: bool) -> None:
+def _failure_of(worker: Worker) -> CommandFailed | None:
+    """Run the worker; return what made it give up, None when it did not."""
     try:
         worker.run()
     except WorkerFailed as error:
-        _print_stats(worker.stats, as_json)
         text = one_line(error)
         if isinstance(error.__cause__, CannotRun) and not worker.stats.failed:
             text += "; nothing was declared dead"
-        raise CommandFailed(ExitCode.FAILED, text) from error
-    _print_stats(worker.stats, as_json)
+        failure = CommandFailed(ExitCode.FAILED, text)
+        failure.__cause__ = error
+        return failure
+    return None
 
 
-def _arguments(line: str) -> tuple[str, ...]:
+def _arguments(line: str, by_shell: bool) -> tuple[str, ...]:
     try:
-        return parse(line)
+        return parse(line, by_shell=by_shell)
     except ValueError as error:
         raise typer.BadParameter(f"--exec: {error}") from None
 
 
-def _function(name: str) -> str:
+def _function(name: str, arguments: int) -> str:
     """Return `name` once it is found, in the current directory too; raises WorkerFailed."""
     sys.path.insert(0, str(Path.cwd()))
-    find_handler(name)
+    find_handler(name, arguments)
     return name
 
 
@@ -142,7 +161,4 @@ def _print_stats(stats: WorkerStats, as_json: bool) -> None:
     if as_json:
         print_json(stats)
     else:
-        typer.echo(
-            f"{stats.processed} completed, {stats.retried} to be retried, {stats.failed} failed,"
-            f" {stats.released} given back, {stats.stale} lost to others"
-        )
+        typer.echo(summary(stats))

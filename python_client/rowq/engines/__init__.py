@@ -13,6 +13,9 @@ from typing import Any
 from rowq.engines.base import Engine
 from rowq.errors import EngineUnknown
 
+EXAMPLE = "postgresql://user:password@host/database"
+"""A URL, for errors."""
+
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -39,33 +42,56 @@ def engine_for_url(url: str) -> Engine:
     for engine in engines():
         if scheme in engine.schemes:
             return engine
-    known = ", ".join(f"{scheme}://" for engine in engines() for scheme in engine.schemes)
-    raise EngineUnknown(f"the URL must begin with one of {known}")
+    known = ", ".join(f"{engine.schemes[0]}://" for engine in engines())
+    hint = "" if scheme or "=" not in url else f"; write it as a URL, such as {EXAMPLE}"
+    raise EngineUnknown(f"the URL must begin with one of {known}{hint}")
 
 
 def engine_for_connection(connection: Any) -> Engine:
     """Return the engine whose driver made the connection; raises EngineUnknown."""
     # A handler's connection may be a cover around the driver's.
     covered = getattr(connection, "rowq_lent", connection)
-    packages = {kind.__module__.partition(".")[0] for kind in type(covered).__mro__}
+    packages = packages_of(type(covered))
     for engine in engines():
         if engine.driver_package in packages:
             return engine
-    known = ", ".join(engine.driver_package for engine in engines())
     kind = type(connection)
-    raise EngineUnknown(f"{kind.__module__}.{kind.__qualname__} is no connection of {known}")
+    raise EngineUnknown(f"{kind.__module__}.{kind.__qualname__} is no connection of {_drivers()}")
+
+
+def engine_for_driver(driver: str, owner: str, remedy: str = "") -> Engine:
+    """Return the engine of a driver's package; raises EngineUnknown.
+
+    Args:
+        driver: the package's name, such as psycopg.
+        owner: who uses the driver, for the error.
+        remedy: what the error ends with.
+    """
+    for engine in engines():
+        if engine.driver_package == driver:
+            return engine
+    raise EngineUnknown(f"{owner} uses {driver} here; rowq knows {_drivers()}{remedy}")
 
 
 def is_driver_error(error: BaseException) -> bool:
     """Whether an engine's driver raised the error."""
-    packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    packages = packages_of(type(error))
     return any(engine.driver_package in packages for engine in engines())
+
+
+def packages_of(kind: type) -> set[str]:
+    """Return the names of the packages that a class and its bases are from."""
+    return {base.__module__.partition(".")[0] for base in kind.__mro__}
 
 
 def without_password(url: str) -> str:
     """Return the URL as it may be shown: user and parameters that hold secrets are blotted out."""
     shown = re.sub(r"(?<=://)[^/?#]*@", lambda user: _user_only(user.group()), url)
     return re.sub(r"(?i)((?:password|passfile|secret|token|key)=)[^&#]*", r"\1***", shown)
+
+
+def _drivers() -> str:
+    return ", ".join(engine.driver_package for engine in engines())
 
 
 def _user_only(user_info: str) -> str:

@@ -4,7 +4,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
@@ -164,6 +164,20 @@ class Engine(ABC):
     def transaction(self, connection: Any) -> AbstractContextManager[Any]:
         """Commit on leaving, roll back on an exception; inside another one it is a savepoint."""
 
+    def savepoint(self, connection: Any) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Return a block for a call: if it raises, an open transaction is as before it and usable.
+
+        Outside a transaction it does nothing, and nothing where a routine sees to that by itself.
+        """
+        return nullcontext()
+
+    def savepoint_async(
+        self,
+        connection: Any,  # noqa: ARG002
+    ) -> AbstractAsyncContextManager[None]:
+        """As savepoint, on an asynchronous connection."""
+        return nullcontext()
+
     @abstractmethod
     def work_transaction(self, connection: Any) -> WorkTransaction:
         """Return a transaction for a worker's handlers, not yet begun."""
@@ -171,6 +185,17 @@ class Engine(ABC):
     @abstractmethod
     def refusal(self, error: Exception) -> Refused | None:
         """Return the refusal that a driver's error stands for, or None."""
+
+    @abstractmethod
+    def is_denied(self, error: Exception) -> bool:
+        """Whether the error means that the account may not call the routine that it called."""
+
+    @abstractmethod
+    def grant(self, connection: Any, role: str, error: Exception) -> str:
+        """Return in words what gives the account a role, the statement between quotation marks.
+
+        error: what the server has denied the account; it may name it.
+        """
 
     @abstractmethod
     def is_connection_lost(self, error: Exception) -> bool:

@@ -6,6 +6,14 @@ from urllib.parse import parse_qsl
 from rowq.errors import CannotConnect
 
 
+def malformed(product: str) -> CannotConnect:
+    """Return the error of a URL that cannot be read; it may hold a secret, so it is not shown."""
+    return CannotConnect(
+        f"{product}: the URL is malformed; in user and password write @ as %40, # as %23, / as %2F"
+        " and ? as %3F"
+    )
+
+
 def parameters_of(query: str, known: AbstractSet[str], product: str) -> dict[str, str]:
     """Return the parameters of a URL's query, their names in lower case and with underscores.
 

@@ -29,9 +29,11 @@ from rowq.mysql.errors import (
     CONNECTION_GONE,
     PREVENTED_BY_OPTION,
     READ_ONLY,
+    ROUTINE_DENIED,
     SHORTAGES,
     UNDONE,
     WRONG_SERVER,
+    account_of,
     interruption_of,
     number_of,
     text_of,
@@ -148,6 +150,13 @@ class MysqlEngine(SynchronousEngine):
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_from_text(text_of(error))
+
+    def is_denied(self, error: Exception) -> bool:
+        return number_of(error) == ROUTINE_DENIED
+
+    def grant(self, connection: Any, role: str, error: Exception) -> str:
+        account = account_of(error) or repr(connection.user.decode())
+        return f'"grant {role} to {account};" and make it a default role of the account'
 
     def is_connection_lost(self, error: Exception) -> bool:
         if isinstance(error, CannotConnect):

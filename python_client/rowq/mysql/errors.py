@@ -11,6 +11,8 @@ CONNECTION_GONE = {
     *(1053, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031),
     *(2002, 2003, 2006, 2013, 2055),
 }
+ROUTINE_DENIED = 1370
+_ACCOUNT = re.compile(r"'[^']*'@'[^']*'")
 # The transaction, the server or InnoDB is read-only; a node is out of its cluster; a proxy found no
 # server.
 WRONG_SERVER = {1792, 1836, 1874, 1047, 9001}
@@ -38,6 +40,12 @@ def number_of(error: Exception) -> int | None:
 def text_of(error: Exception) -> str:
     """Return what an error says, without its number."""
     return str(error.args[1]) if len(error.args) > 1 else str(error)
+
+
+def account_of(error: Exception) -> str | None:
+    """Return the account that an error names, such as 'web'@'%', or None."""
+    found = _ACCOUNT.search(text_of(error))
+    return found.group() if found else None
 
 
 def interruption_of(error: BaseException, handled: BaseException | None) -> OSError | None:

@@ -18,7 +18,7 @@ import ssl
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from rowq.engines.urls import parameters_of
+from rowq.engines.urls import malformed, parameters_of
 from rowq.errors import CannotConnect
 
 _KNOWN = {"unix_socket", "connect_timeout", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key"}
@@ -30,6 +30,8 @@ def connection_parameters(url: str) -> dict[str, Any]:
 
     Raises CannotConnect for a malformed URL, without showing it: it may hold a secret.
     """
+    if "#" in url:
+        raise malformed("MySQL")
     try:
         parts = urlsplit(url)
         given = parameters_of(parts.query, _KNOWN, "MySQL")
@@ -39,7 +41,7 @@ def connection_parameters(url: str) -> dict[str, Any]:
             "connect_timeout": int(given.get("connect_timeout", "10")),
         }
     except ValueError:
-        raise CannotConnect("MySQL: the URL is malformed") from None
+        raise malformed("MySQL") from None
     texts = {
         "user": unquote(parts.username or ""),
         "password": unquote(parts.password or ""),

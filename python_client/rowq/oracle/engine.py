@@ -25,6 +25,7 @@ from rowq.oracle.errors import (
     SHORTAGES,
     UNDONE,
     WRONG_SERVER,
+    is_denied,
     number_of,
     refusal_of,
 )
@@ -136,6 +137,12 @@ class OracleEngine(SynchronousEngine):
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_of(error)
+
+    def is_denied(self, error: Exception) -> bool:
+        return is_denied(error)
+
+    def grant(self, connection: Any, role: str, error: Exception) -> str:  # noqa: ARG002
+        return f'"grant {role} to {connection.username};"'
 
     def is_connection_lost(self, error: Exception) -> bool:
         if isinstance(error, CannotConnect):

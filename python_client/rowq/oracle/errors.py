@@ -32,10 +32,21 @@ DRIVER_TIMEOUT = re.compile(r"DPY-4024")
 _REFUSAL = re.compile(r"\AORA-20\d{3}: (RQ\d{3} .*?)(?:\nORA-\d{5}: |\nHelp: |\Z)", re.DOTALL)
 
 
+# A call that does not compile, as its package is not there, or not for this user.
+_DOES_NOT_COMPILE = 6550
+_DENIED = re.compile(r"PLS-00(?:201: identifier|904: insufficient privilege)[^\n]*ROWQ")
+
+
 def refusal_of(error: Exception) -> Refused | None:
     """Return the refusal that an error stands for, or None."""
     found = _REFUSAL.match(str(error))
     return refusal_from_text(found[1]) if found else None
+
+
+def is_denied(error: Exception) -> bool:
+    """Whether rowq's package is out of the caller's reach: Oracle says that it is not there."""
+    found = _DENIED.search(str(error))
+    return found is not None and number_of(error) == _DOES_NOT_COMPILE
 
 
 def number_of(error: Exception) -> int | None:

@@ -19,7 +19,7 @@ or underscores:
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from rowq.engines.urls import parameters_of
+from rowq.engines.urls import malformed, parameters_of
 from rowq.errors import CannotConnect
 
 _KNOWN = {
@@ -33,6 +33,8 @@ def connection_parameters(url: str) -> dict[str, Any]:
 
     Raises CannotConnect for a malformed URL, without showing it: it may hold a secret.
     """
+    if "#" in url:
+        raise malformed("Oracle")
     try:
         parts = urlsplit(url)
         given = parameters_of(parts.query, _KNOWN, "Oracle")
@@ -43,7 +45,7 @@ def connection_parameters(url: str) -> dict[str, Any]:
             "expire_time": int(given.get("expire_time", "1")),
         }
     except ValueError:
-        raise CannotConnect("Oracle: the URL is malformed") from None
+        raise malformed("Oracle") from None
     texts = {
         "user": unquote(parts.username or ""),
         "password": unquote(parts.password or ""),

@@ -3,7 +3,12 @@
 # ruff: noqa: D102 - the methods are described in base.py
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    nullcontext,
+    suppress,
+)
 from typing import Any
 
 from rowq.engines.base import ListeningEngine, Notifications, PipeliningEngine, Row, WorkTransaction
@@ -18,10 +23,13 @@ from rowq.postgres.errors import (
     SHORTAGE_CLASSES,
     UNDONE,
     ends_session,
+    is_denied,
+    quoted,
     refusal_of,
     sqlstate_of,
 )
 from rowq.postgres.notifications import PostgresNotifications
+from rowq.postgres.savepoints import savepoint, savepoint_async
 from rowq.postgres.url import connection_parameters
 
 _BRIEF_WAITS = "set local lock_timeout = '50ms'"
@@ -164,6 +172,12 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
         context: AbstractContextManager[Any] = connection.transaction()
         return context
 
+    def savepoint(self, connection: Any) -> AbstractContextManager[None]:
+        return savepoint(connection) if self.in_transaction(connection) else nullcontext()
+
+    def savepoint_async(self, connection: Any) -> AbstractAsyncContextManager[None]:
+        return savepoint_async(connection) if self.in_transaction(connection) else nullcontext()
+
     def work_transaction(self, connection: Any) -> WorkTransaction:
         from rowq.postgres.work import PostgresWork
 
@@ -171,6 +185,12 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_of(error)
+
+    def is_denied(self, error: Exception) -> bool:
+        return is_denied(error)
+
+    def grant(self, connection: Any, role: str, error: Exception) -> str:  # noqa: ARG002
+        return f'"grant {role} to {quoted(connection.info.user)};"'
 
     def is_connection_lost(self, error: Exception) -> bool:
         if isinstance(error, CannotConnect):

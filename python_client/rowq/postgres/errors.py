@@ -1,10 +1,13 @@
 """What psycopg's errors mean: SQLSTATEs, and the routines' refusals."""
 
+import re
 from typing import Any
 
 from rowq.errors import REFUSALS, InvalidArgument, Refused, WrongTransactionState
 
 _COMMITS_INSIDE_TRANSACTION = "2D000"
+_DENIED = "42501"
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 CONNECTION_GONE = {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"}
 READ_ONLY = "25006"
 UNDONE = {"40001", "40P01"}
@@ -33,6 +36,18 @@ def sqlstate_of(error: Exception) -> str:
 def text_of(error: Any) -> str:
     """Return the server's own words, without hint and position."""
     return error.diag.message_primary or str(error)
+
+
+def is_denied(error: Any) -> bool:
+    """Whether the caller may not call a routine: an error inside of one has a context."""
+    return sqlstate_of(error) == _DENIED and not error.diag.context
+
+
+def quoted(name: str) -> str:
+    """Return a role's name as it is written in SQL."""
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    return '"' + name.replace('"', '""') + '"'
 
 
 def ends_session(error: Any) -> bool:

@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from rowq.engines.sockets import IDLE_SECONDS, INTERVAL_SECONDS, PROBES, SILENT_SECONDS
+from rowq.engines.urls import malformed
 from rowq.errors import CannotConnect
 from rowq.postgres.driver import load_driver
 
@@ -23,6 +24,7 @@ _DEFAULTS = {
     "keepalives_count": str(PROBES),
     "tcp_user_timeout": str(SILENT_SECONDS * 1000),
 }
+_PORT = re.compile(r"(?:^|,)(?:\[[^\]]*\]|[^\[\],:]*):([^,]*)")
 _PREPARE_THRESHOLD = re.compile(r"(?P<mark>[?&])prepare_threshold=(?P<value>[^&#]*)")
 
 
@@ -30,12 +32,23 @@ def connection_parameters(url: str) -> dict[str, Any]:
     """Return the URL's parameters over rowq's; a malformed URL may hold a secret: not shown."""
     psycopg = load_driver()
     scheme, separator, rest = url.partition("://")
+    _check_address(rest.partition("?")[0])
     libpq_part, prepare = _split_prepare_threshold(f"{scheme.partition('+')[0]}{separator}{rest}")
     try:
         given = psycopg.conninfo.conninfo_to_dict(libpq_part)
     except psycopg.ProgrammingError:
-        raise CannotConnect("PostgreSQL: the URL is malformed") from None
+        raise malformed("PostgreSQL") from None
     return {**_DEFAULTS, **given, **prepare, "client_encoding": "utf8"}
+
+
+def _check_address(address: str) -> None:
+    """Refuse what libpq would take apart at the wrong place, and then show a part of a password."""
+    authority, _, path = address.partition("/")
+    hosts = authority.rpartition("@")[2]
+    ports = _PORT.findall(hosts)
+    is_cut_by_slash = "@" in path and not all(port.isdecimal() for port in ports)
+    if authority.count("@") > 1 or is_cut_by_slash:
+        raise malformed("PostgreSQL")
 
 
 def _split_prepare_threshold(url: str) -> tuple[str, dict[str, int | None]]:

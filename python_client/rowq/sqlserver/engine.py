@@ -26,6 +26,7 @@ from rowq.sqlserver.driver import (
 )
 from rowq.sqlserver.errors import (
     CONNECTION_GONE,
+    DENIED,
     SHORTAGES,
     UNDONE,
     WRONG_SERVER,
@@ -125,6 +126,13 @@ class SqlserverEngine(SynchronousEngine):
 
     def refusal(self, error: Exception) -> Refused | None:
         return refusal_of(error) if isinstance(error, load_driver().Error) else None
+
+    def is_denied(self, error: Exception) -> bool:
+        return isinstance(error, load_driver().Error) and DENIED in numbers_of(error)
+
+    def grant(self, connection: Any, role: str, error: Exception) -> str:  # noqa: ARG002
+        user = str(connection.getinfo(load_driver().SQL_USER_NAME)).replace("]", "]]")
+        return f'"alter role {role} add member [{user}];"'
 
     def is_connection_lost(self, error: Exception) -> bool:
         if isinstance(error, CannotConnect):

@@ -34,6 +34,7 @@ SHORTAGES = frozenset(
     }
 )
 
+DENIED = 229
 # These are a deadlock, an update conflict of a snapshot, and conflicts of tables in memory.
 UNDONE = frozenset({1205, 3960, 3961, 41301, 41302, 41305, 41325})
 

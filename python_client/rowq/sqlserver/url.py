@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from rowq.engines.urls import parameters_of
+from rowq.engines.urls import malformed, parameters_of
 from rowq.errors import CannotConnect
 
 _PORT = 1433
@@ -61,13 +61,15 @@ def parse_url(url: str) -> Target:
 
     Raises CannotConnect for a malformed URL, without showing it: it may hold a secret.
     """
+    if "#" in url:
+        raise malformed("SQL Server")
     try:
         parts = urlsplit(url)
         given = parameters_of(parts.query, _KNOWN, "SQL Server")
         timeout = int(given.pop("connect_timeout", "10"))
         port = parts.port
     except ValueError:
-        raise CannotConnect("SQL Server: the URL is malformed") from None
+        raise malformed("SQL Server") from None
     host, instance = parts.hostname or "localhost", given.pop("instance", "")
     return Target(
         driver=given.pop("driver", None),

@@ -18,7 +18,7 @@ from rowq.engines import engine_for_url
 from rowq.engines.base import Engine, ListeningEngine
 from rowq.errors import ConnectionLost, InvalidArgument, RowqError
 from rowq.session import OwnedSession
-from rowq.worker.handlers import Handler, check_handler, shown
+from rowq.worker.handlers import Handler, check_handler, check_importable, shown
 from rowq.worker.polling import Polling
 from rowq.worker.stats import Counter
 
@@ -31,7 +31,8 @@ _GRACE_SECONDS = 10.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def _default_name() -> str:
+def default_name() -> str:
+    """Return what a worker is called that is given no name: host and process."""
     return f"{socket.gethostname()[:150]}:{os.getpid()}"
 
 
@@ -58,10 +59,18 @@ class Settings:
     def __post_init__(self) -> None:
         """Refuse what cannot work, by the contract's ranges; raises InvalidArgument."""
         if not isinstance(self.handler, str):
-            check_handler(self.handler)
+            what = "messages" if self.per == "batch" else "message"
+            check_handler(self.handler, self.arguments, what)
+            if self.processes:
+                check_importable(self.handler)
         for rule, holds in self._rules().items():
             if not holds:
                 raise InvalidArgument(rule)
+
+    @property
+    def arguments(self) -> int:
+        """With how many arguments the handler is called."""
+        return 2 if self.transactional else 1
 
     def _rules(self) -> Mapping[str, bool]:
         lease_seconds = 1 if self.lease_seconds is None else self.lease_seconds
@@ -92,7 +101,7 @@ class Settings:
 
     def name_of_thread(self, number: int) -> str:
         """Return the worker_name that thread `number` (from 1) dequeues with."""
-        name = self.worker_name or _default_name()
+        name = self.worker_name or default_name()
         return name if self.threads == 1 else f"{name}/{number}"
 
 

@@ -6,6 +6,8 @@ import functools
 import importlib
 import inspect
 import math
+import pickle
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -69,8 +71,11 @@ Handler = Callable[..., Any]
 """Takes a message, or per batch a list of them; in a transactional worker also the connection."""
 
 
-def find_handler(handler: Handler | str) -> Handler:
-    """Return the handler itself, or what "module:function" names; raises WorkerFailed."""
+def find_handler(handler: Handler | str, arguments: int = 1) -> Handler:
+    """Return the handler itself, or what "module:function" names; raises WorkerFailed.
+
+    arguments: with how many it will be called.
+    """
     if callable(handler):
         return handler
     module_name, colon, path = handler.partition(":")
@@ -86,16 +91,22 @@ def find_handler(handler: Handler | str) -> Handler:
         what = f"{type(error).__name__}: {error}"
         raise WorkerFailed(f"cannot import the handler {handler}: {what}") from error
     try:
-        check_handler(found)
+        check_handler(found, arguments)
     except InvalidArgument as error:
         raise WorkerFailed(f"the handler {handler}: {error}") from error
     return found  # type: ignore[no-any-return]
 
 
-def check_handler(handler: object) -> None:
-    """Refuse what cannot be called, and a generator, which would do nothing when called.
+def check_handler(handler: object, arguments: int = 1, what: str = "message") -> None:
+    """Refuse what cannot be called so, and a generator, which would do nothing when called.
 
-    Raises InvalidArgument.
+    Args:
+        handler: what the worker was given.
+        arguments: with how many it will be called; the second one is a connection.
+        what: the first one's name in an error.
+
+    Raises:
+        InvalidArgument: it cannot work.
     """
     if not callable(handler):
         raise InvalidArgument("the handler cannot be called")
@@ -106,6 +117,42 @@ def check_handler(handler: object) -> None:
         called = type(called).__call__
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         raise InvalidArgument("the handler is a generator: called, it would do nothing")
+    _check_arguments(handler, arguments, what)
+
+
+def check_importable(handler: Handler) -> None:
+    """Refuse a handler that another process could not import; raises InvalidArgument."""
+    function: Any = handler
+    while isinstance(function, functools.partial):
+        function = function.func
+    try:
+        pickle.dumps(handler)
+        why = ""
+    except Exception as error:
+        why = f" ({error})"
+    is_typed_in = getattr(function, "__module__", None) == "__main__" and not hasattr(
+        sys.modules["__main__"], "__file__"
+    )
+    if why or is_typed_in:
+        raise InvalidArgument(
+            "a handler for processes must be importable: a function at the top of a module, or its"
+            f' name as "module:function"{why}'
+        )
+
+
+def _check_arguments(handler: Callable[..., Any], arguments: int, what: str) -> None:
+    try:
+        # A decorator may give the function that it wraps more than it takes itself.
+        signature = inspect.signature(handler, follow_wrapped=False)
+    except (TypeError, ValueError):
+        # Some functions written in C do not tell.
+        return
+    call = f"handler({what}, connection)" if arguments > 1 else f"handler({what})"
+    hint = "" if arguments > 1 else "; transactional=True gives it a connection, too"
+    try:
+        signature.bind(*[None] * arguments)
+    except TypeError as error:
+        raise InvalidArgument(f"the handler is called as {call}: {error}{hint}") from None
 
 
 @dataclass(frozen=True, slots=True)

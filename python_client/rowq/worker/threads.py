@@ -7,6 +7,7 @@ from collections.abc import Callable
 from rowq.errors import RowqError, WorkerFailed
 from rowq.messages import Maintained
 from rowq.queue import Queue
+from rowq.rights import remedy_of
 from rowq.worker.consumer import Consumer
 from rowq.worker.context import Context, StopSignals
 from rowq.worker.handlers import find_handler
@@ -24,7 +25,8 @@ def described(error: BaseException) -> str:
     """Return an error's text; it begins with the type of an error that is not rowq's."""
     if isinstance(error, RowqError):
         return str(error)
-    return f"{type(error).__name__}: {error}"
+    remedy = remedy_of(error)
+    return f"{type(error).__name__}: {error}" + (f": {remedy}" if remedy else "")
 
 
 class WorkerThreads:
@@ -33,7 +35,7 @@ class WorkerThreads:
     def __init__(self, context: Context) -> None:
         """Prepare all threads and start none; raises WorkerFailed when the handler is not found."""
         self._context = context
-        handler = find_handler(context.settings.handler)
+        handler = find_handler(context.settings.handler, context.settings.arguments)
         self._heartbeat = Heartbeat(context)
         self._maintenance = Maintenance(context)
         self._consumers = [

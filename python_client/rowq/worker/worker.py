@@ -64,7 +64,8 @@ class Worker:
     ) -> None:
         """Prepare a worker; nothing is connected before `run`.
 
-        handler             a callable, or "module:function"; with processes it must be importable
+        handler             a callable, or "module:function"; with processes it must be importable.
+                            One that cannot be called so, or not imported, is refused
         batch_size          most messages per claim
         lease_seconds       length of the lease, extended while handlers run; None: the queue's,
                             looked up once a minute. Take a lease that is longer than any one call

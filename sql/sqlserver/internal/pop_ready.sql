@@ -45,8 +45,8 @@ begin
         set @lane = @next;
 
         -- This is one seek to the floor and a walk along the key. It locks one row after the other
-        -- and passes over rows that other sessions have locked. An update lock would not do: where a
-        -- reader keeps a shared lock, it is granted, and the delete would wait for the reader.
+        -- and passes over rows that other sessions have locked. An update lock would not do: it is
+        -- granted beside a reader's shared lock, and then the delete waits for the reader.
         with head as (
             select top (@left) r.part_id, r.lane, r.seq, r.message_id, r.attempt
             from rowq.ready r with (rowlock, xlock, readpast, readcommittedlock, forceseek)

@@ -1,0 +1,121 @@
+"""What is said on a terminal only."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import rowq
+from tests.cli.conftest import Run
+from tests.cli.working import PROGRAM, ROOT, environment, work
+from tests.engines.base import wait_until
+
+
+class Terminal:
+    """A pseudo-terminal, and all that was written to it."""
+
+    def __init__(self) -> None:
+        self._own, self.other = pty.openpty()
+        os.set_blocking(self._own, False)
+        self._read = b""
+
+    def text(self) -> str:
+        """Return what was written so far."""
+        while True:
+            try:
+                part = os.read(self._own, 4096)
+            except OSError:
+                return self._read.decode(errors="replace")
+            if not part:
+                return self._read.decode(errors="replace")
+            self._read += part
+
+    def type(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self._own, keys)
+
+    def close(self) -> None:
+        """Close both ends."""
+        os.close(self._own)
+        os.close(self.other)
+
+
+@contextmanager
+def on_terminal(url: str, *arguments: object) -> Iterator[tuple[subprocess.Popen[str], Terminal]]:
+    """Run the program beside a block, its standard input and error on a terminal."""
+    terminal = Terminal()
+    with subprocess.Popen(
+        [PROGRAM, *map(str, arguments)],
+        stdin=terminal.other,
+        stdout=subprocess.PIPE,
+        stderr=terminal.other,
+        text=True,
+        cwd=ROOT,
+        env=environment(url, TERM="xterm", COLUMNS="120"),
+    ) as process:
+        try:
+            yield process, terminal
+        finally:
+            process.kill()
+            process.wait()
+            terminal.close()
+
+
+def says(terminal: Terminal, words: str) -> Callable[[], bool]:
+    return lambda: words in terminal.text()
+
+
+def test_a_worker_on_a_terminal_says_what_it_does_and_how_far_it_is(
+    database_url: str, queue: rowq.Queue, made: str
+) -> None:
+    run = ("work", made, "--exec", "true", "--worker-name", "me")
+    with on_terminal(database_url, *run) as (process, terminal):
+        wait_until(says(terminal, f"working on {made} as me, "), "it says what it works on")
+        wait_until(says(terminal, "; Ctrl-C ends"), "it says how it ends")
+        product = "PostgreSQL 1", "MariaDB 1", "MySQL", "SQL Server", "Oracle"
+        assert any(f"as me, {name}" in terminal.text() for name in product)
+        queue.enqueue_batch(made, [1, 2, 3])
+        wait_until(says(terminal, "3 completed"), "the line counts the messages")
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert out.startswith("3 completed, 0 to be retried")
+
+
+def test_a_worker_s_default_name_is_said_too(database_url: str, made: str) -> None:
+    with on_terminal(database_url, "work", made, "--exec", "true", "--drain") as (
+        process,
+        terminal,
+    ):
+        process.communicate(timeout=30)
+        assert f":{process.pid}, " in terminal.text()
+
+
+def test_a_worker_elsewhere_says_nothing_before_its_end(
+    database_url: str, queue: rowq.Queue, made: str
+) -> None:
+    queue.enqueue(made, 1)
+    done = work(database_url, made, "--exec", "true", "--drain")
+    assert "working on" not in done.stderr
+    assert "\x1b" not in done.stderr
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_body_that_is_read_from_a_terminal_is_asked_for(
+    database_url: str, queue: rowq.Queue, made: str
+) -> None:
+    with on_terminal(database_url, "enqueue", made) as (process, terminal):
+        asked = "reading the body from the terminal; end with Ctrl-D"
+        wait_until(says(terminal, asked), "it says that it reads")
+        terminal.type(b"typed\n\x04")
+        out, _ = process.communicate(timeout=30)
+    assert out.startswith("enqueued message ")
+    assert queue.peek(made)[0].body == "typed\n"
+
+
+def test_a_body_that_is_given_is_not_asked_for(run: Run, made: str) -> None:
+    assert run("enqueue", made, given="1").err == ""

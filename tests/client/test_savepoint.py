@@ -1,0 +1,111 @@
+"""What a refused call does to its caller's open transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+import rowq
+from tests.engines.base import Connection, Server
+
+
+@pytest.fixture
+def made(connection: Connection, queue_name: str) -> str:
+    rowq.Queue(connection).create_queue(queue_name)
+    return queue_name
+
+
+def ready(connection: Connection, queue_name: str) -> int:
+    return rowq.Queue(connection).queue_stats(queue_name)[0].ready
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("begun_before", [True, False])
+def test_with_savepoints_a_refused_call_leaves_the_transaction_as_it_was(
+    connect: Callable[..., Connection], connection: Connection, made: str, begun_before: bool
+) -> None:
+    """Also where the refused call is the first one of the transaction."""
+    session = connect(autocommit=False)
+    queue = rowq.Queue(session, savepoint=True)
+    if begun_before:
+        queue.enqueue(made, 1)
+    with pytest.raises(rowq.QueueNotFound):
+        queue.enqueue("no such queue", 1)
+    with pytest.raises(rowq.StaleClaim):
+        queue.complete(made, 12345)
+    queue.enqueue(made, 2)
+    assert ready(connection, made) == 0
+    session.commit()
+    assert ready(connection, made) == begun_before + 1
+
+
+def test_with_savepoints_a_rollback_still_takes_everything(
+    connect: Callable[..., Connection], connection: Connection, made: str
+) -> None:
+    session = connect(autocommit=False)
+    queue = rowq.Queue(session, savepoint=True)
+    queue.enqueue(made, 1)
+    session.rollback()
+    assert ready(connection, made) == 0
+
+
+def test_in_autocommit_a_savepoint_changes_nothing(connection: Connection, made: str) -> None:
+    queue = rowq.Queue(connection, savepoint=True)
+    with pytest.raises(rowq.QueueNotFound):
+        queue.enqueue("no such queue", 1)
+    queue.enqueue(made, 1)
+    assert len(queue.dequeue_wait(made, wait_seconds=0.1)) == 1
+
+
+def test_without_savepoints_only_postgresql_s_transaction_is_of_no_use_after_a_refusal(
+    server: Server, connect: Callable[..., Connection], made: str
+) -> None:
+    """As the client's page and each engine's page say."""
+    session = connect(autocommit=False)
+    queue = rowq.Queue(session)
+    with pytest.raises(rowq.QueueNotFound):
+        queue.enqueue("no such queue", 1)
+    if server.engine == "postgres":
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            queue.enqueue(made, 1)
+    else:
+        queue.enqueue(made, 1)
+    session.rollback()
+
+
+@pytest.mark.requires("async")
+def test_an_async_queue_has_savepoints_too(
+    database_url: str, connection: Connection, made: str
+) -> None:
+    async def life() -> None:
+        async with await psycopg.AsyncConnection.connect(database_url) as session:
+            queue = rowq.AsyncQueue(session, savepoint=True)
+            with pytest.raises(rowq.QueueNotFound):
+                await queue.enqueue("no such queue", 1)
+            await queue.enqueue(made, 1)
+
+    asyncio.run(life())
+    assert ready(connection, made) == 1
+
+
+@pytest.mark.requires("async")
+def test_a_call_that_was_cancelled_leaves_the_transaction_as_it_was_with_savepoints(
+    connect: Callable[..., Connection], database_url: str, connection: Connection, made: str
+) -> None:
+    blocker = connect(autocommit=False)
+    rowq.Queue(blocker).enqueue(made, 1, dedup_key="held")
+
+    async def life() -> None:
+        async with await psycopg.AsyncConnection.connect(database_url) as session:
+            queue = rowq.AsyncQueue(session, savepoint=True)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    await queue.enqueue(made, 2, dedup_key="held")
+            await queue.enqueue(made, 3)
+
+    asyncio.run(life())
+    blocker.rollback()
+    assert ready(connection, made) == 1

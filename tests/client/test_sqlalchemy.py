@@ -1,0 +1,133 @@
+"""rowq.Queue on what SQLAlchemy has put around a driver's connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import sqlalchemy
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+from sqlalchemy.pool import NullPool
+
+import rowq
+from rowq.engines import engine_for_url
+from tests.client.test_queue import check_types
+from tests.engines.base import Connection, Server
+
+DIALECTS = {
+    "mysql": "mysql+pymysql",
+    "oracle": "oracle+oracledb",
+    "postgres": "postgresql+psycopg",
+    "sqlserver": "mssql+pyodbc",
+}
+
+
+@pytest.fixture
+def engine(server: Server, database_url: str) -> Iterator[sqlalchemy.Engine]:
+    made = sqlalchemy.create_engine(
+        f"{DIALECTS[engine_for_url(database_url).name]}://",
+        creator=lambda: server.connect(database_url, autocommit=False),
+    )
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def made(connection: Connection, queue_name: str) -> str:
+    rowq.Queue(connection).create_queue(queue_name)
+    return queue_name
+
+
+def ready(connection: Connection, queue_name: str) -> int:
+    return rowq.Queue(connection).queue_stats(queue_name)[0].ready
+
+
+def test_a_session_s_messages_are_there_after_each_of_its_commits(
+    engine: sqlalchemy.Engine, connection: Connection, made: str
+) -> None:
+    """The session takes a connection anew for each transaction, and the queue follows it."""
+    with Session(engine) as session:
+        queue = rowq.Queue(session)
+        for number in (1, 2):
+            queue.enqueue(made, {"id": number})
+            assert ready(connection, made) == number - 1
+            session.commit()
+            engine.dispose()
+            assert ready(connection, made) == number
+        queue.enqueue(made, {"id": 3})
+        session.rollback()
+    assert ready(connection, made) == 2
+
+
+def test_a_scoped_session_is_used_like_its_session(
+    engine: sqlalchemy.Engine, connection: Connection, made: str
+) -> None:
+    sessions = scoped_session(sessionmaker(engine))
+    rowq.Queue(sessions).enqueue(made, 1)
+    sessions.commit()
+    sessions.remove()
+    assert ready(connection, made) == 1
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_connection_s_messages_share_its_transaction(
+    engine: sqlalchemy.Engine, connection: Connection, made: str, commits: bool
+) -> None:
+    """Also where rowq's call is the first thing in the transaction."""
+    with engine.connect() as shared:
+        rowq.Queue(shared).enqueue(made, 1)
+        shared.commit() if commits else shared.rollback()
+    with engine.begin() as begun:
+        rowq.Queue(begun).enqueue(made, 2)
+    assert ready(connection, made) == commits + 1
+
+
+def test_a_pool_s_connection_is_used_as_the_driver_s(
+    engine: sqlalchemy.Engine, connection: Connection, made: str
+) -> None:
+    pooled = engine.raw_connection()
+    queue = rowq.Queue(pooled)
+    queue.enqueue(made, 1)
+    pooled.commit()
+    pooled.close()
+    assert ready(connection, made) == 1
+    with pytest.raises(rowq.QueueClosed, match="closed"):
+        queue.enqueue(made, 2)
+
+
+def test_values_have_the_same_types_as_on_the_driver_s_connection(
+    engine: sqlalchemy.Engine, made: str
+) -> None:
+    with Session(engine) as session:
+        queue = rowq.Queue(session)
+        queue.enqueue(made, {"id": 1}, headers={"a": [1]})
+        (message,) = queue.dequeue_fast(made)
+        for result in (message, *queue.queue_stats(made)):
+            check_types(result)
+        assert (message.data, message.headers) == ({"id": 1}, {"a": [1]})
+
+
+def test_dequeue_wait_asks_for_autocommit(engine: sqlalchemy.Engine, made: str) -> None:
+    with Session(engine) as session, pytest.raises(rowq.WrongTransactionState):
+        rowq.Queue(session).dequeue_wait(made, wait_seconds=0.1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (lambda: sqlalchemy.create_engine("sqlite://"), r"an Engine.*engine\.connect\(\)"),
+        (lambda: sessionmaker(), r"sessionmaker is no connection"),
+        (lambda: Session(sqlalchemy.create_engine("sqlite://")), r"SQLAlchemy.*pysqlite"),
+    ],
+)
+def test_what_is_no_connection_is_refused_with_a_hint(
+    wrong: Callable[[], object], hint: str
+) -> None:
+    with pytest.raises(rowq.EngineUnknown, match=hint):
+        rowq.Queue(wrong())
+
+
+def test_a_connection_of_another_driver_is_refused_with_the_dialect_to_use() -> None:
+    other = sqlalchemy.create_engine("sqlite://", poolclass=NullPool)
+    with other.connect() as connection, pytest.raises(rowq.EngineUnknown, match="pysqlite"):
+        rowq.Queue(connection)

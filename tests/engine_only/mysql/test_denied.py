@@ -1,0 +1,35 @@
+"""An account without the right to call a routine is told which role it needs, and how to get it."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlsplit
+
+from rowq.cli.exit_codes import ExitCode
+from rowq.mysql.url import connection_parameters
+from tests.cli.conftest import run_app
+from tests.engines.base import Connection
+from tests.engines.mysql.accounts import open_account
+
+
+def test_the_command_names_the_roles_and_the_grant(
+    connection: Connection, database_url: str
+) -> None:
+    for roles in ((), ("rowq_producer",)):
+        with open_account(connection, database_url, *roles) as opened:
+            session = opened()
+            assert isinstance(session.user, bytes)
+            assert isinstance(session.password, bytes)
+            name, password = session.user.decode(), session.password.decode()
+            session.close()
+            parts = urlsplit(database_url)
+            place = parts.netloc.rpartition("@")[2]
+            done = run_app(
+                *("dead", "list", "orders"),
+                url=f"{parts.scheme}://{name}:{quote(password)}@{place}/?{parts.query}",
+            )
+        assert done.code == ExitCode.REFUSED
+        assert "needs role rowq_monitor or rowq_admin: a DBA can run" in done.err
+        assert f"\"grant rowq_monitor to '{name}'@'%';\"" in done.err
+        assert "default role" in done.err
+        assert password not in done.err
+    assert connection_parameters(database_url)["user"] != name

@@ -1,0 +1,105 @@
+"""An account without the right to call a routine is told which role it needs, and how to get it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterator
+from urllib.parse import quote, urlencode
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import rowq
+from rowq.cli.exit_codes import ExitCode
+from tests.cli.conftest import run_app
+from tests.engines.base import Connection
+
+NAMES = ("rowq_test_nobody", 'Rowq "test" nobody')
+
+
+@pytest.fixture(params=NAMES)
+def nobody(request: pytest.FixtureRequest, connection: Connection) -> Iterator[str]:
+    """Return the name of a role with a right to call what producers call."""
+    role, password = sql.Identifier(request.param), secrets.token_hex(8)
+    connection.execute(sql.SQL("create role {} login password {}").format(role, password))
+    connection.execute(sql.SQL("grant rowq_producer to {}").format(role))
+    request.node.stash_password = password
+    yield request.param
+    connection.execute(sql.SQL("drop role {}").format(role))
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest, nobody: str, database_url: str) -> str:
+    given = psycopg.conninfo.conninfo_to_dict(database_url)
+    more = {"user": nobody, "password": request.node.stash_password}
+    return f"postgresql:///?{urlencode({**given, **more}, quote_via=quote)}"
+
+
+def remedy(nobody: str, role: str = "rowq_monitor") -> str:
+    quoted = '"' + nobody.replace('"', '""') + '"' if " " in nobody else nobody
+    return f'a DBA can run "grant {role} to {quoted};"'
+
+
+def test_the_command_names_the_roles_and_the_grant(url: str, nobody: str) -> None:
+    done = run_app("dead", "list", "orders", url=url)
+    assert done.code == ExitCode.REFUSED
+    assert done.err == (
+        "rowq: permission denied for function list_dead: needs role rowq_monitor or rowq_admin:"
+        f" {remedy(nobody)}\n"
+    )
+
+
+def test_an_account_without_any_role_is_told_too(
+    connection: Connection, url: str, nobody: str
+) -> None:
+    revoke = sql.SQL("revoke rowq_producer from {}")
+    connection.execute(revoke.format(sql.Identifier(nobody)))
+    done = run_app("enqueue", "orders", "1", url=url)
+    assert done.code == ExitCode.REFUSED
+    assert "needs role rowq_producer or rowq_admin" in done.err
+    assert remedy(nobody, "rowq_producer") in done.err
+
+
+def test_a_worker_that_may_not_work_says_so(url: str, nobody: str) -> None:
+    done = run_app("work", "orders", "--exec", "true", url=url)
+    assert done.code == ExitCode.REFUSED
+    assert remedy(nobody, "rowq_consumer") in done.err
+    with pytest.raises(rowq.WorkerFailed, match="needs role rowq_consumer or"):
+        rowq.Worker(url, "orders", print, drain=True, maintain_seconds=0).run()
+
+
+def test_the_driver_s_error_has_it_as_a_note(url: str, nobody: str) -> None:
+    async def call() -> None:
+        async with rowq.connect_async(url) as queue:
+            await queue.list_dead("orders")
+
+    with (
+        psycopg.connect(url) as session,
+        pytest.raises(psycopg.errors.InsufficientPrivilege) as own,
+    ):
+        rowq.Queue(session).list_dead("orders")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege) as awaited:
+        asyncio.run(call())
+    for denied in (own, awaited):
+        (note,) = denied.value.__notes__
+        assert note.endswith(remedy(nobody))
+
+
+def test_a_right_that_is_missing_inside_of_a_routine_is_not_the_caller_s(
+    connection: Connection, queue_name: str
+) -> None:
+    """A trigger of a DBA's, say, fails; no role of rowq's would help."""
+    rowq.Queue(connection).create_queue(queue_name)
+    with connection.transaction(force_rollback=True):
+        connection.execute(
+            "create function pg_temp.fail() returns trigger language plpgsql as $$ begin"
+            " raise insufficient_privilege; end $$"
+        )
+        connection.execute(
+            "create trigger x before insert on rowq.message execute function pg_temp.fail()"
+        )
+        with pytest.raises(psycopg.errors.InsufficientPrivilege) as denied:
+            rowq.Queue(connection).enqueue(queue_name, 1)
+    assert not hasattr(denied.value, "__notes__")

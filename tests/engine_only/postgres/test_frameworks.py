@@ -1,0 +1,140 @@
+"""rowq on the connections of Django and of SQLAlchemy's asyncio, which need psycopg here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import transaction
+from django.db.utils import ConnectionHandler
+from django.utils.connection import ConnectionProxy
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.pool import NullPool
+
+import rowq
+from tests.client.test_queue import check_types
+from tests.engines.base import Connection
+
+
+@pytest.fixture
+def made(connection: Connection, queue_name: str) -> str:
+    rowq.Queue(connection).create_queue(queue_name)
+    return queue_name
+
+
+def ready(connection: Connection, queue_name: str) -> int:
+    return rowq.Queue(connection).queue_stats(queue_name)[0].ready
+
+
+@pytest.fixture
+def django(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Return django.db.connection of an application with this database."""
+    if not settings.configured:
+        settings.configure(USE_TZ=True)
+    given = psycopg.conninfo.conninfo_to_dict(database_url)
+    database = {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": given.get("dbname"),
+        "USER": given.get("user"),
+        "PASSWORD": given.get("password"),
+        "HOST": given.get("host"),
+        "PORT": given.get("port"),
+    }
+    handler = ConnectionHandler({"default": database})
+    monkeypatch.setattr(transaction, "get_connection", lambda _using=None: handler["default"])
+    yield ConnectionProxy(handler, "default")
+    handler["default"].close()
+
+
+def test_django_s_connection_is_opened_when_the_queue_needs_it(
+    django: Any, connection: Connection, made: str
+) -> None:
+    queue = rowq.Queue(django)
+    assert django.connection is None
+    queue.enqueue(made, 1)
+    django.close()
+    queue.enqueue(made, 2)
+    assert ready(connection, made) == 2
+
+
+def test_a_message_in_django_s_atomic_exists_if_and_only_if_it_commits(
+    django: Any, connection: Connection, made: str
+) -> None:
+    queue = rowq.Queue(django)
+    with transaction.atomic():
+        queue.enqueue(made, 1)
+        assert ready(connection, made) == 0
+    with transaction.atomic():
+        queue.enqueue(made, 2)
+        transaction.set_rollback(True)
+    assert ready(connection, made) == 1
+
+
+def test_django_s_own_connection_object_is_taken_too_with_the_same_types(
+    django: Any, made: str
+) -> None:
+    with transaction.atomic():
+        queue = rowq.Queue(django._connections["default"])
+        queue.enqueue(made, {"id": 1}, headers={"a": [1]})
+        (message,) = queue.dequeue_fast(made)
+        for result in (message, *queue.queue_stats(made)):
+            check_types(result)
+        assert (message.data, message.headers) == ({"id": 1}, {"a": [1]})
+
+
+@pytest.fixture
+def async_engine(database_url: str) -> AsyncEngine:
+    _, _, rest = database_url.partition("://")
+    return create_async_engine(
+        "postgresql+psycopg_async://",
+        async_creator=lambda: psycopg.AsyncConnection.connect(f"postgresql://{rest}"),
+        poolclass=NullPool,
+    )
+
+
+def test_an_async_session_s_messages_share_its_transaction(
+    async_engine: AsyncEngine, connection: Connection, made: str
+) -> None:
+    async def life() -> None:
+        async with AsyncSession(async_engine) as session:
+            queue = rowq.AsyncQueue(session)
+            await queue.enqueue(made, 1)
+            assert ready(connection, made) == 0
+            await session.commit()
+            await queue.enqueue(made, 2)
+            await session.rollback()
+
+    asyncio.run(life())
+    assert ready(connection, made) == 1
+
+
+def test_an_async_connection_s_messages_share_its_transaction(
+    async_engine: AsyncEngine, connection: Connection, made: str
+) -> None:
+    async def life() -> None:
+        async with async_engine.connect() as shared:
+            await rowq.AsyncQueue(shared).enqueue(made, 1)
+            await shared.commit()
+        async with async_engine.connect() as shared:
+            pooled = await shared.get_raw_connection()
+            await rowq.AsyncQueue(pooled).enqueue(made, 2)
+
+    asyncio.run(life())
+    assert ready(connection, made) == 1
+
+
+def test_each_queue_says_which_one_takes_a_connection(async_engine: AsyncEngine) -> None:
+    with pytest.raises(rowq.EngineUnknown, match="AsyncQueue takes this one"):
+        rowq.Queue(AsyncSession(async_engine))
+    with pytest.raises(rowq.EngineUnknown, match=r"an AsyncEngine.*engine\.connect\(\)"):
+        rowq.AsyncQueue(async_engine)
+
+
+def test_a_connection_of_another_driver_of_postgresql_is_refused_with_the_one_to_use() -> None:
+    other = create_async_engine("postgresql+asyncpg://host/x")
+    with pytest.raises(rowq.EngineUnknown, match=r"asyncpg.*psycopg"):
+        rowq.AsyncQueue(AsyncSession(other))
