@@ -116,4 +116,5 @@ def _secrets(url: str) -> list[str]:
     found = {password} | {value for name, _, value in pairs if "password" in name.lower()}
     found |= {unquote_plus(secret) for secret in found} | {unquote(secret) for secret in found}
     secrets = found - {unquote(name) for name in names}
-    return sorted((one for one in secrets if len(one) >= _LEAST_LENGTH), key=len, reverse=True)
+    long = (secret for secret in secrets if len(secret) >= _LEAST_LENGTH)
+    return sorted(long, key=len, reverse=True)
