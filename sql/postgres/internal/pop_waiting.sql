@@ -15,7 +15,7 @@ declare
     v_rest  bigint[];
     v_found record;
 begin
-    with locked as (
+    with locked_delayed as (
         select d.message_id
         from rowq.delayed d
         where d.part_id = p_part_id
@@ -26,10 +26,10 @@ begin
     from_delayed as (
         delete from rowq.delayed d
         where d.part_id = p_part_id
-          and d.message_id = any (array(select l.message_id from locked l))
+          and d.message_id = any (array(select l.message_id from locked_delayed l))
         returning d.message_id, d.lane, d.attempt
     ),
-    buried as (
+    locked_dead as (
         select d.message_id
         from rowq.dead d
         where d.part_id = p_part_id
@@ -40,7 +40,7 @@ begin
     from_dead as (
         delete from rowq.dead d
         where d.part_id = p_part_id
-          and d.message_id = any (array(select b.message_id from buried b))
+          and d.message_id = any (array(select l.message_id from locked_dead l))
         returning d.message_id, d.lane, d.attempt
     ),
     gone as (

@@ -73,19 +73,19 @@ begin
             and d.message_id = m.message_id
       );
 
-    with risen as (
+    with from_dead as (
         delete from rowq.dead d
         where d.part_id = v_queue.part_id
           and d.message_id = any (v_ids)
           and d.message_id <> all (v_taken)
         returning d.message_id, d.lane, d.last_error
     )
-    select coalesce(array_agg(r.message_id order by r.message_id), '{}') ids,
-           array_agg((r.lane / 2 * 2 + 1)::smallint order by r.message_id) lanes,
+    select coalesce(array_agg(f.message_id order by f.message_id), '{}') ids,
+           array_agg((f.lane / 2 * 2 + 1)::smallint order by f.message_id) lanes,
            array_agg(0::smallint) attempts,
-           array_agg(r.last_error order by r.message_id) errors
+           array_agg(f.last_error order by f.message_id) errors
     into v_reset
-    from risen r;
+    from from_dead f;
 
     if v_reset.ids <> '{}' then
         perform rowq.internal_push_ready(
