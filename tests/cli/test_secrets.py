@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rowq.cli import database
 from rowq.cli.database import hide_secrets, remember_url
-from rowq.engines import without_password
+from rowq.engines import EXAMPLE, without_password
 from tests.cli.conftest import Run
 
 WORDS = "connection failed: database app does not exist; permission denied for function dequeue"
@@ -93,6 +93,15 @@ def test_a_password_with_an_at_sign_is_not_shown_in_part() -> None:
         assert shown(url, f"cannot use {url}") == "cannot use postgresql://me:***@host/app"
         database._seen_urls.clear()
         assert hide_secrets(f"cannot use {url}") == "cannot use postgresql://me:***@host/app"
+
+
+def test_the_example_of_a_url_is_shown_whole_and_nothing_that_only_begins_like_it(
+    run_without_database: Run,
+) -> None:
+    done = run_without_database("stats", url="host=x dbname=y password=secret")
+    assert f"such as {EXAMPLE}\n" in done.err
+    database._seen_urls.clear()
+    assert "me" not in hide_secrets(f"{EXAMPLE}:me@there")
 
 
 def test_a_command_s_error_keeps_its_words_though_the_password_is_one_of_them(

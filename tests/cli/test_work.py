@@ -28,6 +28,17 @@ def test_a_function_is_called_with_every_message(
     assert noted == {message.message_id for message in sent}
 
 
+def test_an_asynchronous_function_handles_the_messages_of_a_claim_together(
+    database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
+) -> None:
+    queue.enqueue_batch(made, [1, 2, 3])
+    done = work(
+        *(database_url, made, "tests.cli.handlers:meet_two_others", "--concurrent", "--drain"),
+        ROWQ_TEST_NOTES=str(tmp_path),
+    )
+    assert (done.returncode, done.stdout.partition(",")[0]) == (0, "3 completed")
+
+
 def test_sigterm_lets_the_running_command_finish_and_gives_the_rest_back(
     database_url: str, queue: rowq.Queue, made: str, tmp_path: Path
 ) -> None:
@@ -60,6 +71,7 @@ def test_sigterm_lets_the_running_command_finish_and_gives_the_rest_back(
         ("--exec", "no-such-program-anywhere"),
         ("--exec", "'never closed"),
         ("--exec", "true", "--transactional"),
+        ("--exec", "true", "--concurrent"),
         ("--exec", "true", "--workers", 0),
     ],
 )

@@ -7,14 +7,15 @@ from typing import Literal
 from urllib.parse import unquote, unquote_plus
 
 import rowq
-from rowq.engines import engine_for_url, is_driver_error, part_of, without_password
+from rowq.engines import EXAMPLE, engine_for_url, is_driver_error, part_of, without_password
 from rowq.errors import RowqError
 from rowq.migrate import status
 from rowq.queue import Queue
 
 # These find a password by where it stands: also in a URL that was given in the wrong place, and in
-# what a driver makes of a URL.
-_USER_AND_PASSWORD = re.compile(r"(://[^\s/:@]*:)\S+@")
+# what a driver makes of a URL. The example in rowq's own errors holds none.
+_EXAMPLE = re.escape(EXAMPLE.partition("://")[2])
+_USER_AND_PASSWORD = re.compile(rf"(://(?!{_EXAMPLE}(?!\S))[^\s/:@]*:)\S+@")
 _PARAMETER = re.compile(
     r"""(?i)((?:password|passwd|pwd|secret|token)["']?\s*[=:]\s*)"""
     r"""(?:'(?:[^'\\]|\\.)*'|"[^"]*"|\{(?:[^}]|\}\})*\}|[^\s&;,'")]+)"""

@@ -68,6 +68,12 @@ def work(
             "--transactional", help="FUNCTION(message, connection) shares complete's transaction."
         ),
     ] = False,
+    concurrent: Annotated[
+        bool,
+        typer.Option(
+            "--concurrent", help="Let an async FUNCTION work on all messages of a claim together."
+        ),
+    ] = False,
     listen: Annotated[
         bool,
         typer.Option("--listen", help="Be told of new messages while idle; PostgreSQL only."),
@@ -93,8 +99,9 @@ def work(
     """
     if (handler is None) == (command is None):
         raise typer.BadParameter("give either MODULE:FUNCTION or --exec COMMAND")
-    if command is not None and transactional:
-        raise typer.BadParameter("--transactional is for a function, not for --exec")
+    if command is not None and (transactional or concurrent):
+        option = "--transactional" if transactional else "--concurrent"
+        raise typer.BadParameter(f"{option} is for a function, not for --exec")
     if command is None and shell:
         raise typer.BadParameter("--shell is for --exec")
     arguments = _arguments(command, shell) if command is not None else ()
@@ -118,6 +125,7 @@ def work(
             threads=1 if in_processes else workers,
             processes=workers if in_processes else 0,
             transactional=transactional,
+            concurrent=concurrent,
             listen=listen,
             drain=drain,
             worker_name=worker_name,

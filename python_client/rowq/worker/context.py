@@ -49,6 +49,7 @@ class Settings:
     threads: int
     processes: int
     transactional: bool
+    concurrent: bool
     drain: bool
     worker_name: str | None
     idle_min_seconds: float
@@ -77,6 +78,9 @@ class Settings:
         pause = self.idle_min_seconds if _is_number(self.idle_min_seconds, 0) else 0
         return {
             "per must be 'message' or 'batch'": self.per in {"message", "batch"},
+            "concurrent is for handlers of one message each, without transactional": not (
+                self.concurrent and (self.transactional or self.per == "batch")
+            ),
             "queue_name must be 1 to 100 characters": _is_text(self.queue_name, 100, least=1),
             "batch_size must be a whole number, 1 to 1000": _is_whole(self.batch_size, 1, 1000),
             "lease_seconds must be a whole number, 1 to 86400": _is_whole(lease_seconds, 1, 86400),

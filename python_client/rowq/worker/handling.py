@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,12 +68,47 @@ class HandlerCaller:
             return self._result(ids[0], self._awaited(self._handler(message, *connection)))
         except KeyboardInterrupt:
             raise
-        except GiveUp as error:
+        except BaseException as error:
+            return self._raised(ids, error)
+
+    def call_together(
+        self, messages: Sequence[HeldMessage], note: Callable[[HandlerResult], Awaitable[None]]
+    ) -> None:
+        """Give the handler each message in a task of its own, and `note` what it decides.
+
+        Raises KeyboardInterrupt, and what `note` raises; tasks that then still run are left to
+        `close`.
+        """
+        self._runner = self._runner or asyncio.Runner()
+        self._runner.run(self._together(messages, note))
+
+    async def _together(
+        self, messages: Sequence[HeldMessage], note: Callable[[HandlerResult], Awaitable[None]]
+    ) -> None:
+        await asyncio.gather(*(self._noted(message, note) for message in messages))
+
+    async def _noted(
+        self, message: HeldMessage, note: Callable[[HandlerResult], Awaitable[None]]
+    ) -> None:
+        try:
+            returned = self._handler(message)
+            if inspect.isawaitable(returned):
+                returned = await returned
+            result = self._result(message.message_id, returned)
+        except KeyboardInterrupt:
+            await note(HandlerResult(interrupted([message]), failed=True))
+            raise
+        except BaseException as error:
+            result = self._raised([message.message_id], error)
+        await note(result)
+
+    def _raised(self, ids: list[int], error: BaseException) -> HandlerResult:
+        """Return what an exception means that a handler of these messages has raised."""
+        if isinstance(error, GiveUp):
             self._context.fail(error)
             return HandlerResult(dict.fromkeys(ids, RELEASED), failed=True)
-        except BaseException as error:
-            is_passing = isinstance(error, Exception) and self._context.engine.is_undone(error)
-            return _result_of_error(ids, error, is_passing=is_passing)
+        is_passing = isinstance(error, Exception) and self._context.engine.is_undone(error)
+        return _result_of_error(ids, error, is_passing=is_passing)
 
     def _awaited(self, returned: Any) -> Any:
         """Return what a handler returned, or what comes of it when it is awaited."""
@@ -166,12 +201,35 @@ class PlainWork:
             if claim.messages and not self._context.stopping.is_set():
                 self._handle(claim, claim.messages)
             return
+        if self._context.settings.concurrent:
+            self._handle_together(claim)
+            return
         for message in claim.messages:
             if self._context.stopping.is_set() or not claim.is_held(self._queue):
                 return
             self._handle(claim, [message])
             if claim.flush_due:
                 claim.flush(self._queue)
+
+    def _handle_together(self, claim: LiveClaim) -> None:
+        is_broken_off = False
+
+        async def note(result: HandlerResult) -> None:
+            # A handler that is cancelled as the worker gives up has decided nothing.
+            if is_broken_off:
+                return
+            claim.decide(result.verdicts)
+            if claim.flush_due:
+                # The database may be away, and the other handlers go on meanwhile.
+                await asyncio.to_thread(claim.flush, self._queue)
+
+        if self._context.stopping.is_set():
+            return
+        try:
+            self._caller.call_together(claim.messages, note)
+        except BaseException:
+            is_broken_off = True
+            raise
 
     def _handle(self, claim: LiveClaim, messages: Sequence[HeldMessage]) -> None:
         try:

@@ -28,9 +28,10 @@ class Worker:
       returns, but None, means another attempt for all of them.
 
     It may be `async def`, or return something to await: that is awaited in an event loop of the
-    thread, kept until the thread ends, one message at a time. With `transactional` it is given the
-    same synchronous connection. A result other than None, Retry and Fail completes a message, with
-    one warning for each worker; a generator is refused, and so is a returned exception or class.
+    thread, kept until the thread ends, one message at a time unless `concurrent`. With
+    `transactional` it is given the same synchronous connection. A result other than None, Retry and
+    Fail completes a message, with one warning for each worker; a generator is refused, and so is a
+    returned exception or class.
 
     With `transactional` the transaction is READ COMMITTED, and is the worker's: a handler's
     connection refuses to end it, and to finish or extend the message's claim (ForbiddenInHandler).
@@ -54,6 +55,7 @@ class Worker:
         threads: int = 1,
         processes: int = 0,
         transactional: bool = False,
+        concurrent: bool = False,
         drain: bool = False,
         worker_name: str | None = None,
         idle_min_seconds: float = 0.05,
@@ -73,6 +75,9 @@ class Worker:
         threads             handlers at a time in this process, each thread with its own connection
         processes           0: work here; else so many child processes, restarted when they die
         transactional       handler and completion share one transaction per claim
+        concurrent          an asynchronous handler works on all messages of a claim together, so on
+                            batch_size of them in each thread; the next claim is taken when all are
+                            done. Without it, and where nothing is awaited, one after the other
         drain               end when nothing is ready, due or in any worker's hands
         worker_name         shown with the claims; None: host and process id
         idle_min_seconds    when there is nothing, one idle thread of each process asks again after
@@ -98,6 +103,7 @@ class Worker:
             threads=threads,
             processes=processes,
             transactional=transactional,
+            concurrent=concurrent,
             drain=drain,
             worker_name=worker_name,
             idle_min_seconds=idle_min_seconds,
