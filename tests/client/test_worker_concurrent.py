@@ -1,7 +1,5 @@
 """A worker whose asynchronous handlers run together, those of one claim in one event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import threading
@@ -10,29 +8,23 @@ from typing import Any
 import pytest
 
 import rowq
-from tests.client.test_worker import fill, running
-from tests.engines.base import Connection, wait_until
+from tests.engines.base import wait_until
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
+from tests.helpers.workers import running
 
 CURRENT = contextvars.ContextVar[int]("CURRENT")
 
 
 @pytest.fixture
-def queue(connection: Connection, queue_name: str) -> rowq.Queue:
-    queue = rowq.Queue(connection)
-    queue.create_queue(queue_name, lease_seconds=60, backoff_base_seconds=0, max_attempts=1)
-    return queue
+def queue(make_queue: MakeQueue) -> WorkerQueue:
+    """Return a queue whose workers are concurrent ones."""
+    options = {"concurrent": True, "idle_max_seconds": 0.05}
+    return make_queue(options, lease_seconds=60, backoff_base_seconds=0, max_attempts=1)
 
 
-def worker(url: str, queue_name: str, handler: Any, **options: Any) -> rowq.Worker:
-    given = {"concurrent": True, "drain": True, "idle_max_seconds": 0.05, **options}
-    return rowq.Worker(url, queue_name, handler, **given)
-
-
-def test_the_messages_of_a_claim_are_handled_together_in_one_loop(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
+def test_the_messages_of_a_claim_are_handled_together_in_one_loop(queue: WorkerQueue) -> None:
     """No handler goes on before all of them have begun."""
-    fill(queue, queue_name, 20)
+    queue.fill(20)
     begun: list[int] = []
     everybody = asyncio.Event()
     threads = set()
@@ -46,15 +38,13 @@ def test_the_messages_of_a_claim_are_handled_together_in_one_loop(
         await everybody.wait()
         assert CURRENT.get() == message.data
 
-    stats = worker(database_url, queue_name, handler, batch_size=20).run()
+    stats = queue.drain(handler, batch_size=20)
     assert (stats.processed, len(threads)) == (20, 1)
 
 
-def test_each_message_has_the_outcome_that_its_own_handler_decides(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
-    queue.alter_queue(queue_name, max_attempts=2)
-    fill(queue, queue_name, 6)
+def test_each_message_has_the_outcome_that_its_own_handler_decides(queue: WorkerQueue) -> None:
+    queue.alter_queue(max_attempts=2)
+    queue.fill(6)
     failed_before: set[int] = set()
 
     async def handler(message: rowq.Message) -> rowq.Fail | None:
@@ -73,15 +63,13 @@ def test_each_message_has_the_outcome_that_its_own_handler_decides(
                 return rowq.Fail("no")
         return None
 
-    stats = worker(database_url, queue_name, handler).run()
+    stats = queue.drain(handler)
     assert (stats.processed, stats.retried, stats.failed) == (5, 3, 1)
-    assert [dead.last_error for dead in queue.list_dead(queue_name)] == ["no"]
+    assert [dead.last_error for dead in queue.list_dead()] == ["no"]
 
 
-def test_what_is_done_is_handed_in_while_others_go_on(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
-    fill(queue, queue_name, 3)
+def test_what_is_done_is_handed_in_while_others_go_on(queue: WorkerQueue) -> None:
+    queue.fill(3)
     go = threading.Event()
 
     async def handler(message: rowq.Message) -> None:
@@ -90,16 +78,14 @@ def test_what_is_done_is_handed_in_while_others_go_on(
         while message.data == 2 and not go.is_set():
             await asyncio.sleep(0.01)
 
-    with running(worker(database_url, queue_name, handler, drain=False)):
-        wait_until(lambda: queue.queue_stats(queue_name)[0].leased == 1, "two are handed in")
+    with running(queue.worker(handler)):
+        wait_until(lambda: queue.counts()[2] == 1, "two are handed in")
         go.set()
-        wait_until(lambda: queue.queue_stats(queue_name)[0].leased == 0, "the third is, too")
+        wait_until(lambda: queue.counts()[2] == 0, "the third is, too")
 
 
-def test_a_worker_that_is_stopped_lets_all_that_has_begun_finish(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
-    fill(queue, queue_name, 5)
+def test_a_worker_that_is_stopped_lets_all_that_has_begun_finish(queue: WorkerQueue) -> None:
+    queue.fill(5)
     begun, go = [], threading.Event()
 
     async def handler(message: rowq.Message) -> None:
@@ -107,7 +93,7 @@ def test_a_worker_that_is_stopped_lets_all_that_has_begun_finish(
         while not go.is_set():
             await asyncio.sleep(0.01)
 
-    with running(worker(database_url, queue_name, handler, drain=False)) as started:
+    with running(queue.worker(handler)) as started:
         wait_until(lambda: len(begun) == 5, "all have begun")
         started.stop()
         go.set()
@@ -115,10 +101,10 @@ def test_a_worker_that_is_stopped_lets_all_that_has_begun_finish(
 
 
 def test_an_interrupt_costs_its_own_message_an_attempt_and_the_others_nothing(
-    database_url: str, queue: rowq.Queue, queue_name: str
+    queue: WorkerQueue,
 ) -> None:
     """The others were at work, and are given back."""
-    fill(queue, queue_name, 3)
+    queue.fill(3)
     at_work: list[int] = []
 
     async def handler(message: rowq.Message) -> None:
@@ -129,24 +115,22 @@ def test_an_interrupt_costs_its_own_message_an_attempt_and_the_others_nothing(
         at_work.append(message.data)
         await asyncio.Event().wait()
 
-    interrupted = worker(database_url, queue_name, handler)
+    interrupted = queue.worker(handler, drain=True)
     with pytest.raises((KeyboardInterrupt, rowq.WorkerFailed)):
         interrupted.run()
     assert (interrupted.stats.failed, interrupted.stats.released) == (1, 2)
     assert interrupted.stats.stale == 0
-    assert [message.attempt for message in queue.peek(queue_name, 9)] == [0, 0]
+    assert [message.attempt for message in queue.peek(9)] == [0, 0]
 
 
-def test_a_handler_that_is_not_asynchronous_handles_one_after_the_other(
-    database_url: str, queue: rowq.Queue, queue_name: str
-) -> None:
-    fill(queue, queue_name, 3)
+def test_a_handler_that_is_not_asynchronous_handles_one_after_the_other(queue: WorkerQueue) -> None:
+    queue.fill(3)
     handled: list[int] = []
-    stats = worker(database_url, queue_name, lambda message: handled.append(message.data)).run()
+    stats = queue.drain(lambda message: handled.append(message.data))
     assert (stats.processed, handled) == (3, [0, 1, 2])
 
 
 @pytest.mark.parametrize("option", [{"transactional": True}, {"per": "batch"}])
 def test_what_does_not_go_together_is_refused(option: dict[str, Any]) -> None:
     with pytest.raises(rowq.InvalidArgument, match="concurrent"):
-        worker("postgresql://host/db", "q", print, **option)
+        rowq.Worker("postgresql://host/db", "q", print, concurrent=True, **option)
