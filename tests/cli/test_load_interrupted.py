@@ -1,9 +1,12 @@
 """rowq load when it is stopped in the middle: what is in, and what is not, is told."""
 
+import array
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -41,6 +44,14 @@ def send(load: subprocess.Popen[str], text: str) -> None:
     load.stdin.flush()
 
 
+def unread(load: subprocess.Popen[str]) -> int:
+    """Return how many bytes of standard input the load has not read yet."""
+    assert load.stdin is not None
+    count = array.array("i", [0])
+    fcntl.ioctl(load.stdin.fileno(), termios.FIONREAD, count)
+    return count[0]
+
+
 def is_in(queue: rowq.Queue, queue_name: str, count: int) -> Callable[[], bool]:
     """Return a condition: so many messages are ready."""
     return lambda: queue.queue_stats(queue_name)[0].ready == count
@@ -49,8 +60,11 @@ def is_in(queue: rowq.Queue, queue_name: str, count: int) -> Callable[[], bool]:
 def test_ctrl_c_tells_how_many_are_in_and_where_to_go_on(
     load: subprocess.Popen[str], queue: rowq.Queue, made: str
 ) -> None:
-    send(load, "1\n2\n3\n4\n5\n")
+    send(load, "1\n2\n3\n4\n")
     wait_until(is_in(queue, made, 4), "two batches are in")
+    # A batch is committed before the call returns; the next line is read afterwards.
+    send(load, "5\n")
+    wait_until(lambda: unread(load) == 0, "the next line is read")
     load.send_signal(signal.SIGINT)
     _, err = load.communicate()
     assert load.returncode == ExitCode.INTERRUPTED
