@@ -1,5 +1,6 @@
 """A run as a whole: which tests it has, which processes run them, and what its end says."""
 
+import gc
 from collections.abc import Generator
 from typing import Any
 
@@ -48,6 +49,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Put what takes long first, where workers share the tests."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+
+def pytest_collection_finish() -> None:
+    """Keep thousands of tests out of every round of the garbage collector: they stay to the end."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -27,12 +27,19 @@ LONG = (
     "tests/concurrency/test_many_sessions.py",
     "tests/contract/test_cancel.py::test_ten_thousand_messages_are_withdrawn_at_once",
     "tests/demo/",
+    "tests/engine_only/mysql/test_migrations.py::test_a_crash_at_any_statement",
+    "tests/security/mysql/test_session_variables.py::test_no_variable_of_a_session",
     "tests/static/test_oracle_forms.py::test_errors_of_grammar_in_a_form_are_found",
     "tests/static/test_plsql.py::test_errors_of_grammar_are_found",
+    "tests/static/test_tsql.py::test_a_planted_fault_is_found_near_its_line",
+    "tests/static/test_tsql.py::test_the_forms_of_a_benchmark_pass",
+    "tests/static/test_tsql.py::test_the_scripts_of_two_releases_pass",
+    "tests/static/test_tsql.py::test_what_the_benchmarks_ask_passes",
 )
 """Beginnings of the node ids of tests that take long, or kill what they can.
 
-The two of static/ try the grammar itself with planted errors; what rowq ships is in every run.
+Those of static/ try the grammars themselves with planted errors, made-up releases and what only
+benchmarks run; what rowq ships is in every run.
 """
 
 VERSIONS = (
