@@ -181,3 +181,23 @@ def test_a_message_that_loses_a_deadlock_is_tried_again_at_no_cost(
     assert (stats.processed, stats.retried, stats.failed) == (count, 0, 0)
     assert meddled.noted() == Counter(range(count))
     meddled.connection.execute(f"drop table {table}")
+
+
+def test_a_handler_that_ends_the_workers_transaction_is_tried_again_and_spoils_no_other_message(
+    connection: Connection, make_queue: MakeQueue
+) -> None:
+    queue = make_queue({"transactional": True}, max_attempts=2, backoff_base_seconds=0)
+    queue.fill(4)
+    table = f"effect_{queue.name[-8:]}"
+    connection.execute(f"create table {table} (number int)")
+
+    def handler(message: rowq.Message, own: Any) -> None:
+        own.cursor().execute(f"insert into {table} values (%s)", (message.data,))
+        if message.data == 2:
+            own.rollback()
+
+    stats = queue.drain(handler)
+    assert (stats.processed, stats.retried, stats.failed) == (3, 1, 1)
+    rows = connection.execute(f"select number from {table} order by number").fetchall()
+    assert [number for (number,) in rows] == [0, 1, 3]
+    connection.execute(f"drop table {table}")
