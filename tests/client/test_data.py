@@ -17,12 +17,6 @@ ORDER = {"id": 1, "lines": [{"price": Decimal("7.50"), "due": date(2030, 1, 31)}
 STORED = {"id": 1, "lines": [{"price": "7.50", "due": "2030-01-31"}]}
 
 
-@pytest.fixture
-def made(connection: Connection, queue_name: str) -> str:
-    rowq.Queue(connection).create_queue(queue_name)
-    return queue_name
-
-
 def test_a_batch_takes_plain_values_beside_new_messages(connection: Connection, made: str) -> None:
     queue = rowq.Queue(connection)
     given = [{"a": 1}, [2], "three", b"\x04", 5, rowq.NewMessage(data=6, message_type="six")]

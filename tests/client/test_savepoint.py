@@ -10,16 +10,7 @@ import pytest
 
 import rowq
 from tests.engines.base import Connection, Server
-
-
-@pytest.fixture
-def made(connection: Connection, queue_name: str) -> str:
-    rowq.Queue(connection).create_queue(queue_name)
-    return queue_name
-
-
-def ready(connection: Connection, queue_name: str) -> int:
-    return rowq.Queue(connection).queue_stats(queue_name)[0].ready
+from tests.helpers.client_queue import ready
 
 
 @pytest.mark.promise("P15")

@@ -13,6 +13,7 @@ import rowq
 from rowq.engines import engine_for_url
 from tests.client.test_queue import check_types
 from tests.engines.base import Connection, Server
+from tests.helpers.client_queue import ready
 
 DIALECTS = {
     "mysql": "mysql+pymysql",
@@ -30,16 +31,6 @@ def engine(server: Server, database_url: str) -> Iterator[sqlalchemy.Engine]:
     )
     yield made
     made.dispose()
-
-
-@pytest.fixture
-def made(connection: Connection, queue_name: str) -> str:
-    rowq.Queue(connection).create_queue(queue_name)
-    return queue_name
-
-
-def ready(connection: Connection, queue_name: str) -> int:
-    return rowq.Queue(connection).queue_stats(queue_name)[0].ready
 
 
 def test_a_session_s_messages_are_there_after_each_of_its_commits(

@@ -4,9 +4,10 @@ import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import call
+from tests.helpers.client_queue import made
 from tests.helpers.worker_queue import make_queue
 
-__all__ = ["make_queue"]
+__all__ = ["made", "make_queue"]
 
 
 @pytest.fixture

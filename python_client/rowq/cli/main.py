@@ -32,7 +32,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"rowq {rowq.__version__}")
+        version()
         raise typer.Exit
 
 

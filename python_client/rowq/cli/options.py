@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from rowq.cli.database import remember_url
-from rowq.engines import EXAMPLE, engines
+from rowq.engines import EXAMPLE, engine_for_url, engines
+from rowq.errors import EngineUnknown
 
 _SCHEMES = " or ".join(f"{engine.schemes[0]}://..." for engine in engines())
 
@@ -15,11 +16,13 @@ _SCHEMES = " or ".join(f"{engine.schemes[0]}://..." for engine in engines())
 def _url_of_environment() -> str:
     """Return DATABASE_URL, which other programs use, too; raises typer.BadParameter."""
     url = os.environ.get("DATABASE_URL", "")
-    if url.partition("://")[0] in {scheme for engine in engines() for scheme in engine.schemes}:
-        return url
-    raise typer.BadParameter(
-        f"no database is named: export ROWQ_URL={EXAMPLE}, or use --url", param_hint="'--url'"
-    )
+    try:
+        engine_for_url(url)
+    except EngineUnknown:
+        raise typer.BadParameter(
+            f"no database is named: export ROWQ_URL={EXAMPLE}, or use --url", param_hint="'--url'"
+        ) from None
+    return url
 
 
 Url = Annotated[

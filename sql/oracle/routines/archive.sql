@@ -12,10 +12,11 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    v_queue    t_queue;
-    v_archived pls_integer;
+    v_queue         t_queue;
+    v_archived      pls_integer;
+    v_has_savepoint boolean;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     internal_check_batch_size(p_batch_size);
     v_queue := internal_require_queue(p_queue_name);
     v_archived := internal_archive(v_queue.part_id, p_batch_size);
@@ -25,6 +26,6 @@ begin
         from dual;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end archive;

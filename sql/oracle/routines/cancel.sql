@@ -12,10 +12,10 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
-    v_queue    t_queue;
-    v_ids      rowq_ids;
-    v_messages t_messages;
-    v_lines    rowq_lines;
+    v_queue         t_queue;
+    v_ids           rowq_ids;
+    v_messages      t_messages;
+    v_lines         rowq_lines;
     v_has_savepoint boolean;
 begin
     internal_begin_work(v_has_savepoint);

@@ -19,11 +19,12 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
 -- differs   nothing
-    v_key     raw(400);
-    v_part_id rowq_queue.part_id%type;
-    v_outcome varchar2(20 char) := 'exists';
+    v_key           raw(400);
+    v_part_id       rowq_queue.part_id%type;
+    v_outcome       varchar2(20 char) := 'exists';
+    v_has_savepoint boolean;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     internal_check_settings(
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
         p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
@@ -72,6 +73,6 @@ begin
         from dual;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end create_queue;

@@ -14,11 +14,12 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    v_part_id     rowq_queue.part_id%type;
-    v_claim_id    rowq_claim.claim_id%type;
-    v_lease_until rowq_claim.lease_until%type;
+    v_part_id       rowq_queue.part_id%type;
+    v_claim_id      rowq_claim.claim_id%type;
+    v_lease_until   rowq_claim.lease_until%type;
+    v_has_savepoint boolean;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     internal_dequeue(
         p_queue_name, p_batch_size, p_worker_name, p_lease_seconds, v_part_id, v_claim_id,
         v_lease_until
@@ -37,6 +38,6 @@ begin
         order by l.part_id, l.claim_id, l.place;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end dequeue_fast;

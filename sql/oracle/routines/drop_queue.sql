@@ -12,9 +12,10 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ704 RQ705 RQ711
 -- differs   nothing
-    v_queue t_queue;
+    v_queue         t_queue;
+    v_has_savepoint boolean;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     if p_force not in (0, 1) then
         internal_refuse('force must be 0 or 1');
     end if;
@@ -26,6 +27,6 @@ begin
         from dual;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end drop_queue;

@@ -20,9 +20,9 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   an empty text is null to Oracle: pass empty_clob() for an empty body
-    v_fault varchar2(32767);
-    v_queue t_queue;
-    v_new   t_new_messages;
+    v_fault         varchar2(32767);
+    v_queue         t_queue;
+    v_new           t_new_messages;
     v_has_savepoint boolean;
 begin
     internal_begin_work(v_has_savepoint);

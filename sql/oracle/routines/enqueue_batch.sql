@@ -12,9 +12,9 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    v_queue t_queue;
-    v_new   t_new_messages;
-    v_lines rowq_lines := rowq_lines();
+    v_queue         t_queue;
+    v_new           t_new_messages;
+    v_lines         rowq_lines := rowq_lines();
     v_has_savepoint boolean;
 begin
     internal_begin_work(v_has_savepoint);

@@ -13,9 +13,10 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
-    v_queue       t_queue;
-    v_row_id      rowid;
-    v_lease_until rowq_claim.lease_until%type;
+    v_queue         t_queue;
+    v_row_id        rowid;
+    v_lease_until   rowq_claim.lease_until%type;
+    v_has_savepoint boolean;
     cursor claim_row is
         select c.rowid, c.lease_until
         from rowq_claim c
@@ -23,7 +24,7 @@ is
           and c.claim_id = p_claim_id
         for update;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     internal_check_claim(p_claim_id);
     internal_check_whole('lease_seconds', p_lease_seconds, 1, 86400);
     v_queue := internal_require_queue(p_queue_name);
@@ -48,6 +49,6 @@ begin
         from dual;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end extend_lease;

@@ -12,6 +12,7 @@ is
 -- commits   never; the caller owns the transaction. Partitions are dropped in one of its own
 -- errors    RQ701 RQ711
 -- differs   with more than 1000 queues, a call without a name takes 1000 of them at random
+    v_has_savepoint boolean;
     type t_names is table of rowq_queue.queue_name%type index by pls_integer;
     -- A queue that was dropped meanwhile is an error only if the caller has named it.
     e_gone exception;
@@ -26,7 +27,7 @@ is
         from rowq_queue q
         order by ora_hash(q.part_id, 4294967295, v_seed);
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     internal_check_batch_size(p_batch_size);
     if p_queue_name is null then
         open some_queues;
@@ -57,6 +58,6 @@ begin
         from table(v_rows) n;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end maintain;

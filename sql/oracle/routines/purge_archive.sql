@@ -12,11 +12,12 @@ is
 -- commits   never; the caller owns the transaction. Partitions are dropped in one of its own
 -- errors    RQ701 RQ711
 -- differs   partitions only where partition_archive.sql has made them
-    v_queue   t_queue;
-    v_purged  pls_integer;
-    v_dropped pls_integer;
+    v_queue         t_queue;
+    v_purged        pls_integer;
+    v_dropped       pls_integer;
+    v_has_savepoint boolean;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     internal_check_batch_size(p_batch_size);
     v_queue := internal_require_queue(p_queue_name);
     -- Drop partitions before this transaction has touched the archive, because its own locks would
@@ -33,6 +34,6 @@ begin
         from dual;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end purge_archive;

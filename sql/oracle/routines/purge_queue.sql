@@ -13,10 +13,11 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    v_queue   t_queue;
-    v_removed number;
+    v_queue         t_queue;
+    v_removed       number;
+    v_has_savepoint boolean;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     if p_include_dead not in (0, 1) then
         internal_refuse('include_dead must be 0 or 1');
     end if;
@@ -36,6 +37,6 @@ begin
         from dual;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end purge_queue;

@@ -13,12 +13,13 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
-    v_queue    t_queue;
-    v_ids      rowq_ids;
-    v_messages t_messages;
-    v_lines    rowq_lines;
+    v_queue         t_queue;
+    v_ids           rowq_ids;
+    v_messages      t_messages;
+    v_lines         rowq_lines;
+    v_has_savepoint boolean;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     v_ids := internal_read_id_list(p_message_ids);
     internal_check_claim(p_claim_id);
     v_queue := internal_require_queue(p_queue_name);
@@ -35,6 +36,6 @@ begin
         order by n.place;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end release;

@@ -13,12 +13,13 @@ is
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    v_queue    t_queue;
-    v_ids      rowq_ids;
-    v_locked   t_locked_rows;
-    v_messages t_messages;
-    v_lines    rowq_lines;
-    v_limit    pls_integer;
+    v_queue         t_queue;
+    v_ids           rowq_ids;
+    v_locked        t_locked_rows;
+    v_messages      t_messages;
+    v_lines         rowq_lines;
+    v_limit         pls_integer;
+    v_has_savepoint boolean;
     cursor asked_for is
         select /*+ index(d rowq_dead_pk) */ d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
@@ -34,7 +35,7 @@ is
         order by d.part_id, d.message_id
         for update skip locked;
 begin
-    savepoint rowq_call;
+    internal_begin_work(v_has_savepoint);
     v_ids := internal_read_id_list(p_message_ids);
     internal_check_whole('max_messages', p_max_messages, 1, 10000, p_is_required => true);
     v_queue := internal_require_queue(p_queue_name);
@@ -60,6 +61,6 @@ begin
         order by n.place;
 exception
     when others then
-        rollback to savepoint rowq_call;
+        internal_roll_back(v_has_savepoint);
         raise;
 end reset;

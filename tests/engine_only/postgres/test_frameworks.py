@@ -18,16 +18,7 @@ from sqlalchemy.pool import NullPool
 import rowq
 from tests.client.test_queue import check_types
 from tests.engines.base import Connection
-
-
-@pytest.fixture
-def made(connection: Connection, queue_name: str) -> str:
-    rowq.Queue(connection).create_queue(queue_name)
-    return queue_name
-
-
-def ready(connection: Connection, queue_name: str) -> int:
-    return rowq.Queue(connection).queue_stats(queue_name)[0].ready
+from tests.helpers.client_queue import ready
 
 
 @pytest.fixture

@@ -116,9 +116,8 @@ def _savepoints(source: Source) -> Iterator[Finding]:
         if f"internal_{OPENS}({match[1]});" not in source.code[: match.start()]:
             yield source.line_of(match.start()), "a savepoint that was never set"
     for match in re.finditer(r"rollback to savepoint (\w+)", source.code):
-        if source.stem == ROLLS_BACK:
-            continue
-        if f"savepoint {match[1]};" not in source.code[: match.start()].replace("to savepoint", ""):
+        before = source.code[: match.start()].replace("to savepoint", "")
+        if source.stem != ROLLS_BACK and f"savepoint {match[1]};" not in before:
             yield source.line_of(match.start()), "a savepoint that was never set"
 
 
