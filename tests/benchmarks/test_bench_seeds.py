@@ -202,13 +202,16 @@ def test_reads_are_those_that_a_statement_makes(engine: str, place: Callable[[Fo
         client.settle()
 
         def reads(statement: str) -> int:
-            client.session.run(statement)
             before = observer.counts(client.session)
             client.session.run(statement)
             return observer.counts(client.session).since(before).reads
 
-        assert reads("select 1" + " from dual" * (engine == "oracle")) == 0
-        assert 1 <= reads(f"select body from {JOBS[engine]} where job_id = 7") <= 3
+        def least_reads(statement: str) -> int:
+            # MariaDB counts those of its own threads, too: purge and statistics come and go.
+            return min(reads(statement) for _ in range(9))
+
+        assert least_reads("select 1" + " from dual" * (engine == "oracle")) == 0
+        assert 1 <= least_reads(f"select body from {JOBS[engine]} where job_id = 7") <= 3
 
 
 @pytest.mark.genuine
