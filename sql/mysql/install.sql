@@ -46,6 +46,7 @@ source internal/first_key.sql
 source internal/header_fault.sql
 source internal/health_queue.sql
 source internal/health_server.sql
+source internal/idle_parts.sql
 source internal/locate_messages.sql
 source internal/lock_due.sql
 source internal/lock_part_shared.sql

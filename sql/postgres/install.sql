@@ -29,6 +29,7 @@ begin;
 \ir internal/header_fault.sql
 \ir internal/health_queues.sql
 \ir internal/health_server.sql
+\ir internal/idle_parts.sql
 \ir internal/is_id_list.sql
 \ir internal/is_listened.sql
 \ir internal/is_past.sql

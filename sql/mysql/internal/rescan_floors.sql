@@ -22,7 +22,7 @@ begin
     declare v_is_open boolean;
     declare v_is_hidden boolean default false;
     declare v_floor, v_first, v_latest, v_worth_it, v_took, v_pause bigint;
-    declare v_started datetime(6);
+    declare v_started, v_sweep_at datetime(6);
 
     lanes: loop
         set v_next = null;
@@ -89,12 +89,27 @@ begin
         end if;
     end loop;
 
+    -- maintain may pass over the queue for five minutes while it is idle, but not while a lane rests,
+    -- because to see that the queue is idle it would walk over the dead rows.
+    set v_sweep_at = utc_timestamp(6) + interval 5 minute;
+    if v_is_hidden or exists(
+        select 1
+        from rowq.lane l force index (primary)
+        where l.part_id = p_part_id
+          and l.check_after > utc_timestamp(6)
+    ) then
+        set v_sweep_at = '1970-01-01';
+    end if;
     -- This session is the one that is elected and holds the row of lane -1 already, so the update
     -- waits for nobody.
     update rowq.lane l
-    set l.is_open = v_is_hidden
+    set l.is_open = v_is_hidden,
+        l.sweep_at = v_sweep_at
     where l.part_id = p_part_id
       and l.lane = -1
-      and l.is_open <> v_is_hidden;
+      and (
+          l.is_open <> v_is_hidden
+          or l.sweep_at not between utc_timestamp(6) and v_sweep_at
+      );
 end//
 delimiter ;

@@ -9,13 +9,14 @@
 -- which stands for no table, for the waiter of dequeue_wait that looks for all. A lane that was
 -- never used is closed, and dequeue does not look into it. While maintain finds messages in a
 -- closed lane whose row an open transaction holds, it sets is_open of lane -1, so that dequeue
--- looks into closed lanes too.
+-- looks into closed lanes too. maintain passes over an idle queue until sweep_at of lane -1.
 create table if not exists rowq.lane (
     part_id     int not null,
     lane        smallint not null,
     is_open     boolean not null default false,
     floor       bigint not null default 0,
     check_after datetime(6) not null default '1970-01-01 00:00:00',
+    sweep_at    datetime(6) not null default '1970-01-01 00:00:00',
     primary key (part_id, lane)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 stats_persistent = 1 stats_auto_recalc = 0;

@@ -37,6 +37,7 @@ declare
     -- call.
     v_archives   boolean := true;
     v_maintained integer[] := '{}'::integer[];
+    v_idle       integer[];
 begin
     perform rowq.internal_check_batch_size(p_batch_size);
 
@@ -56,8 +57,23 @@ begin
         v_queues := array(select q from rowq.queue q order by random() limit 1000);
     end if;
 
+    -- Find the queues in which nothing is to be done by one statement for all of them, so that many
+    -- idle queues cost next to nothing.
+    v_idle := rowq.internal_idle_parts(array(select q.part_id from unnest(v_queues) q));
+
     foreach v_queue in array v_queues loop
         queue_name := v_queue.queue_name;
+        if v_queue.part_id = any (v_idle) then
+            elected := true;
+            promoted := 0;
+            reaped := 0;
+            died := 0;
+            archived := 0;
+            purged := 0;
+            partitions_dropped := 0;
+            return next;
+            continue;
+        end if;
         select m.o_elected, m.o_promoted, m.o_reaped, m.o_died, m.o_archived, m.o_purged,
                m.o_partitions_dropped, v_archives and not m.o_is_archive_locked, m.o_maintained
         into elected, promoted, reaped, died, archived, purged, partitions_dropped, v_archives,

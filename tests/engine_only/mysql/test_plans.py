@@ -120,7 +120,9 @@ def check(access: Access) -> None:
         assert access.type in {"const", "eq_ref", "ref", "range"}, access
         assert "filesort" not in access.extra, access
         assert "temporary" not in access.extra, access
-    if access.table in WAITING and "count(" not in access.statement:
+    # The look for idle queues reads from the start of each, and measures how long that takes.
+    looks_for_idle = "sysdate(6)" in access.statement
+    if access.table in WAITING and "count(" not in access.statement and not looks_for_idle:
         assert access.type != "ref", access
     if access.table in WAITING - {"lane"} and access.type == "range":
         assert "Using index" not in access.extra, access
@@ -149,3 +151,23 @@ def locked_rows(admin: Connection, session: Connection) -> int:
     query = "select trx_rows_locked from information_schema.innodb_trx where trx_mysql_thread_id=%s"
     ((count,),) = admin.execute(query, [session.thread_id()]).fetchall()
     return int(count)
+
+
+@pytest.mark.promise("P13")
+def test_maintain_runs_at_most_two_statements_for_an_idle_queue(
+    connection: Connection, connect: Connect, queue_name: str
+) -> None:
+    queues = [f"{queue_name} {number}" for number in range(50)]
+    for queue in queues:
+        call(connection, "create_queue", queue_name=queue)
+        enqueue(connection, queue, "to be finished")
+        enqueue(connection, queue, "to wait", delay_seconds=3600)
+        claim = dequeue(connection, queue, 9)[0].claim_id
+        call(connection, "complete", queue_name=queue, claim_id=claim)
+    for _ in range(2):
+        call(connection, "maintain")
+    session = connect()
+    connection.execute("use rowq")
+    # A look that is slowed down from outside goes on into its queue.
+    counts = [len(run_by(connection, session, lambda: call(session, "maintain"))) for _ in range(5)]
+    assert 0 < min(counts) <= 2 * len(queues)

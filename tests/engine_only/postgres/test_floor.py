@@ -153,6 +153,8 @@ def test_the_safe_mark_follows_once_the_idle_writer_has_ended(
         ).fetchone()
         return int(row[0])
 
+    own_queue.enqueue("keeps maintain from passing over an idle queue")
+    own_queue.dequeue_one()
     idle = open_owner()
     with transaction(idle):
         idle.execute("select pg_current_xact_id()")

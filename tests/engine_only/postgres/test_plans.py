@@ -218,3 +218,21 @@ def test_a_held_snapshot_does_not_make_dequeue_dearer_while_messages_pass(
             f"a batch of {size}: {start} buffers before, {end} after"
         )
     holder.execute("rollback")
+
+
+@pytest.mark.promise("P13")
+def test_maintain_runs_at_most_two_statements_for_an_idle_queue(
+    owner: Connection, open_owner: Open
+) -> None:
+    queues = [f"idle {number}" for number in range(50)]
+    for queue in queues:
+        call(owner, "create_queue", queue_name=queue)
+        call(owner, "enqueue_batch", queue_name=queue, messages=[{}, {"delay_seconds": 3600}])
+        call(owner, "complete", queue_name=queue, claim_id=dequeue(owner, queue, 9)[0].claim_id)
+    session = open_owner()
+    for _ in range(3):  # The first call plans, and takes so long that it goes into each queue.
+        call(session, "maintain")
+    watched = Watched(session)
+    # A call that is slowed down from outside goes into each queue, too.
+    counts = [len(watched.run(lambda session: call(session, "maintain"))) for _ in range(5)]
+    assert 0 < min(counts) <= 2 * len(queues)
