@@ -19,7 +19,8 @@ _GRANTS: dict[str, Parts] = {
     "sqlserver": {"rights": grants.on_sqlserver},
 }
 _PARTS: dict[str, Parts] = {
-    "README.md": {"promises": readme.promises, "numbers": readme.numbers},
+    "README.md": {"numbers": readme.numbers},
+    "sql/PROMISES.md": {"promises": readme.promises},
     "sql/RIGHTS.md": {"rights": readme.rights, "attacks": readme.attacks},
     **{
         f"sql/{engine.name}/install.sql": {"routines": partial(install.routines, engine)}

@@ -1,4 +1,4 @@
-"""The generated parts of README.md and sql/RIGHTS.md.
+"""The generated parts of README.md, sql/PROMISES.md and sql/RIGHTS.md.
 
 These are the promises, each with tests that hold it, the benchmarks' ratios, the roles with their
 routines, and the attacks that tests try.
@@ -71,7 +71,7 @@ def promises() -> str:
     for number, text in load_contract().promises.items():
         held = [path for path, numbers in cited.items() if number in numbers]
         links = ", ".join(
-            f"[{path.stem.removeprefix('test_')}]({path.relative_to(ROOT).as_posix()})"
+            f"[{path.stem.removeprefix('test_')}](../{path.relative_to(ROOT).as_posix()})"
             for path in _shown(held)
         )
         lines.append(f"- **{number}** {text} ({links})\n")

@@ -62,6 +62,7 @@ class _Body:
     """A message's body as Python data."""
 
     __slots__ = ()
+    message_id: int
     body: str | None
     body_binary: bytes | None
 
@@ -73,7 +74,11 @@ class _Body:
         """
         if self.body_binary is not None:
             return self.body_binary
-        return None if self.body is None else json.loads(self.body)
+        try:
+            return None if self.body is None else json.loads(self.body)
+        except json.JSONDecodeError as error:
+            said = f"the body of message {self.message_id} is not JSON: {error.msg}"
+            raise json.JSONDecodeError(said, error.doc, error.pos) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,3 +141,20 @@ def test_several_lines_of_standard_input_are_one_message(
 ) -> None:
     assert run("enqueue", made, given="1\n2\n").code == 0
     assert [message.body for message in queue.dequeue_fast(made, 9)] == ["1\n2\n"]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_warned"),
+    [("{bad json", True), (" [1, 2", True), ('{"id": 1}', False), ("plain [text]", False)],
+)
+def test_a_body_that_begins_like_json_and_is_none_goes_in_with_a_warning(
+    run: Run, queue: rowq.Queue, made: str, body: str, is_warned: bool
+) -> None:
+    for source, done in {
+        "BODY": run("enqueue", made, "--", body),
+        "standard input": run("enqueue", made, given=body),
+    }.items():
+        assert done.code == 0
+        warning = f"warning: {source} begins like JSON and is none: "
+        assert done.err.startswith(warning) is is_warned
+    assert [message.body for message in queue.dequeue_fast(made, 9)] == [body, body]

@@ -31,7 +31,8 @@ def test_no_data_is_no_body_and_no_body_is_no_data() -> None:
 
 def test_text_is_sent_as_it_is() -> None:
     assert bodies(None, "{not json") == ("{not json", None)
-    with pytest.raises(json.JSONDecodeError):
+    said = f"^the body of message {MESSAGE.message_id} is not JSON: "
+    with pytest.raises(json.JSONDecodeError, match=said):
         _ = dataclasses.replace(MESSAGE, body="{not json").data
 
 

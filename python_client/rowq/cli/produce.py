@@ -1,5 +1,6 @@
 """enqueue: one message."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -79,12 +80,12 @@ def _content(body: str | None, binary: Path | None, no_body: bool) -> dict[str, 
         return {"data": _not_empty(binary.read_bytes(), str(binary))}
     if body is not None and body != "-":
         _not_empty(body.encode(errors="surrogateescape"), "BODY")
-        return {"text": body}
+        return {"text": _looked_at(body, "BODY")}
     if sys.stdin.isatty():
         typer.echo("reading the body from the terminal; end with Ctrl-D", err=True)
     content = _not_empty(sys.stdin.buffer.read(), "standard input")
     try:
-        return {"text": content.decode()}
+        return {"text": _looked_at(content.decode(), "standard input")}
     except UnicodeDecodeError as error:
         raise BadInput(f"standard input is not UTF-8: {error}; use --binary -") from None
 
@@ -94,6 +95,16 @@ def _not_empty(content: bytes, source: str) -> bytes:
     if not content:
         raise BadInput(f"{source} is empty; use --no-body for a message without a body")
     return content
+
+
+def _looked_at(text: str, source: str) -> str:
+    """Return a text; say so when it begins like JSON and is none, because a worker may want JSON."""
+    if text.lstrip()[:1] in {"{", "["}:
+        try:
+            json.loads(text)
+        except ValueError as error:
+            typer.echo(f"warning: {source} begins like JSON and is none: {error}", err=True)
+    return text
 
 
 def _print_enqueued(enqueued: Enqueued, as_json: bool) -> None:
