@@ -98,7 +98,7 @@ def _not_empty(content: bytes, source: str) -> bytes:
 
 
 def _looked_at(text: str, source: str) -> str:
-    """Return a text; say so when it begins like JSON and is none, because a worker may want JSON."""
+    """Return a text; say so when it begins like JSON and is none, as a worker may want JSON."""
     if text.lstrip()[:1] in {"{", "["}:
         try:
             json.loads(text)
