@@ -162,15 +162,13 @@ class Look(BaseLook):
         return [name for (name,) in self._rows("select migration_id from rowq.migration")]
 
     def roles(self) -> dict[str, bool]:
-        """Return for each of rowq's roles whether the server has it."""
-        present = {name for (name,) in self._rows("select rolname from pg_catalog.pg_roles")}
-        return {role: role in present for role in self.ROLES}
+        """Return for each of rowq's roles whether the server has it.
 
-    def missing_roles(self, roles: Mapping[str, bool]) -> tuple[str, ...]:
-        """Say what to do about missing roles; only a superuser's installation has rowq_owner."""
-        return super().missing_roles(
-            {role: there for role, there in roles.items() if role != "rowq_owner"}
-        )
+        rowq_owner is made by a superuser's installation only, so it is nowhere missing.
+        """
+        present = {name for (name,) in self._rows("select rolname from pg_catalog.pg_roles")}
+        roles = {role: role in present for role in self.ROLES}
+        return {role: there for role, there in roles.items() if there or role != "rowq_owner"}
 
     def rights_of_others(self) -> tuple[str, ...]:
         """Say who could give himself a role of rowq's, and who has rights without one."""
