@@ -36,11 +36,11 @@ begin
     end if;
 
     if v_messages.count > 0 then
-        p_claim_id := rowq_claim_seq.nextval;
         p_lease_until := sys_extract_utc(systimestamp)
             + numtodsinterval(coalesce(p_lease_seconds, v_queue.lease_seconds), 'second');
         insert into rowq_claim (part_id, claim_id, lease_until, worker_name)
-        values (v_queue.part_id, p_claim_id, p_lease_until, p_worker_name);
+        values (v_queue.part_id, rowq_claim_seq.nextval, p_lease_until, p_worker_name)
+        returning claim_id into p_claim_id;
         forall i in 1 .. v_messages.count
             insert into rowq_leased (part_id, claim_id, place, message_id, lane, attempt)
             values (

@@ -24,7 +24,9 @@ DYNAMIC = {"drop_days", "health_server"}
 """Partitions have names of their own."""
 DYNAMIC |= {"try_lead_waiters", "stop_leading_waiters", "ring_doorbell", "wait_for_ring"}
 """These call routines that exist only by choice, or with a right."""
-DYNAMIC |= {"grants", "partition_archive", "doorbell_off", "remove"}
+DYNAMIC |= {"dequeue_wait"}
+"""This calls package rowq, which it must not keep in use while it waits."""
+DYNAMIC |= {"maintain_job", "grants", "partition_archive", "doorbell_off", "remove"}
 """Scripts that change the schema where that has not been done yet."""
 
 
