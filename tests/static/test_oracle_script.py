@@ -133,4 +133,6 @@ def test_a_right_on_an_account_called_rowq_is_not_taken_for_one_on_an_object() -
     texts = [path.read_text("utf-8") for path in (sql_directory() / "oracle").rglob("*.sql")]
     queries = [part for text in texts for part in text.split("user_tab_privs_made")[1:]]
     assert queries
-    assert all(re.search(r"\.type (?:<> 'USER'|in \()", query.partition(";")[0]) for query in queries)
+    assert all(
+        re.search(r"\.type (?:<> 'USER'|in \()", query.partition(";")[0]) for query in queries
+    )

@@ -3,8 +3,9 @@
 sql/oracle/routines, helpers and internal hold subprograms as they stand in the body of package
 rowq. Its specification says what routines, helpers and those of sql/oracle/waiting say before `is`.
 For every role but the admin's there is a package that has the routines of that role, and only
-passes calls on: Oracle grants packages as a whole. dequeue_wait is in a package of its own, with the
-private subprograms that it needs, because a package cannot be replaced while a session is in it.
+passes calls on: Oracle grants packages as a whole. dequeue_wait is in a package of its own, with
+the private subprograms that it needs, because a package cannot be replaced while a session is in
+it.
 """
 
 import re
@@ -97,7 +98,7 @@ def passing_on(subprogram: Subprogram) -> str:
 
 def needed_by(text: str, private: list[Subprogram]) -> list[Subprogram]:
     """Return the private subprograms that a text calls, and those that these call."""
-    found = {name: "" for name in _CALLED.findall(text)}
+    found = dict.fromkeys(_CALLED.findall(text), "")
     texts = {subprogram.name: subprogram.text for subprogram in private}
     while missing := [name for name, seen in found.items() if not seen]:
         for name in missing:

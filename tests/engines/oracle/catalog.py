@@ -49,7 +49,8 @@ class OracleCatalog:
     def routine_names(self, connection: Connection) -> list[str]:
         """Return the name of every routine in package rowq, as often as it is there.
 
-        What helps callers in PL/SQL and package rowq_wait only is called private here: the contract does not know it.
+        What only helps callers in PL/SQL, or package rowq_wait, is called private here: the
+        contract does not know it.
         """
         folders = (sql_directory() / "oracle" / folder for folder in ("helpers", "waiting"))
         helpers = {path.stem for folder in folders for path in folder.glob("*.sql")}

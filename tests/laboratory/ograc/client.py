@@ -182,9 +182,7 @@ def install_script() -> str:
     body += _compact("".join(passed_on[1:]).removesuffix("end rowq;\n/\n"))
     parts.append(f"create or replace package body rowq as\n{body}end rowq;\n/\n")
     parts.append(f"create or replace package body rowq_wait as\n{own[WAITS]}end rowq_wait;\n/\n")
-    parts += [
-        _package(f"packages/{name}{part}.sql") for name in PACKAGES for part in ("", "_body")
-    ]
+    parts += [_package(f"packages/{name}{part}.sql") for name in PACKAGES for part in ("", "_body")]
     return "\n".join(parts)
 
 

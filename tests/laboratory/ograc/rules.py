@@ -209,7 +209,9 @@ RULES = (
     _rule("INTERVAL DAY(9)", r"day\(9\)", "day(7)"),
     _rule("VARCHAR2(32767)", r"varchar2\(32767\)", "varchar2(8000)"),
     _rule(
-        "numbers of Oracle's errors", r"(?<=, )-(?:54|60|942|1013|1031|30006|2291|4092|2074|41900|22831|22275)(?=\))", _number
+        "numbers of Oracle's errors",
+        r"(?<=, )-(?:54|60|942|1013|1031|30006|2291|4092|2074|41900|22831|22275)(?=\))",
+        _number,
     ),
     _rule("KEEP (DENSE_RANK ...)", r" keep \(dense_rank (?:last|first) order by [\w.]+\)", ""),
     _rule("USER_SEQUENCES", r"from user_sequences s\b", "from my_sequences s"),
