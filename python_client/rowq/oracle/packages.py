@@ -21,6 +21,9 @@ ROLES = {"producer": "rowq_produce", "consumer": "rowq_consume", "monitor": "row
 WAITS = "dequeue_wait"
 """The routine whose calls last; its package is rowq_wait."""
 
+HELPS = {"ids": "p_message_ids", "put": "enqueue"}
+"""Helper -> the parameter or the routine for which a package has it."""
+
 _SUBPROGRAM = re.compile(
     r"(?P<kind>procedure|function) (?P<name>\w+)(?:\((?P<parameters>.*?)\))?"
     r"(?:\nreturn (?P<result>\w+))?\nis\n",
@@ -136,8 +139,8 @@ def packages(sources: Path) -> Iterator[tuple[str, str]]:
         given = [
             routine for routine in routines if role in contract["routine"][routine.name]["roles"]
         ]
-        lists = any("p_message_ids" in routine.parameters for routine in given)
-        public = [*helpers, *given] if lists else given
+        uses = {name for routine in given for name in (routine.name, *routine.parameters)}
+        public = [*(helper for helper in helpers if HELPS[helper.name] in uses), *given]
         where = f"the signatures of what role rowq_{role} may call"
         yield f"{package}.sql", specification(package, where, public)
         yield f"{package}_body.sql", body(package, where, [passing_on(each) for each in public])

@@ -115,7 +115,7 @@ def text_of(file: str) -> str:
 def routines() -> dict[str, Routine]:
     """Return the subprograms of the package by name, with the stand-ins in their places."""
     found = {}
-    for folder in ("internal", "waiting", "routines"):
+    for folder in ("internal", "helpers", "waiting", "routines"):
         for path in sorted((SOURCE / folder).glob("*.sql")):
             if path.name != "types.sql":
                 one = parse(rewrite(path.read_text("utf-8"))[0])
@@ -174,7 +174,7 @@ def install_script() -> str:
         )
         parts.append(f"create table {table} ({columns})\n/\n")
     own = units()
-    called = ["ids", "look", "messages_json", *public()]
+    called = ["ids", "put", "look", "messages_json", *public()]
     parts += [f"create or replace {text}/\n" for name, text in own.items() if name not in called]
     parts += [_package(f"packages/{name}.sql") for name in ("rowq", "rowq_wait")]
     passed_on = text_of("packages/rowq_body.sql").rpartition(f"procedure {WAITS}(")

@@ -128,6 +128,7 @@ def given(seen: set[str]) -> list[File]:
         lines += [_line(f"packages/{name}{part}.sql") for part in ("", "_body")]
     lines.append(_line("internal/types.sql"))
     lines.append(File("helpers/ids.sql", "a stand-in", CAUSES["ids"], ""))
+    lines.append(_line("helpers/put.sql", "put" in seen))
     lines.append(File("waiting/messages_json.sql", "a stand-in", CAUSES["messages_json"], ""))
     lines.append(_line("waiting/look.sql", "look" in seen))
     private = {f"internal_{path.stem}" for path in (SOURCE / "internal").glob("*.sql")}
