@@ -17,6 +17,8 @@ begin
 end;
 /
 -- RQ801: the server is older than 19c.
+-- RQ803: a package of SYS that rowq calls is out of the owner's reach. Everybody may call them,
+--        unless the server was hardened; roles do not count in stored code.
 -- RQ802: there are tables with rowq's names that rowq did not make (with nothing but bookkeeping it
 --        is an installation of ours that was not finished), something stands in the place of a
 --        table, or something would run when a table is used.
@@ -25,9 +27,32 @@ declare
     v_known      pls_integer;
     v_bookkeeper pls_integer;
     v_why        varchar2(1000 char);
+    v_packages   constant sys.odcivarchar2list := sys.odcivarchar2list(
+        'DBMS_ASSERT', 'DBMS_LOB', 'DBMS_OUTPUT', 'DBMS_SESSION', 'DBMS_STATS', 'DBMS_TRANSACTION',
+        'DBMS_UTILITY', 'UTL_ENCODE', 'UTL_RAW'
+    );
 begin
     if dbms_db_version.version < 19 then
         raise_application_error(-20801, 'RQ801 server_too_old: rowq needs Oracle 19c or newer');
+    end if;
+
+    select listagg('sys.' || lower(n.column_value), ', ') within group (order by n.column_value)
+    into v_why
+    from table(v_packages) n
+    where not exists (
+        select null
+        from all_tab_privs p
+        where p.table_schema = 'SYS'
+          and p.table_name = n.column_value
+          and p.privilege = 'EXECUTE'
+          and p.grantee in (sys_context('userenv', 'session_user'), 'PUBLIC')
+    );
+    if v_why is not null then
+        raise_application_error(
+            -20803,
+            'RQ803 missing_privilege: the owner may not call ' || v_why
+            || ': grant execute on each to ' || sys_context('userenv', 'session_user')
+        );
     end if;
 
     select count(*),

@@ -1,35 +1,54 @@
 -- This makes the roles and gives each one execute on its package and on the type of lists of ids
--- where its routines take them, and nothing else. It may run any number of times and takes back
--- what it does not give. A role that is missing and may not be created here ("create role" is a
--- system privilege) is left out with a line of output: create it and run this again. A role is
+-- where its routines take them, and nothing else. It may run any number of times, takes back what
+-- it does not give, and gives only what is missing: a grant on a package waits for every call that
+-- is under way.
+--
+-- Roles belong to the whole database, so a right is given only to a role that the owner has with
+-- the admin option, as who creates a role has it: to another installation's role nothing is given
+-- by accident. Any other role is left out with a line of output: a DBA creates it where it is
+-- missing, grants it to the owner with admin option, and the owner runs this again. A role is
 -- enabled in sessions, but not in a caller's own stored procedures: grant the package to the owner
 -- of those directly.
 declare
+    -- ORA-01031, and from 23ai ORA-41900, say that a privilege is missing; ORA-01921 that the role
+    -- is there already.
     e_may_not exception;
+    e_may_not_named exception;
     e_is_there exception;
-    e_no_role exception;
-    e_no_such_role exception;
     pragma exception_init(e_may_not, -1031);
+    pragma exception_init(e_may_not_named, -41900);
     pragma exception_init(e_is_there, -1921);
-    pragma exception_init(e_no_role, -1917);
-    pragma exception_init(e_no_such_role, -1919);
 
     procedure make(p_role in varchar2) is
     begin
         execute immediate 'create role ' || p_role;
     exception
-        when e_is_there or e_may_not then
+        when e_is_there or e_may_not or e_may_not_named then
             null;
     end make;
 
     procedure give(p_role in varchar2, p_object in varchar2) is
+        v_own   pls_integer;
+        v_given pls_integer;
     begin
-        execute immediate 'grant execute on ' || p_object || ' to ' || p_role;
-    exception
-        when e_no_role or e_no_such_role then
+        select count(*) into v_own
+        from user_role_privs r
+        where r.granted_role = upper(p_role)
+          and r.admin_option = 'YES';
+        select count(*) into v_given
+        from user_tab_privs_made p
+        where p.type in ('PACKAGE', 'TYPE')
+          and p.grantee = upper(p_role)
+          and p.table_name = upper(p_object)
+          and p.privilege = 'EXECUTE';
+        if v_own = 0 then
             dbms_output.put_line(
-                'role ' || p_role || ' is missing and has no right to ' || p_object
+                'role ' || p_role || ' is missing or not the owner''s, and gets no right to '
+                || p_object
             );
+        elsif v_given = 0 then
+            execute immediate 'grant execute on ' || p_object || ' to ' || p_role;
+        end if;
     end give;
 begin
     make('rowq_producer');

@@ -19,7 +19,9 @@ exit failure
 @@tables/statistics.sql
 -- routines: generated from contract.toml by make generate
 @@packages/rowq.sql
+@@packages/rowq_wait.sql
 @@packages/rowq_body.sql
+@@packages/rowq_wait_body.sql
 @@packages/rowq_produce.sql
 @@packages/rowq_produce_body.sql
 @@packages/rowq_consume.sql

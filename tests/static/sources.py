@@ -15,7 +15,7 @@ MIGRATIONS = ROOT / "migrations"
 CONTRACT: dict[str, Any] = tomllib.loads((SQL / "contract.toml").read_text(encoding="utf-8"))
 
 ENGINES = sorted(path.parent.name for path in SQL.glob("*/install.sql"))
-ROOMS = ("tables", "internal", "routines")
+ROOMS = ("tables", "internal", "routines", "waiting")
 
 HEADER_FIELDS = (
     "routine", "version", "purpose", "promise", "locks", "commits", "errors", "differs",
@@ -44,6 +44,8 @@ EXAMPLES: dict[str, Any] = {
 """A value of each type of the contract."""
 
 _CALLED = re.compile(r"\browq\.(\w+)\(|(?<![\w.])(internal_\w+)|\bexec (?:@\w+ = )?rowq\.(\w+)")
+_SENT = re.compile(r"'begin rowq\.(\w+)\(")
+"""A call that Oracle's dequeue_wait sends by text."""
 _NO_CODE = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _RAISED = re.compile(
     r"errcode = 'RQ(\d{3})'|signal sqlstate '45(\d{3})'|throw 52(\d{3}),"
@@ -140,6 +142,7 @@ def errors_of(engine: str, name: str) -> set[str]:
             text = texts.get(dialect, "")
             errors |= raised(text)
             waiting += ["".join(names) for names in _CALLED.findall(code_of(text))]
+            waiting += _SENT.findall(text)
     return errors
 
 

@@ -20,7 +20,7 @@ BY_TEXT = re.compile(
 """Statements inside of statements."""
 NOT_IN_GRAMMAR = {"partition_archive"}
 """The grammar does not have the clause by which a table becomes a partitioned one, of 12.2."""
-SPECIFICATIONS = ("rowq", "rowq_produce", "rowq_consume", "rowq_look")
+SPECIFICATIONS = ("rowq", "rowq_wait", "rowq_produce", "rowq_consume", "rowq_look")
 
 SYNTAX = (
     ("routines/dequeue_fast.sql", "\nis\n", "\n"),
@@ -78,6 +78,19 @@ FORMS = (
     ("internal/maintain_archive.sql", "    when e_cancelled then\n        raise;\n", ""),
     ("internal/ring_doorbell.sql", "    when e_cancelled then\n        raise;\n", ""),
     ("internal/waiters_lock_number.sql", "return 0;", "execute immediate 'x';"),
+    ("internal/random_fraction.sql", "dbms_utility.get_hash_value", "dbms_random.value"),
+    (
+        "internal/from_microseconds.sql",
+        "mod(p_microseconds, 86400000000) / 1000000",
+        "p_microseconds / 1000000",
+    ),
+    ("internal/pop_waiting.sql", " unnest cardinality(a 10) */ a", " */ a"),
+    (
+        "routines/dequeue_wait.sql",
+        "    open p_rows for c_messages",
+        "    open p_rows for select v_text from dual;\n    v_text clob := 'x",
+    ),
+    ("internal/health_server.sql", ", -41900", ", -41901"),
     ("doorbell.sql", "when e_silence then", "when others then"),
     ("doorbell.sql", "to_char(p_part_id, 'fm9999999999')", "to_char(p_part_id)"),
     ("maintain_job.sql", "exit when sys_extract_utc(systimestamp)", "exit when sysdate"),
@@ -133,7 +146,8 @@ def known() -> names.Names:
 
 def findings(file: Source) -> list[tuple[int, str]]:
     """Return what lint and names say of a file."""
-    is_code = file.room in ("internal", "helpers", "routines") or file.stem in OPTIONAL
+    rooms = ("internal", "helpers", "waiting", "routines")
+    is_code = file.room in rooms or file.stem in OPTIONAL
     found = [*(lint.problems(file) if is_code else ()), *known().problems(file)]
     for inner in by_text(file) if file.stem in OPTIONAL else ():
         found += lint.problems(source(file.name, inner))
@@ -203,11 +217,46 @@ def test_every_private_subprogram_and_type_is_used() -> None:
 def test_the_packages_hold_every_subprogram_as_it_stands_in_its_file() -> None:
     texts = dict(packages(gate.SOURCES))
     files = [
-        file for file in sources().values() if file.room in ("internal", "helpers", "routines")
+        file
+        for file in sources().values()
+        if file.room in ("internal", "helpers", "waiting", "routines")
     ]
     assert len(files) > 100
-    assert [file.name for file in files if file.text not in texts["rowq_body.sql"]] == []
+    bodies = texts["rowq_body.sql"] + texts["rowq_wait_body.sql"]
+    assert [file.name for file in files if file.text not in bodies] == []
     assert not (gate.SOURCES / "packages").exists()
+
+
+def test_who_waits_uses_package_rowq_by_text_only() -> None:
+    """A package that another one names in its code cannot be replaced while that one runs."""
+    texts = dict(packages(gate.SOURCES))
+    body = source("rowq_wait_body.sql", texts["rowq_wait_body.sql"])
+    assert not re.search(r"\browq\.\w", body.code)
+    assert re.findall(r"(?:begin|select) rowq\.(\w+)", body.text) == ["look", "messages_json"]
+    for name, text in texts.items():
+        if "dequeue_wait(" in text and name.endswith("_body.sql"):
+            assert "rowq.dequeue_wait(" not in text
+
+
+def test_every_package_of_sys_that_is_called_is_asked_for_before_anything_is_installed() -> None:
+    migrations = gate.SOURCES.parents[1] / "migrations" / "oracle"
+    preflight = (migrations / "preflight.sql").read_text(encoding="utf-8")
+    asked = {name.lower() for name in re.findall(r"'((?:DBMS|UTL)_\w+)'", preflight)}
+    files = [file for file in sources().values() if file.stem not in OPTIONAL]
+    files += [source(path.name, path.read_text("utf-8")) for path in migrations.glob("*.sql")]
+    called = {name for file in files for name in re.findall(r"\b((?:dbms|utl)_\w+)\.", file.code)}
+    # These two are a part of PL/SQL, which no server takes from anybody.
+    assert called - {"dbms_standard", "dbms_db_version"} | {"dbms_output"} == asked
+
+
+def test_every_table_with_statistics_of_its_own_has_an_index_of_that_name() -> None:
+    text = sources()["tables/statistics.sql"].text
+    pinned = re.findall(r"    pin\('(\w+)'", text)
+    keys = {
+        key for file in sources().values() for key in re.findall(r"constraint (\w+_pk)", file.text)
+    }
+    assert len(pinned) == 8
+    assert {f"{table.lower()}_pk" for table in pinned} <= keys
 
 
 def declared(text: str) -> dict[str, str]:

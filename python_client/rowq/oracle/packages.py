@@ -1,9 +1,11 @@
 """Oracle's packages, assembled from one file a subprogram whenever they are read.
 
 sql/oracle/routines, helpers and internal hold subprograms as they stand in the body of package
-rowq. Its specification says what routines and helpers say before `is`. For every role but the
-admin's there is a package that has the routines of that role, and only passes calls on: Oracle
-grants packages as a whole.
+rowq. Its specification says what routines, helpers and those of sql/oracle/waiting say before `is`.
+For every role but the admin's there is a package that has the routines of that role, and only
+passes calls on: Oracle grants packages as a whole. dequeue_wait is in a package of its own, with
+the private subprograms that it needs, because a package cannot be replaced while a session is in
+it.
 """
 
 import re
@@ -16,12 +18,19 @@ from typing import Any
 ROLES = {"producer": "rowq_produce", "consumer": "rowq_consume", "monitor": "rowq_look"}
 """Role of the contract -> the package that is granted to it; the admin's is rowq itself."""
 
+WAITS = "dequeue_wait"
+"""The routine whose calls last; its package is rowq_wait."""
+
+HELPS = {"ids": "p_message_ids", "put": "enqueue"}
+"""Helper -> the parameter or the routine for which a package has it."""
+
 _SUBPROGRAM = re.compile(
     r"(?P<kind>procedure|function) (?P<name>\w+)(?:\((?P<parameters>.*?)\))?"
     r"(?:\nreturn (?P<result>\w+))?\nis\n",
     re.DOTALL,
 )
 _PARAMETER = re.compile(r"(p_\w+) +(?:in out|in|out) ")
+_CALLED = re.compile(r"\binternal_\w+")
 _NOTE = "-- Put together from {sources}.\n"
 
 
@@ -82,11 +91,24 @@ def body(package: str, sources: str, parts: list[str]) -> str:
 
 
 def passing_on(subprogram: Subprogram) -> str:
-    """Return a subprogram that calls the one of package rowq with its own arguments."""
+    """Return a subprogram that calls the one that does the work with its own arguments."""
     given = ",\n".join(f"        {name} => {name}" for name in subprogram.parameters)
-    call = f"rowq.{subprogram.name}(\n{given}\n    );"
+    package = "rowq_wait" if subprogram.name == WAITS else "rowq"
+    call = f"{package}.{subprogram.name}(\n{given}\n    );"
     line = f"    return {call}\n" if subprogram.is_function else f"    {call}\n"
     return f"{subprogram.signature}\nis\nbegin\n{line}end {subprogram.name};\n"
+
+
+def needed_by(text: str, private: list[Subprogram]) -> list[Subprogram]:
+    """Return the private subprograms that a text calls, and those that these call."""
+    found = dict.fromkeys(_CALLED.findall(text), "")
+    texts = {subprogram.name: subprogram.text for subprogram in private}
+    while missing := [name for name, seen in found.items() if not seen]:
+        for name in missing:
+            found[name] = texts[name]
+            for called in _CALLED.findall(texts[name]):
+                found.setdefault(called, "")
+    return [subprogram for subprogram in private if subprogram.name in found]
 
 
 def packages(sources: Path) -> Iterator[tuple[str, str]]:
@@ -99,17 +121,32 @@ def packages(sources: Path) -> Iterator[tuple[str, str]]:
     contract: dict[str, Any] = tomllib.loads(text)
     private = subprograms(sources / "internal")
     helpers, routines = subprograms(sources / "helpers"), subprograms(sources / "routines")
+    looks = subprograms(sources / "waiting")
+    (wait,) = (routine for routine in routines if routine.name == WAITS)
     types = (sources / "internal" / "types.sql").read_text(encoding="utf-8")
-    forward = "".join(f"{subprogram.signature};\n" for subprogram in private)
-    everything = [types, forward, *(each.text for each in [*private, *helpers, *routines])]
-    yield "rowq.sql", specification("rowq", "routines and helpers", [*helpers, *routines])
-    yield "rowq_body.sql", body("rowq", "internal, helpers and routines", everything)
+    public = [*helpers, *looks, *routines]
+    whole = [subprogram for subprogram in public if subprogram is not wait]
+    theirs = needed_by("".join(subprogram.text for subprogram in whole), private)
+    waiting = needed_by(wait.text, private)
+    where = "routines, helpers and waiting"
+    yield "rowq.sql", specification("rowq", where, public)
+    yield "rowq_wait.sql", specification("rowq_wait", "the routine that waits", [wait])
+    parts = [types, *_with_signatures(theirs), *(each.text for each in whole), passing_on(wait)]
+    yield "rowq_body.sql", body("rowq", f"internal, {where}", parts)
+    parts = [*_with_signatures(waiting), wait.text]
+    yield "rowq_wait_body.sql", body("rowq_wait", "internal and the routine that waits", parts)
     for role, package in ROLES.items():
-        theirs = [
+        given = [
             routine for routine in routines if role in contract["routine"][routine.name]["roles"]
         ]
-        lists = any("p_message_ids" in routine.parameters for routine in theirs)
-        public = [*helpers, *theirs] if lists else theirs
+        uses = {name for routine in given for name in (routine.name, *routine.parameters)}
+        public = [*(helper for helper in helpers if HELPS[helper.name] in uses), *given]
         where = f"the signatures of what role rowq_{role} may call"
         yield f"{package}.sql", specification(package, where, public)
         yield f"{package}_body.sql", body(package, where, [passing_on(each) for each in public])
+
+
+def _with_signatures(private: list[Subprogram]) -> list[str]:
+    """Return the texts of private subprograms behind their signatures, so that each knows all."""
+    forward = "".join(f"{subprogram.signature};\n" for subprogram in private)
+    return [forward, *(subprogram.text for subprogram in private)]

@@ -59,7 +59,6 @@ class Look(BaseLook):
     """What there is to see through one connection."""
 
     ROLES = ("rowq_producer", "rowq_consumer", "rowq_admin", "rowq_monitor")
-    CREATE_ROLE = "create role {role}"
 
     def server(self) -> str:
         """Return the server's name and version."""
@@ -110,6 +109,17 @@ class Look(BaseLook):
         names = ", ".join(f"'{role.upper()}'" for role in self.ROLES)
         present = {role.lower() for (role,) in self._rows(_ROLES.format(names=names))}
         return {role: role in present for role in self.ROLES}
+
+    def missing_roles(self, roles: Mapping[str, bool]) -> tuple[str, ...]:
+        """Say what to do about the roles that have no right of this owner's."""
+        ((owner,),) = self._rows("select user from dual")
+        return tuple(
+            f"role {role} is missing, or not the owner's: a DBA can run"
+            f' "create role {role}" where it is missing, and'
+            f' "grant {role} to {owner} with admin option", then migrate again'
+            for role, is_present in roles.items()
+            if not is_present
+        )
 
     def routines(self) -> dict[str, str]:
         """Return name and code of every specification and body of rowq's packages.

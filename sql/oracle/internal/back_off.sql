@@ -18,7 +18,7 @@ begin
                 p_queue.backoff_cap_seconds,
                 p_queue.backoff_base_seconds
                 * power(p_queue.backoff_factor, least(p_messages(i).attempt - 1, 60))
-            ) * (1 - p_queue.backoff_jitter * dbms_random.value)
+            ) * (1 - p_queue.backoff_jitter * internal_random_fraction)
         );
         p_due_at(i) := v_now + numtodsinterval(v_delay, 'second');
     end loop;

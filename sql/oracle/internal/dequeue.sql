@@ -15,6 +15,7 @@ is
 -- errors    RQ701 RQ711
 -- differs   two routines share it; an empty look takes no lock and begins no transaction
     v_queue    t_queue;
+    v_lanes    t_lanes;
     v_messages t_messages;
 begin
     p_claim_id := null;
@@ -24,23 +25,24 @@ begin
     if length(p_worker_name) > 200 then
         internal_refuse('worker_name is longer than 200 characters');
     end if;
-    v_queue := internal_require_queue(p_queue_name);
+    internal_require_lanes(p_queue_name, v_queue, v_lanes);
     p_part_id := v_queue.part_id;
 
     if v_queue.paused_at is null then
-        internal_pop_ready(v_queue.part_id, p_batch_size, v_messages);
+        internal_pop_ready(v_queue.part_id, v_lanes, p_batch_size, v_messages);
         -- Nothing is ready, so promote what is due by now: it need not wait for the next maintain.
         if v_messages.count = 0 and internal_promote(v_queue.part_id, p_batch_size) > 0 then
-            internal_pop_ready(v_queue.part_id, p_batch_size, v_messages);
+            v_lanes := internal_open_lanes_of(v_queue.part_id);
+            internal_pop_ready(v_queue.part_id, v_lanes, p_batch_size, v_messages);
         end if;
     end if;
 
     if v_messages.count > 0 then
-        p_claim_id := rowq_claim_seq.nextval;
         p_lease_until := sys_extract_utc(systimestamp)
             + numtodsinterval(coalesce(p_lease_seconds, v_queue.lease_seconds), 'second');
         insert into rowq_claim (part_id, claim_id, lease_until, worker_name)
-        values (v_queue.part_id, p_claim_id, p_lease_until, p_worker_name);
+        values (v_queue.part_id, rowq_claim_seq.nextval, p_lease_until, p_worker_name)
+        returning claim_id into p_claim_id;
         forall i in 1 .. v_messages.count
             insert into rowq_leased (part_id, claim_id, place, message_id, lane, attempt)
             values (

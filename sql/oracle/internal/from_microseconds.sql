@@ -5,5 +5,9 @@ is
 -- purpose   Return the moment that is so many microseconds after the beginning of 1970; null stays null.
 -- differs   no such helper elsewhere: other engines have a function for it
 begin
-    return timestamp '1970-01-01 00:00:00' + numtodsinterval(p_microseconds / 1000000, 'second');
+    -- Days are added by themselves, because numtodsinterval takes 2147483647 seconds at most and
+    -- for more gives that many: the moment would stand still from the year 2038 on.
+    return timestamp '1970-01-01 00:00:00'
+        + numtodsinterval(trunc(p_microseconds / 86400000000), 'day')
+        + numtodsinterval(mod(p_microseconds, 86400000000) / 1000000, 'second');
 end internal_from_microseconds;

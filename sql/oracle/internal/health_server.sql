@@ -3,11 +3,14 @@ is
 -- routine   internal_health_server
 -- purpose   Append the checks that concern all queues: old transactions, the archive, the sequence.
 -- differs   this engine's own
-    -- ORA-00942 (no such table or view) and ORA-01031 (no privilege) mean that it may not look.
+    -- ORA-00942 (no such table or view), ORA-01031 (no privilege) and ORA-41900 (the same of 23ai,
+    -- which names the privilege) mean that it may not look.
     e_no_view exception;
     e_no_right exception;
     pragma exception_init(e_no_view, -942);
     pragma exception_init(e_no_right, -1031);
+    e_no_right_named exception;
+    pragma exception_init(e_no_right_named, -41900);
     v_seconds  number;
     v_session  varchar2(200 char);
     v_horizon  varchar2(500 char) := 'no transaction is older than a second';
@@ -32,7 +35,7 @@ begin
                 || ' has the oldest open transaction; what it has taken or sent stays with it';
         end if;
     exception
-        when e_no_view or e_no_right then
+        when e_no_view or e_no_right or e_no_right_named then
             v_horizon := 'unknown: the owner of rowq has no right to v_$transaction and v_$session';
     end;
     p_checks.extend;

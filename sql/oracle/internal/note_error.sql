@@ -9,8 +9,9 @@ is
 -- promise   P10
 -- locks     message rows
 -- differs   the last error stands beside the body, and not where the message waits
-    -- A CLOB counts an emoji as two, and a varchar2 counts it as one.
-    v_error constant varchar2(32767) := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);
+    -- A CLOB counts an emoji as two, and a varchar2 counts it as one. What is stored is a CLOB,
+    -- because SQL takes no varchar2 of more than 4000 bytes for many rows (ORA-01461).
+    v_error constant clob := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);
 begin
     if p_error is not null and v_error is null then
         -- An empty text is not a missing one, but Oracle takes '' as null: store an empty CLOB.

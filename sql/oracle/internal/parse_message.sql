@@ -119,12 +119,18 @@ begin
 
     if v_known < v_object.get_size() then
         p_fault := 'unknown key';
-        v_keys := v_object.get_keys();
-        for i in 1 .. v_keys.count loop
-            if instr(c_keys, '|' || v_keys(i) || '|') = 0 then
-                p_fault := 'unknown key ' || substr(v_keys(i), 1, 60);
-            end if;
-        end loop;
+        begin
+            v_keys := v_object.get_keys();
+            for i in 1 .. v_keys.count loop
+                if instr(c_keys, '|' || v_keys(i) || '|') = 0 then
+                    p_fault := 'unknown key ' || substr(v_keys(i), 1, 60);
+                end if;
+            end loop;
+        exception
+            when value_error then
+                -- ORA-06502: json_key_list holds no key of more than 4000 bytes.
+                p_fault := 'unknown key of more than 4000 bytes';
+        end;
     end if;
     p_fault := coalesce(
         p_fault,

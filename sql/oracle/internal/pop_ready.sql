@@ -1,15 +1,15 @@
 procedure internal_pop_ready(
     p_part_id  in number,
+    p_lanes    in t_lanes,
     p_limit    in number,
     p_messages out nocopy t_messages
 )
 is
 -- routine   internal_pop_ready
--- purpose   Take up to p_limit messages from the lanes, best lane first.
+-- purpose   Take up to p_limit messages from the lanes, in the order of p_lanes.
 -- promise   P05 P06 P13
 -- locks     ready rows, passing over locked ones
 -- differs   a cursor bounds the batch: rownum would count before the skip, fetch first is refused
-    v_lanes  t_lanes := internal_open_lanes_of(p_part_id);
     v_probe  rowq_ready.message_id%type;
     v_left   pls_integer;
     v_locked t_locked_rows;
@@ -33,16 +33,16 @@ is
         for update skip locked;
 begin
     p_messages.delete;
-    for i in 1 .. v_lanes.count loop
+    for i in 1 .. p_lanes.count loop
         exit when p_messages.count >= p_limit;
         -- Look without a lock first, so that a call that finds nothing begins no transaction.
         v_probe := null;
-        open lane_head(v_lanes(i).lane, v_lanes(i).floor_seq);
+        open lane_head(p_lanes(i).lane, p_lanes(i).floor_seq);
         fetch lane_head into v_probe;
         close lane_head;
         if v_probe is not null then
             v_left := p_limit - p_messages.count;
-            open lane_rows(v_lanes(i).lane, v_lanes(i).floor_seq);
+            open lane_rows(p_lanes(i).lane, p_lanes(i).floor_seq);
             fetch lane_rows bulk collect into v_locked limit v_left;
             close lane_rows;
             internal_delete_ready(v_locked, p_messages);

@@ -8,18 +8,26 @@ is
     c_most constant pls_integer := 10000;
     v_locked   t_locked_rows;
     v_messages t_messages;
+    -- The ids lead and the rows are found by key, one by one: the server takes a list for 8168 ids,
+    -- and would read the table whole for one of them.
     cursor dead_rows is
-        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        select /*+ leading(a@asked d) use_nl(d) index(d rowq_dead_pk) */
+               d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
         where d.part_id = p_part_id
-          and d.message_id in (select a.column_value from table(p_ids) a)
+          and d.message_id in (
+              select /*+ qb_name(asked) unnest cardinality(a 10) */ a.column_value
+              from table(p_ids) a
+          )
         for update skip locked;
     -- Find a delayed message by message.due_at, which is its place in delayed.
     cursor delayed_rows is
-        select d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        select /*+ leading(a@asked m@asked d) use_nl(d) index(d rowq_delayed_pk) */
+               d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_delayed d
         where (d.part_id, d.due_at, d.message_id) in (
-            select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */
+            select /*+ qb_name(asked) unnest cardinality(a 10) use_nl(m)
+                       index(m rowq_message_pk) */
                    m.part_id, m.due_at, m.message_id
             from table(p_ids) a
             join rowq_message m
@@ -30,10 +38,12 @@ is
     -- A message that was never given back is at its first place (lane and seq of message). The
     -- others that have a body are looked for among all ready messages.
     cursor first_places is
-        select r.rowid, r.message_id, r.lane, r.attempt, r.seq
+        select /*+ leading(a@asked m@asked r) use_nl(r) index(r rowq_ready_pk) */
+               r.rowid, r.message_id, r.lane, r.attempt, r.seq
         from rowq_ready r
         where (r.part_id, r.lane, r.seq, r.message_id) in (
-            select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */
+            select /*+ qb_name(asked) unnest cardinality(a 10) use_nl(m)
+                       index(m rowq_message_pk) */
                    m.part_id, m.lane, m.seq, m.message_id
             from table(p_ids) a
             join rowq_message m
@@ -42,7 +52,8 @@ is
         )
         for update skip locked;
     cursor other_places is
-        select r.rowid, r.message_id, r.lane, r.attempt, r.seq
+        select /*+ index_rs_asc(r rowq_ready_pk) */
+               r.rowid, r.message_id, r.lane, r.attempt, r.seq
         from rowq_ready r
         where r.part_id = p_part_id
           and r.message_id in (select a.column_value from table(p_ids) a)

@@ -5,13 +5,10 @@ is
 -- promise   P13 P14
 -- locks     rows of lanes, passing over locked ones
 -- differs   only maintain moves floors: dead rows cost nothing here, emptied index blocks little
-    c_duty constant number := 50;
     -- Times are in microseconds. A look that takes longer than c_short_walk has walked over emptied
-    -- blocks. After one longer than c_long_walk the lane rests c_duty times as long, but never
-    -- longer than c_longest_pause.
+    -- blocks. After one longer than c_long_walk the lane rests.
     c_short_walk constant number := 300;
     c_long_walk constant number := 20000;
-    c_longest_pause constant number := 3600000000;
     c_not_yet_committed constant number := 500000;
     type t_due_lane is record (
         lane      rowq_lane.lane%type,
@@ -26,13 +23,12 @@ is
     v_latest   number;
     v_worth_it number;
     v_took     number;
-    v_row_id   rowid;
-    cursor lane_row(p_lane in number) is
-        select l.rowid
-        from rowq_lane l
-        where l.part_id = p_part_id
-          and l.lane = p_lane
-        for update skip locked;
+    -- The lanes of messages before v_next_lane were found empty; it begins at v_next_seq. A look
+    -- that passes over empty lanes ends at v_last, because the lane behind it rests.
+    v_next_lane pls_integer;
+    v_next_seq  number;
+    v_last      pls_integer;
+    v_is_slow   boolean := false;
 begin
     select l.lane, l.floor_seq, l.is_open
     bulk collect into v_lanes
@@ -43,9 +39,36 @@ begin
 
     for i in 1 .. v_lanes.count loop
         v_started := sys_extract_utc(systimestamp);
-        v_first := internal_first_key(p_part_id, v_lanes(i).lane, 0);
+        v_first := null;
+        if v_lanes(i).lane < 0 or v_is_slow then
+            v_first := internal_first_key(p_part_id, v_lanes(i).lane, 0);
+        else
+            if v_next_lane is null or v_next_lane < v_lanes(i).lane then
+                v_last := i;
+                while v_last < v_lanes.count
+                    and v_lanes(v_last + 1).lane = v_lanes(v_last).lane + 1
+                loop
+                    v_last := v_last + 1;
+                end loop;
+                internal_first_lane(
+                    p_part_id, v_lanes(i).lane, v_lanes(v_last).lane, v_next_lane, v_next_seq
+                );
+            end if;
+            if v_next_lane = v_lanes(i).lane then
+                v_first := v_next_seq;
+            end if;
+        end if;
         v_took := internal_microseconds(sys_extract_utc(systimestamp))
             - internal_microseconds(v_started);
+        if not v_is_slow and v_next_lane > v_lanes(i).lane and v_took > c_short_walk then
+            -- Emptied blocks were walked over, and nobody knows of which lane: look at this lane
+            -- alone, and at each one behind it.
+            v_is_slow := true;
+            v_started := sys_extract_utc(systimestamp);
+            v_first := internal_first_key(p_part_id, v_lanes(i).lane, 0);
+            v_took := internal_microseconds(sys_extract_utc(systimestamp))
+                - internal_microseconds(v_started);
+        end if;
 
         if v_lanes(i).lane >= 0 and v_first is not null and v_lanes(i).is_open = 0 then
             -- The lane has messages but is closed: the transaction that was to open it has rolled
@@ -55,6 +78,11 @@ begin
         if v_lanes(i).lane in (-1, -3) then
             v_first := coalesce(v_first, v_lanes(i).floor_seq);
             v_worth_it := 400;
+        elsif v_first is null and v_took <= c_short_walk then
+            -- The lane is empty and the walk was short, so a dequeue loses no time before its
+            -- floor. Leave the floor, so that an idle queue writes nothing.
+            v_first := v_lanes(i).floor_seq;
+            v_worth_it := 0;
         else
             -- The floor stays half a second behind now, because messages of the last moments may
             -- not be committed yet.
@@ -73,16 +101,8 @@ begin
             internal_move_floor(p_part_id, v_lanes(i).lane, v_lanes(i).floor_seq, v_first);
         end if;
 
-        -- After a long walk over emptied blocks, rest for fifty times as long as it took.
         if v_took > c_long_walk then
-            v_row_id := null;
-            open lane_row(v_lanes(i).lane);
-            fetch lane_row into v_row_id;
-            close lane_row;
-            update rowq_lane l
-            set l.check_after = sys_extract_utc(systimestamp)
-                + numtodsinterval(least(v_took * c_duty, c_longest_pause) / 1000000, 'second')
-            where l.rowid = v_row_id;
+            internal_rest_lane(p_part_id, v_lanes(i).lane, v_took);
         end if;
     end loop;
 end internal_rescan_floors;

@@ -32,6 +32,14 @@ type t_lane is record (
     floor_seq rowq_lane.floor_seq%type
 );
 type t_lanes is table of t_lane index by pls_integer;
+type t_open_lane is record (
+    part_id       rowq_queue.part_id%type,
+    lease_seconds rowq_queue.lease_seconds%type,
+    paused_at     rowq_queue.paused_at%type,
+    lane          rowq_lane.lane%type,
+    floor_seq     rowq_lane.floor_seq%type
+);
+type t_open_lanes is table of t_open_lane index by pls_integer;
 type t_new_message is record (
     message_id    rowq_message.message_id%type,
     body          clob,

@@ -14,11 +14,16 @@ is
 -- locks     as dequeue_fast; while it waits, of dbms_lock where the owner may, the queue's one lock
 -- commits   after each look, so that nothing is held while it waits; refuses an open transaction
 -- errors    RQ701 RQ711 RQ713
--- differs   rows come as one JSON array, in a result of one row and column
+-- differs   rows come as one JSON array, in a result of one row and column; in package rowq_wait
+    -- Package rowq is called by dynamic SQL, so that it is in use for the moment of a look only and
+    -- can be replaced while sessions wait.
+    c_look     constant varchar2(100 char) :=
+        'begin rowq.look(:1, :2, :3, :4, :5, :6, :7, :8); end;';
+    c_messages constant varchar2(100 char) :=
+        'select rowq.messages_json(:1, :2, :3) as messages from dual';
     v_part_id        rowq_queue.part_id%type;
     v_claim_id       rowq_claim.claim_id%type;
     v_lease_until    rowq_claim.lease_until%type;
-    v_messages       clob;
     v_until          timestamp(6);
     v_left           number;
     v_pause          number := 0.02;
@@ -42,17 +47,9 @@ begin
 
     begin
         loop
-            internal_dequeue(
-                p_queue_name, p_batch_size, p_worker_name, p_lease_seconds, v_part_id, v_claim_id,
-                v_lease_until
-            );
-            if v_claim_id is not null then
-                internal_trim_claim(v_part_id, v_claim_id);
-                v_messages := internal_messages_json(v_part_id, v_claim_id, v_lease_until);
-                if v_listened_until is not null then
-                    internal_note_listener(v_part_id, null);
-                end if;
-            end if;
+            execute immediate c_look
+                using in p_queue_name, in p_batch_size, in p_worker_name, in p_lease_seconds,
+                in v_listened_until, out v_part_id, out v_claim_id, out v_lease_until;
             commit;
             v_left := internal_seconds_since(sys_extract_utc(systimestamp), v_until);
             exit when v_claim_id is not null or v_left <= 0;
@@ -86,7 +83,5 @@ begin
             raise;
     end;
 
-    open p_rows for
-        select v_messages as messages
-        from dual;
+    open p_rows for c_messages using v_part_id, v_claim_id, v_lease_until;
 end dequeue_wait;

@@ -18,7 +18,7 @@ is
     e_gone exception;
     pragma exception_init(e_gone, -20701);
     c_most constant pls_integer := 1000;
-    v_seed  constant pls_integer := trunc(dbms_random.value(0, 1000000));
+    v_seed  pls_integer;
     v_names t_names;
     v_kept  rowq_kept;
     v_rows  rowq_kept_list := rowq_kept_list();
@@ -30,6 +30,7 @@ begin
     internal_begin_work(v_has_savepoint);
     internal_check_batch_size(p_batch_size);
     if p_queue_name is null then
+        v_seed := trunc(internal_random_fraction * 1000000);
         open some_queues;
         fetch some_queues bulk collect into v_names limit c_most;
         close some_queues;

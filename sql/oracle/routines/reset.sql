@@ -21,10 +21,14 @@ is
     v_limit         pls_integer;
     v_has_savepoint boolean;
     cursor asked_for is
-        select /*+ index(d rowq_dead_pk) */ d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
+        select /*+ leading(a@asked d) use_nl(d) index(d rowq_dead_pk) */
+               d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
         from rowq_dead d
         where d.part_id = v_queue.part_id
-          and d.message_id in (select a.column_value from table(v_ids) a)
+          and d.message_id in (
+              select /*+ qb_name(asked) unnest cardinality(a 10) */ a.column_value
+              from table(v_ids) a
+          )
         order by d.part_id, d.message_id
         for update skip locked;
     cursor oldest is

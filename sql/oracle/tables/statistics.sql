@@ -1,5 +1,7 @@
 -- These tables may be empty now and hold a million rows an hour later, and their plans must not
--- change with that. So they are given the statistics of a queue at work, and keep them.
+-- change with that. So they and the indexes of their keys are given the statistics of a queue at
+-- work, and keep them. An index without its own would have those of the empty table that it was
+-- made on.
 declare
     v_owner constant varchar2(128 char) := sys_context('userenv', 'current_schema');
 
@@ -11,6 +13,19 @@ declare
             numrows       => p_rows,
             numblks       => ceil(p_rows * p_row_length / 6000),
             avgrlen       => p_row_length,
+            no_invalidate => false,
+            force         => true
+        );
+        dbms_stats.set_index_stats(
+            ownname       => v_owner,
+            indname       => p_table_name || '_PK',
+            numrows       => p_rows,
+            numlblks      => ceil(p_rows * p_row_length / 6000),
+            numdist       => p_rows,
+            avglblk       => 1,
+            avgdblk       => 1,
+            clstfct       => ceil(p_rows * p_row_length / 6000),
+            indlevel      => 2,
             no_invalidate => false,
             force         => true
         );

@@ -147,6 +147,23 @@ def test_a_dequeue_costs_the_same_beside_a_large_backlog(
     assert cost(server, connection, queue) <= small * 1.5 + 30
 
 
+def test_cancelling_one_message_reads_few_blocks_beside_a_large_backlog(
+    server: OracleServer, connection: Connection, queue: str
+) -> None:
+    fill(connection, queue, LARGE)
+    fill(connection, queue, LARGE, delay_seconds=3600)
+    found = []
+    for _ in range(5):
+        ids = enqueue(connection, queue, "x")
+        before = reads(server, connection)
+        assert [
+            row.outcome for row in call(connection, "cancel", queue_name=queue, message_ids=ids)
+        ] == ["cancelled"]
+        found.append(reads(server, connection) - before)
+    # The tables have hundreds of blocks each, and a call walks a few indexes.
+    assert min(found) < 100
+
+
 @contextmanager
 def snapshot(connection: Connection) -> Iterator[None]:
     """Hold everything that is deleted from now on as it is."""

@@ -10,6 +10,7 @@ import rowq
 from rowq import migrate
 from rowq.contract import load_contract
 from rowq.doctor.rights import may_call
+from rowq.oracle.status import Look
 from tests.engine_only.oracle.installed import rows
 from tests.engines.base import Connection
 from tests.engines.oracle.server import RIGHTS, OracleServer
@@ -25,6 +26,7 @@ PACKAGES = {
     "monitor": "rowq_look",
     "admin": "rowq",
 }
+HELD_ROLES = "select r.granted_role from user_role_privs r"
 Enter = Callable[[str | None], Connection]
 
 
@@ -53,7 +55,8 @@ def test_the_owner_has_the_listed_rights_and_no_other(connection: Connection) ->
     }
     assert held == set(RIGHTS)
     assert rows(connection, "select p.table_name from user_tab_privs_recd p") == []
-    assert rows(connection, "select r.granted_role from user_role_privs r") == []
+    held = {role.lower() for (role,) in rows(connection, HELD_ROLES)}
+    assert held == set(Look.ROLES)
 
 
 @pytest.mark.parametrize("role", [*PACKAGES, None])

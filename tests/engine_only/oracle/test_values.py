@@ -142,6 +142,27 @@ def test_a_caller_in_plsql_has_a_list_of_ids(connection: Connection, queue: str)
     assert take_one_left(connection, queue, claim) == {ids[2]: "completed"}
 
 
+@pytest.mark.promise("P01", "P12")
+def test_a_caller_in_plsql_puts_a_message_without_a_cursor(
+    connection: Connection, queue: str
+) -> None:
+    block = """
+        begin
+            :id := rowq.put(
+                p_queue_name => :queue, p_body => :body, p_priority => 1, p_dedup_key => 'k'
+            );
+        end;
+        """
+    found = []
+    for body in ("first", "second"):
+        with closing(connection.cursor()) as cursor:
+            number = cursor.var(int)
+            cursor.execute(block, {"id": number, "queue": queue, "body": body})
+            found.append(number.getvalue())
+    (row,) = dequeue(connection, queue, 10)
+    assert (found, row.body) == ([row.message_id] * 2, "first")
+
+
 def take_one_left(connection: Connection, queue: str, claim: int) -> dict[int, str]:
     """Complete what a claim still holds; return the outcome of each message."""
     rows = call(connection, "complete", queue_name=queue, claim_id=claim)

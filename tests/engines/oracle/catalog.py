@@ -49,9 +49,11 @@ class OracleCatalog:
     def routine_names(self, connection: Connection) -> list[str]:
         """Return the name of every routine in package rowq, as often as it is there.
 
-        What helps callers in PL/SQL only is called private here: the contract does not know it.
+        What only helps callers in PL/SQL, or package rowq_wait, is called private here: the
+        contract does not know it.
         """
-        helpers = {path.stem for path in (sql_directory() / "oracle" / "helpers").glob("*.sql")}
+        folders = (sql_directory() / "oracle" / folder for folder in ("helpers", "waiting"))
+        helpers = {path.stem for folder in folders for path in folder.glob("*.sql")}
         with closing(connection.cursor()) as cursor:
             names = [name for (name,) in cursor.execute(_NAMES)]
         return [f"internal_{name}" if name in helpers else name for name in names]

@@ -82,6 +82,7 @@ class OracleServer(ControlledServer):
         self.tell(f'create user {owner} identified by "{password[:30]}" {quota}')
         self._owners.append(owner)
         self.tell(f"grant {', '.join(RIGHTS)} to {owner}")
+        self.tell(f"grant {', '.join(Look.ROLES)} to {owner} with admin option")
         return as_account(self._url, owner, password[:30])
 
     def make_account(self, *roles: str) -> str:

@@ -21,6 +21,7 @@ TABLES = (
     "finished", "archive", "meta",
 )  # fmt: skip
 PACKAGES = ("rowq_produce", "rowq_consume", "rowq_look")
+WAITS = "dequeue_wait"
 
 # What the product finds in every Oracle database and not here, and what the rules use.
 _BEFORE = """
@@ -114,7 +115,7 @@ def text_of(file: str) -> str:
 def routines() -> dict[str, Routine]:
     """Return the subprograms of the package by name, with the stand-ins in their places."""
     found = {}
-    for folder in ("internal", "routines"):
+    for folder in ("internal", "helpers", "waiting", "routines"):
         for path in sorted((SOURCE / folder).glob("*.sql")):
             if path.name != "types.sql":
                 one = parse(rewrite(path.read_text("utf-8"))[0])
@@ -173,17 +174,20 @@ def install_script() -> str:
         )
         parts.append(f"create table {table} ({columns})\n/\n")
     own = units()
-    called = ["ids", *public()]
+    called = ["ids", "put", "look", "messages_json", *public()]
     parts += [f"create or replace {text}/\n" for name, text in own.items() if name not in called]
-    spec = _compact(text_of("packages/rowq.sql"))
-    parts.append(spec.replace(" authid definer", ""))
-    body = "".join(own[name] for name in called)
+    parts += [_package(f"packages/{name}.sql") for name in ("rowq", "rowq_wait")]
+    passed_on = text_of("packages/rowq_body.sql").rpartition(f"procedure {WAITS}(")
+    body = "".join(own[name] for name in called if name != WAITS)
+    body += _compact("".join(passed_on[1:]).removesuffix("end rowq;\n/\n"))
     parts.append(f"create or replace package body rowq as\n{body}end rowq;\n/\n")
-    for name in PACKAGES:
-        for part in ("", "_body"):
-            text = _compact(text_of(f"packages/{name}{part}.sql"))
-            parts.append(text.replace(" authid definer", ""))
+    parts.append(f"create or replace package body rowq_wait as\n{own[WAITS]}end rowq_wait;\n/\n")
+    parts += [_package(f"packages/{name}{part}.sql") for name in PACKAGES for part in ("", "_body")]
     return "\n".join(parts)
+
+
+def _package(file: str) -> str:
+    return _compact(text_of(file)).replace(" authid definer", "")
 
 
 def install(client: Client) -> None:

@@ -44,6 +44,7 @@ _NOT_GIVEN = {
     "doorbell_off.sql": "DBMS_AQADM",
     "maintain_job.sql": "DBMS_SCHEDULER",
     "packages/rowq_body.sql": "put together here from the subprograms below",
+    "packages/rowq_wait_body.sql": "put together here from the subprograms below",
 }
 _MERGE = "MERGE from two rows"
 _SILENT = "did not begin"
@@ -122,11 +123,14 @@ def given(seen: set[str]) -> list[File]:
     """Return what became of each file; seen are the subprograms that began."""
     lines = [_line(f"tables/{name}.sql") for name in TABLES]
     lines += [File(file, "not executed", cause, "") for file, cause in _NOT_GIVEN.items()]
-    lines.append(_line("packages/rowq.sql"))
+    lines += [_line(f"packages/{name}.sql") for name in ("rowq", "rowq_wait")]
     for name in PACKAGES:
         lines += [_line(f"packages/{name}{part}.sql") for part in ("", "_body")]
     lines.append(_line("internal/types.sql"))
     lines.append(File("helpers/ids.sql", "a stand-in", CAUSES["ids"], ""))
+    lines.append(_line("helpers/put.sql", "put" in seen))
+    lines.append(File("waiting/messages_json.sql", "a stand-in", CAUSES["messages_json"], ""))
+    lines.append(_line("waiting/look.sql", "look" in seen))
     private = {f"internal_{path.stem}" for path in (SOURCE / "internal").glob("*.sql")}
     for name in sorted(private - {"internal_types"}):
         file = f"internal/{name.removeprefix('internal_')}.sql"

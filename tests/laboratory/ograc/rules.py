@@ -88,8 +88,14 @@ def _unformatted(found: re.Match[str]) -> str:
     return ")" if found[0].endswith(")") else ""
 
 
+def _called_directly(found: re.Match[str]) -> str:
+    return f"rowq.look({re.sub(r'(?<!_)(?:in|out) (?=[pv]_)', '', found[1])});"
+
+
 # The numbers that oGRAC gives to these errors of Oracle.
 _NUMBERS = {"54": 723, "60": 716, "942": 843, "1031": 1001, "30006": 717, "2291": 1223, "1013": 718}
+# It has no such errors; any other number will do.
+_NUMBERS |= {"4092": 719, "2074": 720, "41900": 1002, "22831": 719, "22275": 720}
 
 
 def _number(found: re.Match[str]) -> str:
@@ -113,7 +119,7 @@ RULES = (
     _rule("CONSTANT", r"(?<=\w )constant (?=[a-z])|(?<=  )constant (?=[a-z])", ""),
     _rule(
         "SQL%BULK_ROWCOUNT",
-        r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n([^;]*);\n(?: *--[^\n]*\n)?"
+        r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n([^;]*);\n(?: *--[^\n]*\n)*"
         r" *for i in 1 \.\. [\w.]+ loop\n\s*if sql%bulk_rowcount\(i\) = 1",
         _counted,
     ),
@@ -141,9 +147,13 @@ RULES = (
     _rule("TABLE() of numbers", r"(?<= )table\((\w+)\)", r"table(cast(\1 as rowq_ids))"),
     _rule("FETCH FIRST", r"fetch first (\w+) rows only", r"limit \1"),
     _rule("DBMS_LOB.GETLENGTH", r"dbms_lob\.getlength\(", "lengthb("),
-    _rule("DBMS_LOB.SUBSTR", r"dbms_lob\.substr\(([\w.]+), (\d+), 1\)", r"substr(\1, 1, \2)"),
+    _rule(
+        "DBMS_LOB.SUBSTR",
+        r"dbms_lob\.substr\(([\w.]+), ([^,]+), (\w+)\)",
+        r"substr(\1, \3, \2)",
+    ),
+    _rule("LENGTH2", r"\blength2\(", "length("),
     _rule("DBMS_SESSION.SLEEP", r"dbms_session\.sleep\([^;]*;", "dbe_std.sleep(1);"),
-    _rule("DBMS_RANDOM", r"dbms_random\.value(?:\(([^)]*)\))?", r"rowq_random()"),
     _rule("ORA_HASH", r"ora_hash\(([\w.]+), [^)]*\)", r"\1"),
     _rule("NLSSORT", r"nlssort\(([\w.]+), 'nls_sort=binary'\)", r"\1"),
     _rule("NLS parameters", r",\s*'nls_\w+=[^']*(?:''[^']*)*'(?=\s*\))", ""),
@@ -178,19 +188,30 @@ RULES = (
         r"^( *)return (\w+ (?:> 0|in \([\d, ]+\)));",
         r"\1if \2 then\n\1    return true;\n\1end if;\n\1return false;",
     ),
+    _rule(
+        "a condition that is assigned",
+        r"^( *)(v_(?:in_text|escaped|is_\w+)) := ([^;]*(?: or | and |<>|not | = )[^;]*);",
+        r"\1if \3 then\n\1    \2 := true;\n\1else\n\1    \2 := false;\n\1end if;",
+    ),
+    _rule(
+        "a savepoint of another subprogram",
+        r"^    (?:    )?internal_begin_work\(v_has_savepoint\);",
+        "    savepoint rowq_call;",
+    ),
+    _rule(
+        "a rollback to it",
+        r"^        internal_roll_back\(v_has_savepoint\);",
+        "        rollback to savepoint rowq_call;",
+    ),
     _rule("variables of type ROWID", r"(?<= )rowid(?=;|,$| index by)", "varchar2(64)"),
     _rule("a ROWID compared with a variable", r"\b(\w)\.rowid = ", r"\1.rowid || '' = "),
     _rule("TO_NUMBER with a format", r", '9999'\)|(?<=2\)), '99'(?=\))", _unformatted),
-    _rule(
-        "an interval of more than 999999999 seconds",
-        r"numtodsinterval\(p_microseconds / 1000000, 'second'\)",
-        "numtodsinterval(floor(p_microseconds / 86400000000), 'day')"
-        " + numtodsinterval(mod(p_microseconds, 86400000000) / 1000000, 'second')",
-    ),
     _rule("INTERVAL DAY(9)", r"day\(9\)", "day(7)"),
     _rule("VARCHAR2(32767)", r"varchar2\(32767\)", "varchar2(8000)"),
     _rule(
-        "numbers of Oracle's errors", r"(?<=, )-(?:54|60|942|1013|1031|30006|2291)(?=\))", _number
+        "numbers of Oracle's errors",
+        r"(?<=, )-(?:54|60|942|1013|1031|30006|2291|4092|2074|41900|22831|22275)(?=\))",
+        _number,
     ),
     _rule("KEEP (DENSE_RANK ...)", r" keep \(dense_rank (?:last|first) order by [\w.]+\)", ""),
     _rule("USER_SEQUENCES", r"from user_sequences s\b", "from my_sequences s"),
@@ -199,6 +220,16 @@ RULES = (
         "DBMS_LOCK, and OUT binds of a block that is sent by text",
         r"execute immediate\s+'begin :1 := sys\.dbms_lock\.(\w+)\([^;]*;[^;]*;[^;]*;",
         r"v_result := rowq_lock_\1(p_lock);",
+    ),
+    _rule(
+        "OUT binds of a block that is sent by text",
+        r"execute immediate c_look\s+using ([^;]*);",
+        _called_directly,
+    ),
+    _rule(
+        "a cursor of a query that is sent by text",
+        r"open p_rows for c_messages using ([^;]*);",
+        r"open p_rows for select rowq.messages_json(\1) as messages from dual;",
     ),
     _rule(
         "V$TRANSACTION, V$SESSION",

@@ -13,12 +13,21 @@ CAUSES = {
     "internal_header_fault": "JSON_ELEMENT_T",
     "internal_read_id_list": "JSON_ELEMENT_T, JSON_ARRAY_T",
     "internal_parse_messages": "JSON_ELEMENT_T, JSON_ARRAY_T, JSON_OBJECT_T",
-    "internal_messages_json": "JSON_ARRAY_T, JSON_OBJECT_T",
+    "messages_json": "JSON_ARRAY_T, JSON_OBJECT_T",
     "internal_drop_days": "USER_TAB_PARTITIONS, DBMS_ASSERT",
     "internal_waiters_lock_number": "ALL_TAB_PRIVS, DBMS_UTILITY",
+    "internal_random_fraction": "DBMS_UTILITY, SYS_GUID",
 }
 
 _TEXTS = (
+    """
+function internal_random_fraction
+return number
+is
+begin
+    return rowq_random();
+end internal_random_fraction;
+""",
     """
 function internal_waiters_lock_number(p_part_id in number)
 return number
@@ -143,7 +152,7 @@ begin
 end internal_parse_messages;
 """,
     """
-function internal_messages_json(
+function messages_json(
     p_part_id     in number,
     p_claim_id    in number,
     p_lease_until in timestamp
@@ -152,6 +161,9 @@ return clob
 is
     v_text varchar2(8000);
 begin
+    if p_claim_id is null then
+        return null;
+    end if;
     for each_message in (
         select l.message_id, l.attempt, m.body
         from rowq_leased l
@@ -164,7 +176,7 @@ begin
             || ',"attempt":' || each_message.attempt || '}';
     end loop;
     return '[' || v_text || ']';
-end internal_messages_json;
+end messages_json;
 """,
     """
 function internal_drop_days
@@ -181,5 +193,5 @@ STAND_INS: dict[str, Routine] = {one.name: one for one in map(parse, _TEXTS)}
 UNREACHED = {
     "internal_parse_message": "called by internal_parse_messages only",
     "internal_from_base64": "called by internal_parse_message only",
-    "internal_to_base64": "called by internal_messages_json only",
+    "internal_to_base64": "called by messages_json only",
 }

@@ -24,7 +24,9 @@ DYNAMIC = {"drop_days", "health_server"}
 """Partitions have names of their own."""
 DYNAMIC |= {"try_lead_waiters", "stop_leading_waiters", "ring_doorbell", "wait_for_ring"}
 """These call routines that exist only by choice, or with a right."""
-DYNAMIC |= {"grants", "partition_archive", "doorbell_off", "remove"}
+DYNAMIC |= {"dequeue_wait"}
+"""This calls package rowq, which it must not keep in use while it waits."""
+DYNAMIC |= {"maintain_job", "grants", "partition_archive", "doorbell_off", "remove"}
 """Scripts that change the schema where that has not been done yet."""
 
 
@@ -43,7 +45,11 @@ LISTED = {"32767", "2000", "4000"}
 _FORBIDDEN = (
     (r"\brownum\b", "rownum counts rows before locked ones are skipped"),
     (r"\bgoto\b", "goto"),
-    (r"\bdbms_(?:lock|alert|pipe)\b", "needs a right that rowq does not ask for"),
+    (r"\bdbms_(?:lock|alert|pipe|random)\b", "needs a right that rowq does not ask for"),
+    (
+        r"\bnumtodsinterval\(\w*microseconds / 1000000, '",
+        "of more than 2147483647 seconds numtodsinterval makes that many",
+    ),
     (r"\b(?:sysdate|current_timestamp|localtimestamp|current_date)\b", "not a moment in UTC"),
     (r"(?<!sys_extract_utc\()\bsystimestamp\b", "a moment must go through sys_extract_utc"),
     (r"(?:=|<>|!=)\s*''", "an empty text is null and equals nothing"),
@@ -88,6 +94,8 @@ def _locking_faults(source: Source, statement: str) -> Iterator[str]:
         yield "for update waits; say skip locked"
     if statement.endswith(") loop"):
         yield _FETCHES_AHEAD
+    if "table(" in statement and not re.search(r"\bcardinality\(a|index_rs_asc\(", statement):
+        yield "the server takes a list for 8168 ids, and may read the whole table for one"
     # A statement that asks for rows by their numbers takes all of them, so their order does not
     # matter.
     if re.search(r"\border by\b", statement) and "table(" not in statement:
@@ -141,6 +149,19 @@ def _conversions(source: Source) -> Iterator[Finding]:
     for match in _CONVERSIONS.finditer(source.code):
         if len(split(inside(source.code, match.end() - 1))) < 2:
             yield source.line_of(match.start()), "a conversion that depends on the session's NLS"
+
+
+def _answers(source: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"\bopen p_rows for\s+select\b([^;]*)", source.code):
+        for name in re.findall(r"\b(v_\w+)\b", match[1]):
+            if re.search(rf"\b{name}\s+(?:clob|blob)\b", source.code):
+                yield source.line_of(match.start()), "a LOB of a variable ends with its block"
+
+
+def _privileges(source: Source) -> Iterator[Finding]:
+    for match in re.finditer(r"exception_init\(\w+, -1031\)", source.code):
+        if "-41900)" not in source.code:
+            yield source.line_of(match.start()), "23ai gives a missing privilege another number"
 
 
 def _functions_in_sql(source: Source) -> Iterator[Finding]:
@@ -201,5 +222,5 @@ def _state(source: Source) -> Iterator[Finding]:
 
 _RULES: tuple[Callable[[Source], Iterator[Finding]], ...] = (
     _locking, _transactions, _savepoints, _handlers, _dynamic, _conversions, _functions_in_sql,
-    _selects, _refusals, _texts, _deletes, _ends, _cursors, _state,
+    _answers, _privileges, _selects, _refusals, _texts, _deletes, _ends, _cursors, _state,
 )  # fmt: skip

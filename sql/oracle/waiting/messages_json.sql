@@ -1,14 +1,20 @@
-function internal_messages_json(
+function messages_json(
     p_part_id     in number,
     p_claim_id    in number,
     p_lease_until in timestamp
 )
 return clob
 is
--- routine   internal_messages_json
--- purpose   Return what dequeue_fast returns for a claim, as a JSON array.
+-- routine   messages_json
+-- version   1
+-- purpose   What dequeue_fast returns for a claim, as a JSON array; null where there is no claim.
 -- promise   P20
--- differs   no such helper elsewhere: part of dequeue_wait
+-- locks     none
+-- commits   never; the caller owns the transaction
+-- errors    none
+-- differs   this engine's own: public, so that the query of dequeue_wait's result can call it
+    -- The array is made when the result is fetched, because a temporary LOB of a variable ends with
+    -- the block that has the variable, and what SQL gets from a function lives until it is fetched.
     v_object json_object_t;
     v_text   clob := '[';
 
@@ -26,6 +32,9 @@ is
         end if;
     end put_text;
 begin
+    if p_claim_id is null then
+        return null;
+    end if;
     for each_message in (
         select /*+ leading(l m) use_nl(m) index(m rowq_message_pk) */
                l.message_id, l.attempt, m.message_type, m.headers, m.body, m.body_binary,
@@ -60,4 +69,4 @@ begin
     end loop;
     dbms_lob.append(v_text, ']');
     return v_text;
-end internal_messages_json;
+end messages_json;

@@ -1,0 +1,219 @@
+"""What reading could not decide: the first run on an Oracle Database answers each with a test."""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import oracledb
+import pytest
+
+from rowq import migrate
+from rowq.oracle.refusals import refusal
+from rowq.resources import sql_directory
+from tests.engine_only.oracle.installed import rows
+from tests.engines.base import Connection, wait_until
+from tests.engines.oracle.server import OracleServer
+from tests.engines.oracle.session import Session, owner_in
+from tests.helpers.calls import call, call_one, dequeue, enqueue, refused
+from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
+from tests.helpers.waiter import Waiter
+
+LONG = "x" * 40_000
+"""Longer than any varchar2."""
+MAINTAINS = 20
+EXECUTIONS_OF_IDLE_MAINTAIN = 20
+"""By its text it is 15 statements and two savepoints."""
+_EXECUTIONS = "select sum(s.executions) from v$sql s where s.parsing_schema_name = :owner"
+_CHANGES = """
+    select v.value
+    from v$sesstat v
+    join v$statname n on n.statistic# = v.statistic#
+    where v.sid = :place and n.name = 'db block changes'
+    """
+
+
+@pytest.mark.promise("P10", "P20")
+def test_long_bodies_and_errors_pass_through_forall_for_many_messages(
+    connection: Connection, queue: str
+) -> None:
+    messages = [{"body": f"{number} {LONG}"} for number in range(5)]
+    call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    claim = dequeue(connection, queue, 5)[0].claim_id
+    why = "\N{EURO SIGN}" * 2000
+    call(connection, "retry_later", queue_name=queue, claim_id=claim, error=why, delay_seconds=0)
+    found = dequeue(connection, queue, 5)
+    assert [row.body for row in found] == [message["body"] for message in messages]
+    assert [row.last_error for row in found] == [why] * 5
+
+
+@pytest.mark.promise("P20")
+def test_a_long_text_comes_out_of_a_wait(connection: Connection, queue: str) -> None:
+    enqueue(connection, queue, LONG)
+    (message,) = call_one(connection, "dequeue_wait", queue_name=queue).messages
+    assert message["body"] == LONG
+
+
+@pytest.mark.promise("P20")
+def test_the_answer_of_a_wait_is_there_after_its_block_has_ended(
+    connection: Connection, queue: str
+) -> None:
+    enqueue(connection, queue, LONG)
+    block = "begin rowq.dequeue_wait(p_queue_name => :queue, p_rows => :answer); end;"
+    with closing(connection.cursor()) as cursor, closing(connection.cursor()) as answer:
+        cursor.execute(block, {"queue": queue, "answer": answer})
+        enqueue(connection, queue, LONG)
+        ((messages,),) = answer.fetchall()
+        assert LONG in messages.read()
+
+
+@pytest.mark.promise("P15")
+def test_an_unknown_key_that_no_list_of_keys_holds_is_refused(
+    connection: Connection, queue: str
+) -> None:
+    messages = [{"body": "x", "k" * 5000: 1}]
+    assert "unknown key" in refused(
+        connection, "RQ711", "enqueue_batch", queue_name=queue, messages=messages
+    )
+
+
+@pytest.fixture
+def powerless(server: OracleServer) -> Iterator[Session]:
+    """Return a session of an account that may only connect."""
+    url = server.make_account()
+    with closing(server.connect(url)) as session:
+        yield session
+    server.drop_database(url)
+
+
+def test_a_missing_privilege_has_a_number_that_a_migration_knows(powerless: Session) -> None:
+    with pytest.raises(oracledb.DatabaseError) as caught:
+        powerless.execute("create sequence s")
+    assert refusal(caught.value) is not None
+
+
+@pytest.mark.promise("P17")
+def test_an_empty_look_leaves_the_driver_outside_of_a_transaction(
+    connect: Connect, queue: str
+) -> None:
+    session = connect(autocommit=False)
+    assert dequeue(session, queue) == []
+    assert not session.transaction_in_progress
+
+
+@pytest.mark.promise("P03")
+def test_a_locking_cursor_passes_over_a_row_that_was_changed_after_it_was_opened(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    enqueue(connection, queue, *"ab")
+    claims = [row.claim_id for _ in range(2) for row in dequeue(connection, queue)]
+    reaper = connect(autocommit=False)
+    opened = """
+        begin
+            open :claims for
+                select c.claim_id
+                from rowq_claim c
+                where c.lease_until <= sys_extract_utc(systimestamp) + numtodsinterval(60, 'second')
+                for update skip locked;
+        end;
+        """
+    with closing(reaper.cursor()) as cursor, closing(reaper.cursor()) as found:
+        cursor.execute(opened, {"claims": found})
+        call(connection, "extend_lease", queue_name=queue, claim_id=claims[0], lease_seconds=600)
+        assert found.fetchall() == [(claims[1],)]
+    reaper.rollback()
+
+
+def test_a_package_can_be_replaced_while_a_consumer_waits(
+    server: OracleServer, database_url: str, connection: Connection, queue: str
+) -> None:
+    """The consumer waits in rowq_consume and rowq_wait, so rowq itself is free."""
+    url = server.make_account("rowq_consumer")
+    server.tell(f"create synonym {owner_in(url)}.rowq for {owner_in(database_url)}.rowq_consume")
+    try:
+        with closing(server.connect(url)) as session:
+            waiter = Waiter(session, queue, 30)
+            wait_until(lambda: server.sessions_of(owner_in(url)) == 1, "it waits")
+            connection.call_timeout = 10_000
+            for part in ("specification", "body"):
+                dialect_of(connection).execute(connection, f"alter package rowq compile {part}")
+            assert waiter.is_alive()
+            enqueue(connection, queue, "x")
+            waiter.join(20)
+            assert (waiter.got, waiter.error) == (["x"], None)
+    finally:
+        server.drop_database(url)
+
+
+def test_migrating_again_grants_nothing_that_is_there(
+    server: OracleServer, empty_database: str
+) -> None:
+    migrate.migrate(empty_database)
+    changed = """
+        select o.object_name, o.last_ddl_time
+        from user_objects o
+        where o.object_name like 'ROWQ%' and o.object_type in ('PACKAGE', 'TYPE')
+        order by 1, 2
+        """
+    later = """
+        select 1 from dual
+        where sysdate > (select max(o.last_ddl_time) from user_objects o)
+        """
+    with closing(server.connect(empty_database)) as session:
+        before = rows(session, changed)
+        wait_until(lambda: rows(session, later) != [], "a second has passed")
+        migrate.migrate(empty_database)
+        assert rows(session, changed) == before
+
+
+def test_a_role_that_is_another_owner_s_gets_no_right(server: OracleServer) -> None:
+    """The role is there, and this owner does not have it."""
+    url = server.fresh_database()
+    server.tell(f"revoke rowq_consumer from {owner_in(url)}")
+    try:
+        done = migrate.migrate(url)
+        assert any("role rowq_consumer" in notice for notice in done.notices)
+        with closing(server.connect(url)) as session:
+            given = rows(session, "select distinct p.grantee from user_tab_privs_made p")
+        assert ("ROWQ_CONSUMER",) not in given
+        assert ("ROWQ_PRODUCER",) in given
+    finally:
+        server.drop_database(url)
+
+
+@pytest.mark.promise("P19")
+def test_maintaining_an_idle_queue_costs_few_statements_and_changes_no_block(
+    server: OracleServer, connection: Connection, queue: str
+) -> None:
+    def figures() -> tuple[int, int]:
+        ((executions,),) = server.ask(_EXECUTIONS, owner=connection.username.upper())
+        ((changes,),) = server.ask(_CHANGES, place=connection.session_id)
+        return int(executions), int(changes)
+
+    call_one(connection, "maintain", queue_name=queue)
+    dialect = dialect_of(connection)
+    lanes = "select l.lane, l.floor_seq from rowq_lane l order by l.part_id, l.lane"
+    floors, before = dialect.execute(connection, lanes).fetchall(), figures()
+    for _ in range(MAINTAINS):
+        call_one(connection, "maintain", queue_name=queue)
+    after = figures()
+    assert dialect.execute(connection, lanes).fetchall() == floors
+    assert (after[0] - before[0]) / MAINTAINS <= EXECUTIONS_OF_IDLE_MAINTAIN
+    # The election locks a row, which changes its block and the header of the undo.
+    assert (after[1] - before[1]) / MAINTAINS <= 10
+
+
+@pytest.mark.parametrize("moment", ["1970-01-01", "2026-11-22", "2040-02-29", "2199-12-31"])
+def test_microseconds_become_the_moment_that_they_are_beyond_2038(
+    connection: Connection, moment: str
+) -> None:
+    path = sql_directory() / "oracle" / "internal" / "from_microseconds.sql"
+    found = re.search(r"    return (.*?);", path.read_text(encoding="utf-8"), re.DOTALL)
+    assert found
+    microseconds = f"(date '{moment}' - date '1970-01-01') * 86400000000 + 123456"
+    expression = found[1].replace("p_microseconds", f"({microseconds})")
+    values: list[Any] = rows(
+        connection, f"select to_char({expression}, 'yyyy-mm-dd hh24:mi:ss.ff6') from dual"
+    )
+    assert values == [(f"{moment} 00:00:00.123456",)]
