@@ -111,7 +111,7 @@ def test_only_a_transaction_of_its_own_is_opened_committed_or_rolled_back(path: 
 
 @pytest.mark.parametrize("path", FRAMES, ids=label)
 def test_a_call_refuses_before_xact_abort_and_writes_after_it(path: Path) -> None:
-    """A refusal leaves the caller's transaction usable, a call that is broken off leaves no half."""
+    """A refusal leaves the caller's transaction usable; a broken-off call leaves no half."""
     text = code(path)
     if path.stem in SAVING or "@owns_transaction" not in text:
         return
