@@ -1,5 +1,6 @@
--- Optional: this makes two jobs of SQL Server Agent for this database. The first one calls
--- Maintain. You need it only where no rowq worker runs, because workers call Maintain themselves.
+-- Optional: this makes two jobs of SQL Server Agent for this database. The first one does what
+-- Maintain does, without a result set each second. You need it only where no rowq worker runs,
+-- because workers call Maintain themselves.
 -- The second one cares for the indexes. Run this in rowq's database as a member of sysadmin; a
 -- second run makes the jobs anew. Azure SQL Database has no Agent: use elastic jobs there.
 --
@@ -17,7 +18,8 @@ declare @house nvarchar(200) = concat(N'rowq maintain: ', db_name());
 declare @indexes nvarchar(200) = concat(N'rowq care for indexes: ', db_name());
 declare @house_step nvarchar(max) = replace(replace(N'
 declare @until datetime2(0) = dateadd(hour, 1, sysutcdatetime());
-declare @call nvarchar(200) = N''execute as user = N''''rowq_owner''''; exec rowq.Maintain;'';
+declare @call nvarchar(200) = N''execute as user = N''''rowq_owner'''';''
+    + N'' exec rowq.InternalMaintain @queue_name = null, @batch_size = 1000, @is_quiet = 1;'';
 while sysutcdatetime() < @until
 begin
     if coalesce(sys.fn_hadr_is_primary_replica({name}), 1) = 1

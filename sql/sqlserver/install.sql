@@ -32,10 +32,13 @@
 :r internal/check_message.sql
 :r internal/check_range.sql
 :r internal/check_settings.sql
+:r internal/delete_claim.sql
 :r internal/delete_empty_claim.sql
 :r internal/delete_queue.sql
 :r internal/dequeue.sql
 :r internal/drop_days.sql
+:r internal/enqueue_batch.sql
+:r internal/enter_queue.sql
 :r internal/finish.sql
 :r internal/first_key.sql
 :r internal/from_microseconds.sql
@@ -43,10 +46,13 @@
 :r internal/health_server.sql
 :r internal/locate_messages.sql
 :r internal/lock_claim.sql
+:r internal/lock_part_exclusive.sql
 :r internal/lock_part_shared.sql
+:r internal/maintain.sql
 :r internal/maintain_archive.sql
 :r internal/maintain_delivery.sql
 :r internal/move_floor.sql
+:r internal/next_message_id.sql
 :r internal/note_error.sql
 :r internal/open_days.sql
 :r internal/open_lanes.sql

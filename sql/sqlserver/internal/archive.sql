@@ -10,9 +10,10 @@ begin
 -- routine   InternalArchive
 -- purpose   Move up to @limit finished messages to the archive, oldest first.
 -- promise   P19
--- locks     finished rows, passing over locked ones; message rows; new archive rows
+-- locks     finished rows, passing over locked ones; lane -3; message rows; new archive rows
     set nocount on;
     declare @floor bigint;
+    declare @is_open bit;
     declare @since datetime2(6);
     declare @moved table (
         message_id  bigint not null primary key,
@@ -28,20 +29,30 @@ begin
       and l.lane = -3;
     exec rowq.InternalFromMicroseconds @floor, @since output;
 
-    with head as (
-        select top (@limit) f.part_id, f.finished_at, f.message_id, f.lane, f.attempt, f.state
-        from rowq.finished f with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-        where f.part_id = @part_id
-          and f.finished_at >= @since
-        order by f.finished_at, f.message_id
-    )
-    delete from head
-    output deleted.message_id, deleted.finished_at, deleted.lane, deleted.attempt, deleted.state
-    into @moved (message_id, finished_at, lane, attempt, state)
+    -- A guest's call that is broken off between these statements leaves a row of finished, and the
+    -- next one does the rest: the archive passes over what it has already (ignore_dup_key).
+    insert into @moved (message_id, finished_at, lane, attempt, state)
+    select top (@limit) f.message_id, f.finished_at, f.lane, f.attempt, f.state
+    from rowq.finished f with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+    where f.part_id = @part_id
+      and f.finished_at >= @since
+    order by f.finished_at, f.message_id
     option (maxdop 1, keepfixed plan);
     set @archived = @@rowcount;
     if @archived = 0
         return;
+
+    -- Lane -3 is open while the queue may have archived messages, and this lock keeps maintain from
+    -- closing it before this transaction ends.
+    select @is_open = l.is_open
+    from rowq.lane l with (rowlock, repeatableread, forceseek)
+    where l.part_id = @part_id
+      and l.lane = -3;
+    if @is_open = 0
+        update rowq.lane with (rowlock)
+        set is_open = 1
+        where part_id = @part_id
+          and lane = -3;
 
     insert into rowq.archived with (rowlock) (
         part_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
@@ -59,6 +70,13 @@ begin
     inner join rowq.message m with (rowlock, forceseek)
         on m.part_id = @part_id
        and m.message_id = j.message_id
+    option (loop join, force order, maxdop 1);
+    delete f
+    from @moved j
+    inner join rowq.finished f with (rowlock, forceseek)
+        on f.part_id = @part_id
+       and f.finished_at = j.finished_at
+       and f.message_id = j.message_id
     option (loop join, force order, maxdop 1);
 end
 go

@@ -19,9 +19,12 @@ begin
     declare @fault nvarchar(200);
     declare @is_object bit = 0;
 
-    exec rowq.InternalCheckRange N'priority', @priority, 0, 9, @is_required = 1;
-    exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
-    exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 1, 10000;
+    if @priority is null or @priority not between 0 and 9
+        exec rowq.InternalCheckRange N'priority', @priority, 0, 9, @is_required = 1;
+    if @delay_seconds not between 0 and 315360000
+        exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
+    if @max_attempts not between 1 and 10000
+        exec rowq.InternalCheckRange N'max_attempts', @max_attempts, 1, 10000;
 
     -- openjson reports an object as type 5. It raises an error for text that is not JSON or is
     -- nested more than 128 deep, so isjson looks first: at the headers alone, and at the headers as

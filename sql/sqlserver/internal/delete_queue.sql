@@ -11,17 +11,19 @@ begin
 -- locks     all rows of the queue
 -- differs   no such helper elsewhere: part of drop_queue
     set nocount on;
+    -- The name goes first: what a call leaves that is broken off half-way is then out of reach, and
+    -- never a queue without some of its messages.
+    delete from rowq.queue where part_id = @part_id;
     delete from rowq.ready where part_id = @part_id;
     delete from rowq.delayed where part_id = @part_id;
     delete from rowq.claim where part_id = @part_id;
     delete from rowq.leased where part_id = @part_id;
-    delete from rowq.dead where part_id = @part_id;
+    delete from rowq.dead with (rowlock) where part_id = @part_id;
     delete from rowq.dedup where part_id = @part_id;
     delete from rowq.finished where part_id = @part_id;
-    delete from rowq.message where part_id = @part_id;
+    delete from rowq.message with (rowlock) where part_id = @part_id;
     delete from rowq.archived where part_id = @part_id;
     delete from rowq.lane where part_id = @part_id;
     delete from rowq.part where part_id = @part_id;
-    delete from rowq.queue where part_id = @part_id;
 end
 go

@@ -25,9 +25,9 @@ begin
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun nvarchar(100);
+    declare @begun int;
+    declare @queue_key varbinary(402);
     declare @default_seconds int;
     declare @is_paused bit;
     declare @taken int;
@@ -43,34 +43,44 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
+            set @part_id = null;
             set @claim_id = null;
             set @taken = 0;
-            exec rowq.InternalCheckRange N'batch_size', @batch_size, 1, 1000, @is_required = 1;
-            exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
+            if @batch_size is null or @batch_size not between 1 and 1000
+                exec rowq.InternalCheckRange N'batch_size', @batch_size, 1, 1000, @is_required = 1;
+            if @lease_seconds not between 1 and 86400
+                exec rowq.InternalCheckRange N'lease_seconds', @lease_seconds, 1, 86400;
             if @worker_name is not null
                 and len((@worker_name + N'.') collate Latin1_General_100_CI_AS_SC) > 201
                 exec rowq.InternalRefuse N'worker_name is longer than 200 characters';
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalRequireQueue
-                @queue_name, @part_id output, @lease_seconds = @default_seconds output,
-                @is_paused = @is_paused output;
-            exec rowq.InternalLockPartShared @part_id, @queue_name;
-
-            if @owns_transaction = 0
+            -- As InternalEnterQueue does it: one statement, and no procedure to call.
+            if datalength(@queue_name) <= 400
             begin
-                save transaction rowq_call;
-                set @is_saved = 1;
+                set @queue_key = convert(varbinary(402), @queue_name + N'.');
+                select @part_id = q.part_id, @default_seconds = q.lease_seconds,
+                       @is_paused = iif(q.paused_at is null, 0, 1)
+                from rowq.queue q
+                inner join rowq.part p with (rowlock, repeatableread, forceseek)
+                    on p.part_id = q.part_id
+                where q.queue_key = @queue_key
+                option (loop join, force order, maxdop 1, keepfixed plan);
             end;
+            if @part_id is null
+                exec rowq.InternalRefuseQueue @queue_name;
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
             if @is_paused = 0
             begin
-                set @claim_id = next value for rowq.claim_seq;
                 exec rowq.InternalPopReady
-                    @part_id, @claim_id, @batch_size, @owns_transaction, @taken output;
+                    @part_id, @batch_size, @owns_transaction, @claim_id output, @taken output;
                 if @taken = 0
                 begin
                     -- Nothing is ready, so promote what is due by now: it need not wait for the
@@ -79,7 +89,8 @@ begin
                         @part_id, @batch_size, @owns_transaction, @promoted output;
                     if @promoted > 0
                         exec rowq.InternalPopReady
-                            @part_id, @claim_id, @batch_size, @owns_transaction, @taken output;
+                            @part_id, @batch_size, @owns_transaction, @claim_id output,
+                            @taken output;
                 end;
             end;
 
@@ -101,12 +112,10 @@ begin
             break;
         end try
         begin catch
-            -- Take back the work of this call only: its own transaction, or the caller's down to
-            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
-            else if @is_saved = 1 and xact_state() = 1
-                rollback transaction rowq_call;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
             -- it starts again.

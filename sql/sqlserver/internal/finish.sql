@@ -35,14 +35,16 @@ begin
            and m.message_id = j.message_id
         option (loop join, force order, maxdop 1);
 
-        delete k
-        from @keys j
-        inner join rowq.dedup k with (rowlock, forceseek)
-            on k.part_id = @part_id
-           and k.dedup_key = convert(varbinary(802), j.dedup_key + N'.')
-           and k.message_id = j.message_id
-        where j.dedup_key is not null
-        option (loop join, force order, maxdop 1);
+        -- Most messages have no key: then this join is not worth its price.
+        if exists (select 1 from @keys j where j.dedup_key is not null)
+            delete k
+            from @keys j
+            inner join rowq.dedup k with (rowlock, forceseek)
+                on k.part_id = @part_id
+               and k.dedup_key = convert(varbinary(802), j.dedup_key + N'.')
+               and k.message_id = j.message_id
+            where j.dedup_key is not null
+            option (loop join, force order, maxdop 1);
     end;
 end
 go

@@ -20,9 +20,8 @@ begin
     set rowcount 0;
     set xact_abort on;
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun nvarchar(100);
+    declare @begun int;
     declare @part_id int;
     declare @asked table (
         message_id bigint not null,
@@ -39,11 +38,9 @@ begin
         begin try
             -- If the caller's transaction begins here, then at the caller's isolation level.
             if @owns_transaction = 0
-                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
-            delete from @asked;
-            delete from @taken;
             exec rowq.InternalCheckIds @message_ids;
             if @claim_id is null
                 exec rowq.InternalRefuse N'claim_id is missing';
@@ -54,15 +51,12 @@ begin
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalRequireQueue @queue_name, @part_id output;
-            exec rowq.InternalLockPartShared @part_id, @queue_name;
+            exec rowq.InternalEnterQueue @queue_name, @part_id output;
             exec rowq.InternalLockClaim @part_id, @claim_id, @message_ids;
 
-            if @owns_transaction = 0
-            begin
-                save transaction rowq_call;
-                set @is_saved = 1;
-            end;
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
             delete l
             output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
             into @taken (message_id, lane, place, attempt)
@@ -74,7 +68,10 @@ begin
                   or exists (select 1 from @asked a where a.message_id = l.message_id)
               )
             option (loop join, maxdop 1, keepfixed plan);
-            exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+            if @message_ids is null
+                exec rowq.InternalDeleteClaim @part_id, @claim_id;
+            else
+                exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
             if @outcome = N'dead'
                 exec rowq.InternalPushDead @part_id, @taken, @error;
             else
@@ -87,8 +84,6 @@ begin
         begin catch
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
-            else if @is_saved = 1 and xact_state() = 1
-                rollback transaction rowq_call;
 
             -- The victim of a deadlock, with nothing else to lose, begins again.
             set @tries_left = iif(
@@ -96,6 +91,8 @@ begin
             );
             if @tries_left = 0
                 throw;
+            delete from @asked;
+            delete from @taken;
         end catch;
     end;
 

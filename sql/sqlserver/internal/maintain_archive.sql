@@ -23,8 +23,9 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun nvarchar(100);
+    declare @begun int;
     declare @archive_days int;
+    declare @is_open bit;
     declare @before datetime2(6);
     declare @step int;
     declare @done int;
@@ -43,15 +44,21 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
             set @archive_days = 0;
+            set @is_open = 0;
             select @archive_days = q.archive_days
             from rowq.queue q
             where q.part_id = @part_id;
+            -- To look into the archive itself would cost a seek a day that any queue keeps.
+            select @is_open = l.is_open
+            from rowq.lane l with (readuncommitted, forceseek)
+            where l.part_id = @part_id
+              and l.lane = -3;
             if @archive_days = 0
-                and not exists (select 1 from rowq.archived a where a.part_id = @part_id)
+                and @is_open = 0
                 and not exists (
                     select 1
                     from rowq.finished f with (readuncommitted)
@@ -96,6 +103,19 @@ begin
                 if @done < @step
                     break;
             end;
+            if @archive_days = 0 and @purged < @limit
+                update l
+                set is_open = 0
+                from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                where l.part_id = @part_id
+                  and l.lane = -3
+                  and l.is_open = 1
+                  and not exists (
+                      select 1
+                      from rowq.archived a with (readcommittedlock)
+                      where a.part_id = @part_id
+                  )
+                option (loop join, maxdop 1);
             break;
         end try
         begin catch

@@ -22,9 +22,8 @@ begin
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun nvarchar(100);
+    declare @begun int;
     declare @queue_name nvarchar(200);
     declare @max_attempts int;
     declare @turn smallint;
@@ -39,7 +38,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
             if @owns_transaction = 1
@@ -68,28 +67,39 @@ begin
                 break;
             end;
 
-            if @owns_transaction = 0
-            begin
-                save transaction rowq_call;
-                set @is_saved = 1;
-            end;
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
             -- Put the floors right first, so that the steps below find what was committed late.
             exec rowq.InternalRescanFloors @part_id;
-            exec rowq.InternalPromote @part_id, @limit, @owns_transaction, @promoted output;
-            exec rowq.InternalReap
-                @part_id, @max_attempts, @limit, @reaped output, @died output;
+            -- While a floor goes up, guests wait for the lane of guests. So commit here, and elect
+            -- once more: only a session that is faster now takes the rest over.
+            if @owns_transaction = 1
+                commit transaction;
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
+            set @turn = null;
+            select @turn = l.lane
+            from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            where l.part_id = @part_id
+              and l.lane = -5;
+            if @turn is not null
+            begin
+                exec rowq.InternalPromote @part_id, @limit, @owns_transaction, @promoted output;
+                exec rowq.InternalReap
+                    @part_id, @max_attempts, @limit, @reaped output, @died output;
+            end;
 
             if @owns_transaction = 1
                 commit transaction;
             break;
         end try
         begin catch
-            -- Take back the work of this call only: its own transaction, or the caller's down to
-            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
-            else if @is_saved = 1 and xact_state() = 1
-                rollback transaction rowq_call;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
             -- it starts again.

@@ -3,14 +3,14 @@ set ansi_nulls on;
 go
 create or alter procedure rowq.InternalPopReady
     @part_id int,
-    @claim_id bigint,
     @limit int,
     @owns_transaction bit,
+    @claim_id bigint output,
     @taken int output
 as
 begin
 -- routine   InternalPopReady
--- purpose   Move up to @limit messages from the lanes to a claim, best lane first.
+-- purpose   Move up to @limit messages from the lanes to a claim, best lane first; @claim_id is a new number unless one is passed in.
 -- promise   P05 P06 P13
 -- locks     ready rows, passing over locked ones; as a guest the lane of guests, shared
     set nocount on;
@@ -32,17 +32,32 @@ begin
 
     while @left > 0
     begin
+        -- A front lane (an even number) is empty most of the time, so this statement looks into it
+        -- and spares the delete below. A tail lane gets its delete at once, because a look would
+        -- walk over the same ghosts first.
         set @next = null;
         select top (1) @next = l.lane, @floor = l.floor
         from rowq.lane l with (readuncommitted, forceseek)
         where l.part_id = @part_id
           and l.lane > @lane
           and l.is_open = 1
+          and (
+              l.lane % 2 = 1
+              or exists (
+                  select 1
+                  from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+                  where r.part_id = @part_id
+                    and r.lane = l.lane
+                    and r.seq >= l.floor
+              )
+          )
         order by l.lane
-        option (maxdop 1, keepfixed plan);
+        option (loop join, maxdop 1, keepfixed plan);
         if @next is null
             break;
         set @lane = @next;
+        if @claim_id is null
+            set @claim_id = next value for rowq.claim_seq;
 
         -- This is one seek to the floor and a walk along the key. It locks one row after the other
         -- and passes over rows that other sessions have locked. An update lock would not do: it is

@@ -13,11 +13,13 @@ begin
     set nocount on;
     -- Times are in microseconds. A look that takes longer than @short_walk has walked over ghosts.
     -- After one longer than @long_walk the lane rests @duty times as long, but never longer than
-    -- @longest_pause.
+    -- @longest_pause. A look into all lanes is short up to @short_look.
     declare @short_walk bigint = 300;
     declare @long_walk bigint = 20000;
     declare @duty int = 50;
     declare @longest_pause bigint = 3600000000;
+    declare @short_look bigint = 1000;
+    declare @last smallint = -1;
     declare @lane smallint = -4;
     declare @next smallint;
     declare @is_open bit;
@@ -29,13 +31,41 @@ begin
     declare @pause int;
     declare @started datetime2(6);
 
+    -- This is one look into all lanes of ready, which finds nothing to do most of the time. Only if
+    -- it does, or if it took so long that a lane must rest, they are taken one by one below.
+    set @started = sysutcdatetime();
+    set @latest = datediff_big(microsecond, '19700101', @started) - 500000;
+    select top (1) @last = 19
+    from rowq.lane l with (readuncommitted, forceseek)
+    outer apply (
+        select top (1) r.seq
+        from rowq.ready r with (rowlock, readpast, readcommittedlock, forceseek)
+        where r.part_id = @part_id
+          and r.lane = l.lane
+        order by r.seq, r.message_id
+    ) f
+    where l.part_id = @part_id
+      and l.lane >= 0
+      and l.check_after <= @started
+      and (
+          l.is_open = 0 and f.seq is not null
+          or f.seq < l.floor
+          or @latest < l.floor
+          or l.is_open = 1
+              and @latest > l.floor + 60000000
+              and coalesce(f.seq, @latest) > l.floor + 60000000
+      )
+    option (loop join, maxdop 1, keepfixed plan);
+    if datediff_big(microsecond, @started, sysutcdatetime()) > @short_look
+        set @last = 19;
+
     while 1 = 1
     begin
         set @next = null;
         select top (1) @next = l.lane, @floor = l.floor, @is_open = l.is_open
         from rowq.lane l with (readuncommitted, forceseek)
         where l.part_id = @part_id
-          and l.lane > @lane
+          and l.lane between @lane + 1 and @last
           and l.check_after <= sysutcdatetime()
         order by l.lane
         option (maxdop 1, keepfixed plan);

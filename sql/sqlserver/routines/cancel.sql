@@ -20,9 +20,8 @@ begin
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun nvarchar(100);
+    declare @begun int;
     declare @part_id int;
     declare @archive_days int;
     declare @asked table (
@@ -31,6 +30,7 @@ begin
         primary key (message_id, place)
     );
     declare @ids table (message_id bigint not null primary key);
+    declare @held table (message_id bigint not null primary key);
     declare @unknown table (message_id bigint not null primary key);
     declare @ready table (
         lane       smallint not null,
@@ -50,14 +50,9 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
-            delete from @asked;
-            delete from @ids;
-            delete from @unknown;
-            delete from @ready;
-            delete from @taken;
             if @message_ids is null
                 exec rowq.InternalRefuse N'message_ids is missing';
             exec rowq.InternalCheckIds @message_ids;
@@ -69,15 +64,12 @@ begin
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalRequireQueue
+            exec rowq.InternalEnterQueue
                 @queue_name, @part_id output, @archive_days = @archive_days output;
-            exec rowq.InternalLockPartShared @part_id, @queue_name;
 
-            if @owns_transaction = 0
-            begin
-                save transaction rowq_call;
-                set @is_saved = 1;
-            end;
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
             delete d
             output deleted.message_id, deleted.lane, 0, deleted.attempt
             into @taken (message_id, lane, place, attempt)
@@ -120,18 +112,23 @@ begin
             from @ids j
             where exists (select 1 from @taken t where t.message_id = j.message_id)
                or exists (select 1 from @ready r where r.message_id = j.message_id)
-               or exists (
-                    select 1
-                    from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
-                    where l.part_id = @part_id
-                      and l.message_id = j.message_id
-                )
                or not exists (
                     select 1
                     from rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
                     where m.part_id = @part_id
                       and m.message_id = j.message_id
                 );
+            -- No key leads from a message to its claim, so read what is leased once for all.
+            if exists (select 1 from @ids)
+                insert into @held (message_id)
+                select distinct l.message_id
+                from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
+                inner join @ids j on j.message_id = l.message_id
+                where l.part_id = @part_id
+                option (hash join, force order, maxdop 1);
+            delete j
+            from @ids j
+            where exists (select 1 from @held h where h.message_id = j.message_id);
             if exists (select 1 from @ids)
                 insert into @ready (lane, seq, message_id)
                 select r.lane, r.seq, r.message_id
@@ -161,13 +158,20 @@ begin
                     from rowq.message m with (readuncommitted, forceseek)
                     where m.part_id = @part_id
                       and m.message_id = a.message_id
-                )
-               or exists (
-                    select 1
-                    from rowq.finished f with (readuncommitted, forceseek)
-                    where f.part_id = @part_id
-                      and f.message_id = a.message_id
                 );
+            delete from @ids;
+            insert into @ids (message_id)
+            select distinct a.message_id
+            from @asked a
+            where not exists (select 1 from @taken t where t.message_id = a.message_id)
+              and not exists (select 1 from @unknown u where u.message_id = a.message_id);
+            if exists (select 1 from @ids)
+                insert into @unknown (message_id)
+                select distinct f.message_id
+                from rowq.finished f with (readuncommitted, forceseek)
+                inner join @ids j on j.message_id = f.message_id
+                where f.part_id = @part_id
+                option (hash join, force order, maxdop 1);
             exec rowq.InternalFinish @part_id, @archive_days, @taken, N'cancelled';
 
             if @owns_transaction = 1
@@ -175,12 +179,10 @@ begin
             break;
         end try
         begin catch
-            -- Take back the work of this call only: its own transaction, or the caller's down to
-            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
-            else if @is_saved = 1 and xact_state() = 1
-                rollback transaction rowq_call;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
             -- it starts again.
@@ -189,6 +191,12 @@ begin
             );
             if @tries_left = 0
                 throw;
+            delete from @asked;
+            delete from @ids;
+            delete from @held;
+            delete from @unknown;
+            delete from @ready;
+            delete from @taken;
         end catch;
     end;
 

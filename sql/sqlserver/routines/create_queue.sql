@@ -27,9 +27,8 @@ begin
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun nvarchar(100);
+    declare @begun int;
     declare @queue_key varbinary(402);
     declare @part_id int;
 
@@ -43,7 +42,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckSettings
@@ -54,11 +53,9 @@ begin
 
             if @owns_transaction = 1
                 begin transaction;
-            else
-            begin
-                save transaction rowq_call;
-                set @is_saved = 1;
-            end;
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
             set @part_id = null;
             -- If two sessions create the same queue, the second one waits for the gap that the
             -- first one has locked (holdlock), and then finds the row.
@@ -88,12 +85,10 @@ begin
             break;
         end try
         begin catch
-            -- Take back the work of this call only: its own transaction, or the caller's down to
-            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
-            else if @is_saved = 1 and xact_state() = 1
-                rollback transaction rowq_call;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
             -- it starts again.

@@ -23,9 +23,8 @@ begin
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
     declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun nvarchar(100);
+    declare @begun int;
     declare @part_id int;
-    declare @found_part_id int;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -37,27 +36,25 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalRequireQueue @queue_name, @part_id output;
+            -- Refuse before a lock is asked for, where it is plain already.
+            if coalesce(@force, 0) = 0
+                exec rowq.InternalRefuseNotEmpty @part_id, @queue_name;
+            -- Wait for open enqueues, because their messages are not visible yet.
+            exec rowq.InternalLockPartExclusive @part_id, @queue_name;
+            if coalesce(@force, 0) = 0
+                exec rowq.InternalRefuseNotEmpty @part_id, @queue_name;
 
             if @owns_transaction = 0
             begin
                 save transaction rowq_call;
                 set @is_saved = 1;
             end;
-            -- Wait for open enqueues, because their messages are not visible yet. @found_part_id is
-            -- null if another session has dropped the queue.
-            select @found_part_id = p.part_id
-            from rowq.part p with (rowlock, xlock, forceseek)
-            where p.part_id = @part_id;
-            if @found_part_id is null
-                exec rowq.InternalRefuseQueue @queue_name;
-            if coalesce(@force, 0) = 0
-                exec rowq.InternalRefuseNotEmpty @part_id, @queue_name;
             exec rowq.InternalDeleteQueue @part_id;
 
             if @owns_transaction = 1
@@ -72,7 +69,8 @@ begin
             else if @is_saved = 1 and xact_state() = 1
                 rollback transaction rowq_call;
 
-            -- 1222 means that lock_timeout has ended the wait.
+            -- 1222 means that lock_timeout has ended the wait. A guest has xact_abort off for that,
+            -- because a refusal must leave the caller's transaction as it was.
             if error_number() = 1222
                 throw 52705, N'RQ705 queue_busy: open transactions hold the queue; try again', 1;
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so

@@ -15,7 +15,7 @@ begin
     set nocount on;
     set rowcount 0;
     set xact_abort off;
-    declare @begun nvarchar(100);
+    declare @begun int;
     declare @seconds float;
     declare @detail nvarchar(500);
     declare @now datetime2(6) = sysutcdatetime();
@@ -24,7 +24,7 @@ begin
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+        select @begun = p.part_id from rowq.part p where p.part_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalHealthServer @seconds output, @detail output;
 

@@ -18,7 +18,7 @@ begin
     set rowcount 0;
     set textsize 2147483647;
     set xact_abort off;
-    declare @begun nvarchar(100);
+    declare @begun int;
     declare @part_id int;
     declare @left int = @batch_size;
     declare @lane smallint = -1;
@@ -37,7 +37,7 @@ begin
         -- Under implicit_transactions this read begins the caller's transaction. Read before we
         -- change the isolation level, so that the transaction has the level the caller chose.
         -- @begun only keeps the value out of the caller's results.
-        select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+        select @begun = p.part_id from rowq.part p where p.part_id = 0;
         set transaction isolation level read committed;
         exec rowq.InternalRequireQueue @queue_name, @part_id output;
 

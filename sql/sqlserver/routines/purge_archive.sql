@@ -20,9 +20,8 @@ begin
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun nvarchar(100);
+    declare @begun int;
     declare @part_id int;
     declare @archive_days int;
     declare @before datetime2(6);
@@ -41,7 +40,7 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
             exec rowq.InternalCheckBatchSize @batch_size;
@@ -49,11 +48,9 @@ begin
                 @queue_name, @part_id output, @archive_days = @archive_days output;
             if @owns_transaction = 1
                 exec rowq.InternalDropDays @dropped output;
-            else
-            begin
-                save transaction rowq_call;
-                set @is_saved = 1;
-            end;
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
             set @before = dateadd(day, -@archive_days, sysutcdatetime());
             while @purged < @batch_size
             begin
@@ -66,12 +63,10 @@ begin
             break;
         end try
         begin catch
-            -- Take back the work of this call only: its own transaction, or the caller's down to
-            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
-            else if @is_saved = 1 and xact_state() = 1
-                rollback transaction rowq_call;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
             -- it starts again.

@@ -23,9 +23,8 @@ begin
     -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
     -- the options) begins one for the caller.
     declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
-    declare @is_saved bit = 0;
     declare @tries_left int = 5;
-    declare @begun nvarchar(100);
+    declare @begun int;
     declare @part_id int;
     declare @max_attempts int;
     declare @now datetime2(6);
@@ -48,17 +47,14 @@ begin
             -- change the isolation level, so that the transaction has the level the caller chose.
             -- @begun only keeps the value out of the caller's results.
             if @owns_transaction = 0
-                select @begun = m.value from rowq.meta m where m.name = N'schema_version';
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
-            delete from @asked;
-            delete from @taken;
-            delete from @alive;
-            delete from @worn;
             exec rowq.InternalCheckIds @message_ids;
             if @claim_id is null
                 exec rowq.InternalRefuse N'claim_id is missing';
-            exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
+            if @delay_seconds not between 0 and 315360000
+                exec rowq.InternalCheckRange N'delay_seconds', @delay_seconds, 0, 315360000;
             if @message_ids is not null
                 insert into @asked (place, message_id)
                 select cast(j.[key] as int), cast(j.value as bigint)
@@ -66,16 +62,13 @@ begin
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalRequireQueue
+            exec rowq.InternalEnterQueue
                 @queue_name, @part_id output, @max_attempts = @max_attempts output;
-            exec rowq.InternalLockPartShared @part_id, @queue_name;
             exec rowq.InternalLockClaim @part_id, @claim_id, @message_ids;
 
-            if @owns_transaction = 0
-            begin
-                save transaction rowq_call;
-                set @is_saved = 1;
-            end;
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
             delete l
             output deleted.message_id, deleted.lane, deleted.seq, deleted.attempt
             into @taken (message_id, lane, place, attempt)
@@ -87,7 +80,10 @@ begin
                   or exists (select 1 from @asked a where a.message_id = l.message_id)
               )
             option (loop join, maxdop 1, keepfixed plan);
-            exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
+            if @message_ids is null
+                exec rowq.InternalDeleteClaim @part_id, @claim_id;
+            else
+                exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
 
             -- A hash gives each message its own share of the jitter, and the same share each time
             -- the engine computes it: rand() would be one number for all rows, and newid() a new
@@ -138,12 +134,10 @@ begin
             break;
         end try
         begin catch
-            -- Take back the work of this call only: its own transaction, or the caller's down to
-            -- the savepoint. There is no way back to a savepoint in a transaction that is doomed.
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
-            else if @is_saved = 1 and xact_state() = 1
-                rollback transaction rowq_call;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
             -- it starts again.
@@ -152,6 +146,10 @@ begin
             );
             if @tries_left = 0
                 throw;
+            delete from @asked;
+            delete from @taken;
+            delete from @alive;
+            delete from @worn;
         end catch;
     end;
 

@@ -26,7 +26,7 @@ create table rowq.archived (
     body         nvarchar(max) collate Latin1_General_100_BIN2 null,
     body_binary  varbinary(max) null,
     constraint archived_pk primary key clustered (part_id, finished_at, message_id)
-        with (data_compression = page) on rowq_day (finished_at)
+        with (ignore_dup_key = on, data_compression = page) on rowq_day (finished_at)
 ) on rowq_day (finished_at);
 go
 if not exists (

@@ -6,7 +6,7 @@
 -- floor, so a wrong one delays a message and never loses one. Lanes below 0 stand for the other
 -- tables that are read from their low end: -1 claim (claim_id), -2 delayed (due_at) and -3 finished
 -- (finished_at), the last two in microseconds since 1970. A lane that was never used is closed, and
--- dequeue does not look into it.
+-- dequeue does not look into it; lane -3 is closed while the part has nothing in the archive.
 -- Everything here is a hint, so it is read with "readuncommitted", which waits for nobody, and
 -- changed with "xlock, readpast", which leaves a row alone that another session is changing. Lane
 -- -4 is for guests, that is for calls in the caller's transaction: a guest that takes messages

@@ -271,6 +271,45 @@ def test_two_guests_that_need_each_other_s_keys_are_a_deadlock_that_only_one_of_
     assert counts(connection, queue)[0] == 2
 
 
+@pytest.mark.promise("P06")
+def test_a_drop_that_waits_lets_others_through(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    dropping, other, texts = connect(), connect(), list[str]()
+    dialect_of(other).execute(other, "set lock_timeout 500")
+
+    def drop() -> None:
+        texts.append(refused(dropping, "RQ705", "drop_queue", queue_name=queue, force=True))
+
+    thread = threading.Thread(target=drop)
+    with rolled_back(connection):
+        enqueue(connection, queue, "uncommitted")
+        thread.start()
+        while thread.is_alive():
+            enqueue(other, queue, "a")
+        thread.join()
+    assert len(texts) == 1
+
+
+@pytest.mark.promise("P13")
+def test_no_guest_waits_for_the_floors_of_maintain(
+    server: Server, connection: Connection, connect: Connect, queue: str
+) -> None:
+    keeper, guest = connect(), impatient(connect())
+    enqueue(connection, queue, "due", delay_seconds=30)
+    dialect_of(connection).pass_seconds(connection, queue, 60)
+    part = f"(select part_id from rowq.queue where queue_name = N'{queue}')"
+    maintain = threading.Thread(target=lambda: call(keeper, "maintain", queue_name=queue))
+    with rolled_back(connection):
+        # Readers share this lock, and promoting waits for it; the floors have gone up by then.
+        rows(connection, "select count(*) from rowq.ready with (tablock, holdlock)")
+        maintain.start()
+        wait_until_blocked(server, server.session_id(keeper), by=server.session_id(connection))
+        query = f"select 1 from rowq.lane with (rowlock, holdlock) where part_id = {part}"
+        assert rows(guest, f"{query} and lane = -4") == [(1,)]
+    maintain.join()
+
+
 @pytest.mark.promise("P02")
 @pytest.mark.parametrize("table", ["ready", "message", "claim"])
 def test_a_trigger_of_somebody_else_s_does_not_stop_the_work(

@@ -143,6 +143,48 @@ def test_a_table_that_fills_and_empties_is_not_compiled_for_again(
     assert set(before) <= set(compilations(connection, "InternalPopReady"))
 
 
+@pytest.mark.promise("P13")
+@pytest.mark.parametrize("batch_size", [1, 50])
+def test_a_dequeue_is_six_statements(connection: Connection, queue: str, batch_size: int) -> None:
+    fill(connection, queue, 5000)
+    dequeue(connection, queue, batch_size)
+    counts = sorted(len(dequeue_with_plans(connection, queue, batch_size)[1]) for _ in range(12))
+    # One dequeue in twelve moves the floor.
+    assert counts[-2] <= 6
+
+
+def test_complete_of_a_whole_claim_is_six_statements(connection: Connection, queue: str) -> None:
+    enqueue(connection, queue, *"abc")
+    claim = dequeue(connection, queue, 3)[0].claim_id
+    _, plans = run(connection, "exec rowq.Complete @queue_name = ?, @claim_id = ?", queue, claim)
+    assert len(plans) <= 6
+
+
+@pytest.mark.promise("P19")
+def test_maintain_of_an_idle_queue_asks_little(connection: Connection, queue: str) -> None:
+    for _ in range(2):
+        call_one(connection, "maintain", queue_name=queue)
+    _, plans = run(connection, "exec rowq.Maintain @queue_name = ?", queue)
+    assert len(plans) <= 32
+    assert not [access for plan in plans for access in plan.accesses if access.table == "archived"]
+
+
+@pytest.mark.promise("P13")
+def test_cancel_reads_what_is_leased_once(connection: Connection, queue: str) -> None:
+    fill(connection, queue, 5000)
+    leased = dequeue(connection, queue, 1000)
+    ids = json.dumps([row.message_id for row in leased])
+    rows, plans = run(connection, "exec rowq.Cancel @queue_name = ?, @message_ids = ?", queue, ids)
+    assert {row[1] for row in rows} == {"leased"}
+    read = [
+        access.rows_read or 0
+        for plan in plans
+        for access in plan.accesses
+        if access.table == "leased"
+    ]
+    assert sum(read) <= 1000
+
+
 @pytest.mark.promise("P05")
 def test_what_is_returned_needs_no_sort_to_be_in_order(connection: Connection, queue: str) -> None:
     for priority in (7, 3, 5):

@@ -17,6 +17,7 @@ from tests.helpers.calls import (
     dequeue,
     dequeue_one,
     enqueue,
+    make_dead,
     refused,
     rolled_back,
     transaction,
@@ -25,6 +26,31 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
 genuine = pytest.mark.requires("genuine")
+
+FINISHING = {"complete", "release", "retry_later", "fail_now"}
+LAST_TABLES = {
+    "enqueue": "ready",
+    "enqueue_batch": "ready",
+    "dequeue_fast": "claim",
+    "complete": "message",
+    "release": "ready",
+    "retry_later": "delayed",
+    "fail_now": "dead",
+    "reset": "ready",
+    "cancel": "message",
+    "promote": "ready",
+    "reap": "ready",
+}
+"""A table that a routine comes to only after it has written to others."""
+PLACES = """
+    select N'message', m.part_id, m.message_id from rowq.message m
+    union all select N'ready', r.part_id, r.message_id from rowq.ready r
+    union all select N'delayed', d.part_id, d.message_id from rowq.delayed d
+    union all select N'claim', c.part_id, c.claim_id from rowq.claim c
+    union all select N'leased', l.part_id, l.message_id from rowq.leased l
+    union all select N'dead', d.part_id, d.message_id from rowq.dead d
+    union all select N'dedup', k.part_id, k.message_id from rowq.dedup k
+    """
 
 
 def value(connection: Connection, query: str, *values: Any) -> Any:
@@ -37,6 +63,11 @@ def run(connection: Connection, *statements: str) -> None:
     """Run statements of a caller's own."""
     for statement in statements:
         dialect_of(connection).execute(connection, statement)
+
+
+def places(connection: Connection) -> set[tuple[Any, ...]]:
+    """Return every row that says where a message is."""
+    return set(map(tuple, dialect_of(connection).execute(connection, PLACES).fetchall()))
 
 
 def part(connection: Connection, queue: str) -> int:
@@ -171,6 +202,41 @@ def test_a_call_that_its_client_gives_up_leaves_no_transaction_open(
         assert value(second, "select @@trancount") == 0
     assert counts(connection, queue)[0] == 0
     enqueue(second, queue, "third", dedup_key="key")
+
+
+@genuine
+@pytest.mark.promise("P01", "P02", "P17")
+@pytest.mark.parametrize("xact_abort", ["on", "off"])
+@pytest.mark.parametrize(("routine", "table"), LAST_TABLES.items())
+def test_a_call_that_its_client_gives_up_in_a_transaction_leaves_no_half_to_commit(
+    connection: Connection, connect: Connect, queue: str, routine: str, table: str, xact_abort: str
+) -> None:
+    guest = connect()
+    [dead] = make_dead(connection, queue, "dead")
+    enqueue(connection, queue, "due", delay_seconds=30)
+    enqueue(connection, queue, "late")
+    dequeue_one(connection, queue, lease_seconds=10)
+    dialect_of(connection).pass_seconds(connection, queue, 60)
+    enqueue(connection, queue, "held", priority=0)
+    claim = dequeue_one(connection, queue).claim_id
+    enqueue(connection, queue, "ready")
+    arguments: dict[str, dict[str, Any]] = {
+        "enqueue": {"body": "new", "dedup_key": "key"},
+        "enqueue_batch": {"messages": [{"body": "new", "dedup_key": "key"}]},
+        "cancel": {"message_ids": [dead]},
+    }
+    given = {"claim_id": claim} if routine in FINISHING else arguments.get(routine, {})
+    before = places(connection)
+    run(guest, f"set xact_abort {xact_abort}", "begin transaction")
+    with rolled_back(connection):
+        run(connection, f"select count(*) from rowq.{table} with (tablockx)")
+        guest.timeout = 1
+        with pytest.raises(dialect_of(guest).database_error):
+            call(guest, routine, queue_name=queue, **given)
+        guest.timeout = 0
+    assert value(guest, "select @@trancount") == 0
+    run(guest, "if @@trancount > 0 commit transaction")
+    assert places(connection) == before
 
 
 @genuine

@@ -1,0 +1,321 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalEnqueueBatch
+    @queue_name nvarchar(max),
+    @messages nvarchar(max)
+as
+begin
+-- routine   InternalEnqueueBatch
+-- purpose   Add the messages of a JSON array, all of them or, on an error, none; returns the rows.
+-- promise   P01 P05 P11 P12 P15 P20
+-- locks     new rows; the part, shared; waits for open enqueues of the same keys, in key order
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   no such helper elsewhere: as InternalNextMessageId, it is compiled only after the
+--           routine has set rowcount to 0
+    set nocount on;
+    set rowcount 0;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @tries_left int = 5;
+    declare @begun int;
+    declare @part_id int;
+    declare @max_body_length int;
+    declare @now datetime2(6);
+    declare @lane smallint;
+    declare @is_array bit = 0;
+    declare @given rowq.given_list;
+    declare @parsed table (
+        position      int not null primary key,
+        lane          smallint not null,
+        delay_seconds float null,
+        run_at        datetime2(6) null,
+        message_type  nvarchar(400) collate Latin1_General_100_BIN2 null,
+        dedup_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
+        key_place     int not null,
+        max_attempts  smallint null
+    );
+    -- holder is the unfinished message that has the dedup key: this one, or one with the same key.
+    declare @new table (
+        position   int not null primary key,
+        message_id bigint not null,
+        key_bytes  varbinary(802) null,
+        key_place  int not null,
+        lane       smallint not null,
+        due_at     datetime2(6) null,
+        holder     bigint null
+    );
+
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
+
+            exec rowq.InternalRequireQueue
+                @queue_name, @part_id output, @max_body_length = @max_body_length output;
+            -- openjson reports an array as type 4. It raises an error for text that is not JSON or
+            -- is nested more than 128 deep, so isjson looks first: at the array alone, and at the
+            -- array inside another, as it is read here.
+            if isjson(@messages) = 1 and isjson(concat(N'[', @messages, N']')) = 1
+                select @is_array = iif(max(j.[type]) = 4, 1, 0)
+                from openjson(concat(N'[', @messages, N']')) j;
+            if @is_array = 1
+                select @is_array = iif(count(*) > 10000, 0, 1)
+                from openjson(@messages) j;
+            if @is_array = 0
+                exec rowq.InternalRefuse N'messages must be a JSON array of at most 10000 objects';
+
+            -- @given takes the short values, and of the long ones only what the checks need: these
+            -- stay in the JSON.
+            insert into @given (position, name, kind, value, size, is_base64, moment)
+            select cast(e.[key] as int) + 1, left(p.[key], 60), coalesce(p.[type], e.[type]),
+                   iif(
+                       p.[key] in (N'body', N'body_base64', N'headers'), null,
+                       left(p.value collate Latin1_General_100_BIN2, 402)
+                   ),
+                   case
+                       when p.[key] in (N'message_type', N'dedup_key')
+                           or p.[key] = N'body' and datalength(p.value) / 2 > @max_body_length
+                           or p.[key] = N'headers' and datalength(p.value) / 2 > 65536
+                           then len((p.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
+                       when p.[key] in (N'body', N'headers')
+                           then datalength(p.value) / 2
+                       -- Four letters of base64 are three bytes; each = at the end stands for a
+                       -- byte that is not there.
+                       when p.[key] = N'body_base64'
+                           then datalength(p.value) / 8 * 3 - datalength(right(p.value, 2)) / 2
+                               + len(replace(right(p.value, 2), N'=', N''))
+                   end,
+                   case
+                       when p.[key] <> N'body_base64' then 0
+                       when p.value collate Latin1_General_100_BIN2 like N'%[^A-Za-z0-9+/=]%' then 0
+                       when p.value like N'%=[^=]%' or p.value like N'%===' then 0
+                       else iif(len(p.value) % 4 = 0, 1, 0)
+                   end,
+                   m.moment
+            from openjson(@messages) e
+            outer apply openjson(iif(e.[type] = 5, e.value, N'{}')) p
+            outer apply (
+                -- A moment looks like 2030-12-31T23:59:59.123456+01:00. The zone may also be Z or
+                -- +0100, or missing, which means UTC.
+                select dateadd(minute, -t.minutes, t.moment) as moment
+                from (
+                    select left(p.value, 60) as value,
+                           case
+                               when right(p.value, 1) = N'Z' then 1
+                               when substring(p.value, len(p.value) - 4, 1) in (N'-', N'+') then 5
+                               when substring(p.value, len(p.value) - 5, 1) in (N'-', N'+') then 6
+                               else 0
+                           end as length
+                    where p.[key] = N'run_at'
+                      and p.[type] = 1
+                      and len(p.value) < 60
+                      and p.value like
+                          N'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9][T ][0-9][0-9]:[0-9][0-9]%'
+                ) z
+                cross apply (
+                    select try_cast(
+                               stuff(left(z.value, len(z.value) - z.length), 11, 1, N' ')
+                               as datetime2(6)
+                           ) as moment,
+                           iif(left(right(z.value, z.length), 1) = N'-', -1, 1)
+                           * iif(
+                               z.length < 5, 0,
+                               60 * try_cast(substring(right(z.value, z.length), 2, 2) as int)
+                               + try_cast(right(z.value, 2) as int)
+                           ) as minutes
+                ) t
+                where t.minutes between -840 and 840
+                  and t.moment > '19000101'
+            ) m;
+            exec rowq.InternalCheckGiven @given, @max_body_length;
+            if exists (select 1 from @given g where g.name = N'headers' and g.kind = 5)
+                exec rowq.InternalCheckHeaders @messages, @is_batch = 1;
+
+            insert into @parsed (
+                position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
+                max_attempts
+            )
+            -- A value that is not given becomes one below all valid ones and not null: for a null
+            -- in an aggregate the engine sends a warning, which some drivers take for the result.
+            -- Texts get a dot at the end, so that an empty text differs from a missing one and
+            -- trailing blanks tell keys apart.
+            select h.position, iif(h.priority < 0, 5, h.priority) * 2 + 1,
+                   nullif(h.delay_seconds, -1), nullif(h.run_at, '19000101'),
+                   left(h.message_type, len(nullif(h.message_type, N'')) - 1),
+                   left(h.dedup_key, len(nullif(h.dedup_key, N'')) - 1),
+                   row_number() over (
+                       partition by convert(varbinary(802), h.dedup_key)
+                       order by h.position
+                   ),
+                   nullif(h.max_attempts, 0)
+            from (
+                select g.position,
+                       max(iif(g.name = N'priority', coalesce(try_cast(g.value as int), -1), -1))
+                           as priority,
+                       max(
+                           iif(
+                               g.name = N'delay_seconds',
+                               coalesce(try_cast(g.value as float), -1), -1
+                           )
+                       ) as delay_seconds,
+                       max(coalesce(g.moment, '19000101')) as run_at,
+                       max(iif(g.name = N'message_type' and g.kind > 0, g.value + N'.', N''))
+                           as message_type,
+                       max(iif(g.name = N'dedup_key' and g.kind > 0, g.value + N'.', N''))
+                           as dedup_key,
+                       max(iif(g.name = N'max_attempts', coalesce(try_cast(g.value as int), 0), 0))
+                           as max_attempts
+                from @given g
+                group by g.position
+            ) h;
+
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalLockPartShared @part_id, @queue_name;
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
+            set @now = sysutcdatetime();
+            insert into @new (position, message_id, key_bytes, key_place, lane, due_at)
+            -- The ids follow the order of the batch, because they order messages that are due at
+            -- the same moment.
+            select p.position, next value for rowq.message_seq over (order by p.position),
+                   iif(p.dedup_key is null, null, convert(varbinary(802), p.dedup_key + N'.')),
+                   p.key_place, p.lane,
+                   coalesce(
+                       p.run_at,
+                       dateadd(
+                           microsecond,
+                           cast(round((p.delay_seconds - floor(p.delay_seconds)) * 1e6, 0) as int),
+                           dateadd(second, cast(floor(p.delay_seconds) as int), @now)
+                       )
+                   )
+            from @parsed p;
+            update @new set due_at = null where due_at <= @now;
+
+            -- Insert all keys at once, in key order, so that two batches with the same keys cannot
+            -- wait for each other. A key whose owner was finished in between is free again: try
+            -- once more.
+            while exists (select 1 from @new n where n.key_bytes is not null and n.holder is null)
+            begin
+                insert into rowq.dedup with (rowlock) (part_id, dedup_key, message_id)
+                select @part_id, n.key_bytes, n.message_id
+                from @new n
+                where n.key_bytes is not null
+                  and n.key_place = 1
+                  and n.holder is null
+                  and not exists (
+                      select 1
+                      from rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                      where d.part_id = @part_id
+                        and d.dedup_key = n.key_bytes
+                  )
+                order by n.key_bytes
+                option (loop join, maxdop 1);
+                update n
+                set holder = d.message_id
+                from @new n
+                inner join rowq.dedup d with (rowlock, readcommittedlock, forceseek)
+                    on d.part_id = @part_id
+                   and d.dedup_key = n.key_bytes
+                where n.holder is null
+                option (loop join, force order, maxdop 1);
+            end;
+            update @new set holder = message_id where key_bytes is null;
+
+            insert into rowq.message with (rowlock) (
+                part_id, message_id, max_attempts, enqueued_at, due_at, message_type, dedup_key,
+                headers, body, body_binary
+            )
+            select @part_id, n.message_id, p.max_attempts, dateadd(microsecond, n.position, @now),
+                   n.due_at, p.message_type, p.dedup_key, h.headers, t.body, b.body_binary
+            from openjson(@messages) e
+            inner join @new n on n.position = cast(e.[key] as int) + 1
+            inner join @parsed p on p.position = n.position
+            outer apply (
+                select top (1) j.value as headers
+                from openjson(e.value) j
+                where j.[key] = N'headers'
+                  and j.[type] <> 0
+            ) h
+            outer apply (
+                select top (1) j.value as body
+                from openjson(e.value) j
+                where j.[key] = N'body'
+                  and j.[type] <> 0
+            ) t
+            outer apply openjson(e.value) with (body_binary varbinary(max) '$.body_base64') b
+            where n.holder = n.message_id
+            option (loop join, force order, maxdop 1);
+
+            set @lane = -1;
+            while @lane is not null
+            begin
+                select @lane = min(n.lane)
+                from @new n
+                inner join rowq.lane l with (readuncommitted, forceseek)
+                    on l.part_id = @part_id
+                   and l.lane = n.lane
+                   and l.is_open = 0
+                where n.lane > @lane
+                option (loop join, force order, maxdop 1);
+                if @lane is not null
+                    exec rowq.InternalOpenLanes @part_id, @lane;
+            end;
+
+            insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
+            select @part_id, n.lane, datediff_big(microsecond, '19700101', @now) + n.position,
+                   n.message_id
+            from @new n
+            where n.holder = n.message_id
+              and n.due_at is null
+            option (maxdop 1);
+            insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane)
+            select @part_id, n.due_at, n.message_id, n.lane
+            from @new n
+            where n.holder = n.message_id
+              and n.due_at is not null
+            option (maxdop 1);
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
+            if @tries_left = 0
+                throw;
+            delete from @given;
+            delete from @parsed;
+            delete from @new;
+        end catch;
+    end;
+
+    select n.position, n.holder as message_id,
+           iif(n.holder = n.message_id, N'enqueued', N'duplicate') as outcome
+    from @new n
+    order by n.position;
+end
+go

@@ -1,0 +1,111 @@
+"""What only a server can decide: these run first, and sql/sqlserver/README.md says what follows.
+
+The documentation does not say how the engine behaves here, so rowq is written on a guess.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+import rowq
+from rowq import migrate
+from tests.engine_only.sqlserver.showplan import run
+from tests.engines.base import Connection, Server
+from tests.helpers.calls import bodies, call, dequeue, enqueue, refused, rolled_back
+
+pytestmark = pytest.mark.requires("genuine")
+
+COMPILED_LATER = ["Enqueue", "EnqueueBatch", "InternalEnqueueBatch", "InternalNextMessageId"]
+
+
+def value(connection: Connection, query: str) -> Any:
+    """Return the one value of a query."""
+    with closing(connection.cursor()) as cursor:
+        return cursor.execute(query).fetchval()
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("routine", ["enqueue", "enqueue_batch", "dequeue_fast", "complete"])
+def test_first_a_refusal_leaves_a_caller_with_xact_abort_on_its_transaction(
+    connection: Connection, queue: str, routine: str
+) -> None:
+    """The refusal is raised with xact_abort off, and passes through a caller who has it on."""
+    given: dict[str, dict[str, Any]] = {
+        "complete": {"claim_id": 1},
+        "enqueue_batch": {"messages": []},
+    }
+    connection.execute("set xact_abort on")
+    with rolled_back(connection):
+        enqueue(connection, queue, "before")
+        refused(connection, "RQ701", routine, queue_name=f"{queue} ", **given.get(routine, {}))
+        assert value(connection, "select xact_state()") == 1
+        enqueue(connection, queue, "after")
+    connection.execute("set xact_abort off")
+
+
+@pytest.mark.promise("P16")
+@pytest.mark.parametrize("routine", ["enqueue", "enqueue_batch", "dequeue_fast"])
+def test_first_a_routine_compiles_while_rowcount_is_set(
+    connection: Connection, queue: str, routine: str
+) -> None:
+    """Error 11739 forbids `next value for` with rowcount, perhaps while it is compiled."""
+    for name in (*COMPILED_LATER, "DequeueFast", "InternalDequeue", "InternalPopReady"):
+        connection.execute(f"exec sys.sp_recompile N'rowq.{name}'")
+    arguments: dict[str, Any] = {"enqueue": {"body": "a"}, "enqueue_batch": {"messages": [{}, {}]}}
+    connection.execute("set rowcount 1")
+    found = call(connection, routine, queue_name=queue, **arguments.get(routine, {}))
+    connection.execute("set rowcount 0")
+    assert len(found) == {"enqueue": 1, "enqueue_batch": 2, "dequeue_fast": 0}[routine]
+
+
+@pytest.mark.promise("P12")
+@pytest.mark.parametrize("count", [2, 1000])
+def test_first_the_keys_of_a_batch_are_inserted_in_their_order(
+    connection: Connection, queue: str, count: int
+) -> None:
+    """Two batches with the same keys are no deadlock only if a sort stands below the insert."""
+    keys = ", ".join(f'{{"dedup_key": "{number % 7}-{number}"}}' for number in range(count))
+    statement = "exec rowq.EnqueueBatch @queue_name = ?, @messages = ?"
+    _, plans = run(connection, statement, queue, f"[{keys}]")
+    [inserting] = [plan for plan in plans if "insert into rowq.dedup" in plan.text]
+    assert {"Sort", "Clustered Index Insert"} <= inserting.operators
+    assert not inserting.is_parallel
+
+
+@pytest.fixture
+def optimized(server: Server) -> Iterator[str]:
+    """Return the URL of a database with optimized locking, rowq installed."""
+    url = server.fresh_database()
+    with closing(server.connect(url)) as session:
+        major = int(value(session, "select serverproperty('ProductMajorVersion')"))
+        edition = int(value(session, "select serverproperty('EngineEdition')"))
+        if edition not in {5, 8}:
+            if major < 17:
+                pytest.skip("optimized locking came with 2025; to run it: --engine sqlserver2025")
+            name = value(session, "select db_name()")
+            for option in ("accelerated_database_recovery", "optimized_locking"):
+                session.execute(f"alter database {name} set {option} = on with rollback immediate")
+        assert value(session, "select databasepropertyex(db_name(), N'IsOptimizedLockingOn')") == 1
+    migrate.migrate(url)
+    yield url
+    server.drop_database(url)
+
+
+@pytest.mark.promise("P06", "P07")
+def test_first_rows_that_only_a_transaction_s_number_protects_are_passed_over(
+    server: Server, optimized: str
+) -> None:
+    """With optimized locking a new row has no lock of its own: does readpast know it?"""
+    with closing(server.connect(optimized)) as one, closing(server.connect(optimized)) as other:
+        rowq.Queue(one).create_queue("q")
+        other.execute("set lock_timeout 0")
+        enqueue(one, "q", *"ab")
+        with rolled_back(one):
+            assert bodies(dequeue(one, "q")) == ["a"]
+            enqueue(one, "q", "uncommitted")
+            assert bodies(dequeue(other, "q", 3)) == ["b"]
+            assert dequeue(other, "q", 3) == []
+            call(other, "maintain", queue_name="q")
+        assert bodies(dequeue(other, "q", 3)) == ["a"]
