@@ -1,11 +1,11 @@
-"""A migration as a script for sqlcmd."""
+"""A migration as a script for sqlcmd, and for a driver."""
 
 from collections.abc import Iterator
 
 from rowq.migrate.client_script import BaseScript
 from rowq.migrate.frozen import Part
 from rowq.migrate.release import Release
-from rowq.sqlserver.statements import BOOKKEEPING
+from rowq.sqlserver.statements import BOOKKEEPING, batches
 
 # Without SQLCMD mode an editor takes the first line for an error and goes on; then the variable is
 # no variable, and nothing that follows is executed.
@@ -55,6 +55,27 @@ begin
     );
 end;
 """
+_PLAIN_HEAD = """-- {heading}.
+-- For drivers and other tools: a line that holds nothing but "-- [end of statement]" stands between
+-- two batches. Run them one by one, in this order, on one connection of their own, and none after
+-- an error: then end that connection. Together they are one transaction: all of it or nothing. For
+-- sqlcmd there is the script without --plain.
+"""
+_REFUSE_MESSAGES = """
+declare @held bigint;
+select @held = max(m.message_id)
+from rowq.message m with (tablockx, holdlock);
+if exists (select 1 from rowq.ready)
+    or exists (select 1 from rowq.delayed)
+    or exists (select 1 from rowq.leased)
+    or exists (select 1 from rowq.dead)
+    or exists (select 1 from rowq.archived)
+    or exists (select 1 from rowq.finished)
+begin
+    throw 52805, N'RQ805 messages_left: this rollback would throw messages away', 1;
+end;
+"""
+_EXECUTE = "set noexec off;"
 _TAIL = """commit transaction;
 exec sys.sp_releaseapplock
     @Resource = N'rowq.migrate', @LockOwner = N'Session', @DbPrincipal = N'dbo';
@@ -75,12 +96,28 @@ class Script(BaseScript):
     REMEMBER = _REMEMBER
     END = Part("after", "committed", _TAIL)
     LITERAL = "N'{}'"
+    PLAIN_HEAD = _PLAIN_HEAD
+    OPEN = (Part("before", "settings", "set implicit_transactions off;\ngo\n"),)
+    REFUSE_MESSAGES = _REFUSE_MESSAGES
 
     def before(self, release: Release) -> Iterator[Part]:
         """Return what comes before the migration's own parts."""
         yield Part("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
         yield Part("before", "begin", "begin transaction;\ngo\n")
         yield Part("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+
+    def before_undo(self, release: Release) -> Iterator[Part]:
+        """Return what comes before a rollback's own parts."""
+        yield Part("before", "preflight.sql", self.client_form(release.text("preflight.sql")))
+        yield Part("before", "begin", "begin transaction;\ngo\n")
+
+    def plain_statements(self, text: str) -> Iterator[str]:
+        """Return a part's batches, without what takes back what sqlcmd alone was told."""
+        return (f"{batch}\n" for batch in batches(text) if batch != _EXECUTE)
+
+    def flyway_form(self, text: str) -> str:
+        """Return a part with the word between its batches, which Flyway knows."""
+        return "".join(f"{batch}go\n" for batch in self.plain_statements(text))
 
     def client_form(self, text: str) -> str:
         """Return a file or statement as it stands in the script: its last batch ends, too."""
