@@ -4,7 +4,7 @@ The engine's own client runs it, or a driver or another tool in the plain form.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -25,6 +25,8 @@ class BaseScript(ABC):
     """Refuses a database without the migration {needed}, which comes before."""
     REFUSE_NEWER: ClassVar[str]
     """Refuses a database that has a migration beside those in {known}."""
+    REFUSE_OLDER: ClassVar[str]
+    """Refuses a database that has migrations, and not the {newest}."""
     REMEMBER: ClassVar[str]
     """Notes that the migration of {hash} and {id} is installed."""
     END: ClassVar[Part]
@@ -134,6 +136,26 @@ class BaseScript(ABC):
             yield from self._forgotten(release, numbered)
         yield self.END
 
+    def checks_of_sources(self, release: Release) -> str:
+        """Return what install.sql refuses: it installs all migrations at once, and upgrades none.
+
+        So it runs where nothing is installed, or just what it installs.
+        """
+        ids = release.ids(release.newest)
+        older = [self.REFUSE_OLDER.format(newest=ids[-1])] if len(ids) > 1 else []
+        return self._joined([self._newest(ids), *older])
+
+    def note_of_sources(self, release: Release) -> str:
+        """Return how install.sql notes that all migrations are installed."""
+        return self._noted(release.migrations)
+
+    def _noted(self, done: Sequence[Numbered]) -> str:
+        remember = "".join(
+            self.REMEMBER.format(hash=numbered.migration.hash, id=numbered.id) for numbered in done
+        )
+        version = self.BOOKKEEPING.version_text(done[-1])
+        return self.client_form(f"{remember}{version}".lstrip())
+
     def _forgotten(self, release: Release, numbered: Numbered) -> Iterator[Part]:
         version = self.BOOKKEEPING.version_text(release.get(numbered.number - 1)).lstrip()
         forget = "".join(
@@ -157,9 +179,7 @@ class BaseScript(ABC):
         yield from self.prepared(release)
         for part in recorded(numbered.migration):
             yield replace(part, text=self.client_form(part.text))
-        remember = self.REMEMBER.format(hash=numbered.migration.hash, id=numbered.id)
-        version = self.BOOKKEEPING.version_text(numbered)
-        yield Part("after", "noted", self.client_form(f"{remember}{version}".lstrip()))
+        yield Part("after", "noted", self._noted([numbered]))
         yield Part("file", GRANTS, release.files(numbered.number)[GRANTS])
         yield self.END
 

@@ -62,8 +62,7 @@ _CLOSE = """set session sql_mode = @rowq_was_sql_mode,
 set session autocommit = @rowq_was_autocommit;
 """
 # Where an earlier run has dropped some of the tables, there is nothing left to lose.
-_REFUSE_MESSAGES = (
-    """
+_REFUSE_MESSAGES = """
 set @rowq_fault = null;
 select if(
     count(*) = 7,
@@ -88,11 +87,8 @@ where t.table_schema = 'rowq'
 prepare rowq_check from @rowq_text;
 execute rowq_check;
 deallocate prepare rowq_check;"""
-    + _RAISE
-)
 # The rollback to nothing drops the database with all that it holds.
-_REMOVABLE = (
-    """set @rowq_fault = null;
+_REMOVABLE = """set @rowq_fault = null;
 select if(count(*) > 0, 'RQ808 schema_in_use', null) into @rowq_fault
 from (
     select t.table_name as name
@@ -110,9 +106,14 @@ from (
 where cast(x.name as binary) not in (
     {ours}
 );"""
-    + _RAISE
-)
 _DROP_OWNER = "drop user if exists 'rowq_owner'@'localhost';\n"
+_REFUSE_OLDER = """
+set @rowq_fault = null;
+select if(
+    count(*) > 0 and sum(m.migration_id = '{newest}') = 0, 'RQ807 unknown_migration: older', null
+)
+into @rowq_fault
+from rowq.migration m;"""
 _REMEMBER = """
 insert into rowq.migration_log
     (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
@@ -136,13 +137,14 @@ class Script(BaseScript):
     REFUSE_NEWER = _CHECK.format(
         compare="> 0", fault="RQ804 schema_newer", those="not in ({known})"
     )
+    REFUSE_OLDER = _REFUSE_OLDER + _RAISE
     REMEMBER = _REMEMBER
     END = Part("after", "done", "do release_lock(@rowq_lock);\n")
     PLAIN_HEAD = _PLAIN_HEAD
     OPEN = (Part("before", "settings", _OPEN),)
     CLOSE = (Part("after", "settings", _CLOSE),)
     FOR_OWNER = ("owner",)
-    REFUSE_MESSAGES = _REFUSE_MESSAGES
+    REFUSE_MESSAGES = _REFUSE_MESSAGES + _RAISE
 
     def before(self, release: Release) -> Iterator[Part]:
         """Return what comes before the migration's own parts."""
@@ -158,7 +160,7 @@ class Script(BaseScript):
         """Return what refuses to drop the database with others' objects in it."""
         made = {name for text in release.files(1).values() for _, name in created(text)}
         ours = ",\n    ".join(f"'{name}'" for name in sorted({*made, *BOOKKEEPING_TABLES}))
-        yield Part("before", "removable", _REMOVABLE.format(ours=ours))
+        yield Part("before", "removable", (_REMOVABLE + _RAISE).format(ours=ours))
 
     def undone(self, release: Release, numbered: Numbered) -> Iterator[Part]:
         """Return the parts of a script that takes a migration back, the account with the last."""

@@ -38,6 +38,18 @@ begin
 end;
 $$;
 """
+_REFUSE_OLDER = """
+do $$
+begin
+    if exists (select 1 from rowq.migration)
+        and not exists (select 1 from rowq.migration m where m.migration_id = '{newest}')
+    then
+        raise exception 'RQ807 unknown_migration: this database has an earlier release'
+            using errcode = 'RQ807', hint = 'Run the scripts of migrations/postgres after it.';
+    end if;
+end;
+$$;
+"""
 _REMEMBER = """
 with installed as (
     insert into rowq.migration (migration_hash, migration_id, applied_at_utc)
@@ -137,6 +149,7 @@ class Script(BaseScript):
     HEAD = _HEAD
     REQUIRE = _REQUIRE
     REFUSE_NEWER = _REFUSE_NEWER
+    REFUSE_OLDER = _REFUSE_OLDER
     REMEMBER = _REMEMBER
     END = Part("after", "committed", "commit;\n")
     PLAIN_HEAD = _PLAIN_HEAD

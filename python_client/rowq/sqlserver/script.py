@@ -41,6 +41,13 @@ begin
     throw 52804, N'RQ804 schema_newer: this database was upgraded by a newer rowq', 1;
 end;
 """
+_REFUSE_OLDER = """
+if exists (select 1 from rowq.migration)
+    and not exists (select 1 from rowq.migration m where m.migration_id = N'{newest}')
+begin
+    throw 52807, N'RQ807 unknown_migration: this database has an earlier release', 1;
+end;
+"""
 _REMEMBER = """
 if not exists (select 1 from rowq.migration m where m.migration_hash = N'{hash}')
 begin
@@ -93,6 +100,7 @@ class Script(BaseScript):
     HEAD = _HEAD
     REQUIRE = _REQUIRE
     REFUSE_NEWER = _REFUSE_NEWER
+    REFUSE_OLDER = _REFUSE_OLDER
     REMEMBER = _REMEMBER
     END = Part("after", "committed", _TAIL)
     LITERAL = "N'{}'"
