@@ -136,11 +136,20 @@ deallocate prepare rowq_check;
 -- bookkeeping: generated from the migrations by make generate
 insert into rowq.migration_log
     (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
-select uuid(), 'a836885857a7fbc3cc49cd7e62b859b387ebb2a0a654265068b65639ca3e7207', 'my-0001-first-release', 'apply', user(), 'script', utc_timestamp(6)
+select
+    uuid(), 'a836885857a7fbc3cc49cd7e62b859b387ebb2a0a654265068b65639ca3e7207',
+    'my-0001-first-release', 'apply', user(), 'script', utc_timestamp(6)
 from (select 1 as one) x
-where not exists (select 1 from rowq.migration m where m.migration_hash = 'a836885857a7fbc3cc49cd7e62b859b387ebb2a0a654265068b65639ca3e7207');
+where not exists (
+    select 1
+    from rowq.migration m
+    where m.migration_hash = 'a836885857a7fbc3cc49cd7e62b859b387ebb2a0a654265068b65639ca3e7207'
+);
 insert ignore into rowq.migration (migration_hash, migration_id, applied_at_utc)
-values ('a836885857a7fbc3cc49cd7e62b859b387ebb2a0a654265068b65639ca3e7207', 'my-0001-first-release', utc_timestamp(6));
+values (
+    'a836885857a7fbc3cc49cd7e62b859b387ebb2a0a654265068b65639ca3e7207',
+    'my-0001-first-release', utc_timestamp(6)
+);
 
 insert into rowq.meta (name, value, changed_at)
 values

@@ -120,7 +120,11 @@ $$;
 -- bookkeeping: generated from the migrations by make generate
 with installed as (
     insert into rowq.migration (migration_hash, migration_id, applied_at_utc)
-    values ('c5a3e531e0aef22143bbae4752d26bd67b5d8f8225c6a259df7d1a79c68d15fb', 'pg-0001-first-release', clock_timestamp() at time zone 'utc')
+    values (
+        'c5a3e531e0aef22143bbae4752d26bd67b5d8f8225c6a259df7d1a79c68d15fb',
+        'pg-0001-first-release',
+        clock_timestamp() at time zone 'utc'
+    )
     on conflict (migration_hash) do nothing
     returning migration_hash, migration_id, applied_at_utc
 )

@@ -116,16 +116,24 @@ go
 :r routines/care_for_indexes.sql
 -- end of routines
 -- bookkeeping: generated from the migrations by make generate
-if not exists (select 1 from rowq.migration m where m.migration_hash = N'e22a7daafffc6637612bf3ee6dc3531296b02340aac43b287a58577a4ebb0a67')
+if not exists (
+    select 1
+    from rowq.migration m
+    where m.migration_hash = N'e22a7daafffc6637612bf3ee6dc3531296b02340aac43b287a58577a4ebb0a67'
+)
 begin
     insert into rowq.migration (migration_hash, migration_id, applied_at_utc)
-    values (N'e22a7daafffc6637612bf3ee6dc3531296b02340aac43b287a58577a4ebb0a67', N'ms-0001-first-release', sysutcdatetime());
+    values (
+        N'e22a7daafffc6637612bf3ee6dc3531296b02340aac43b287a58577a4ebb0a67',
+        N'ms-0001-first-release', sysutcdatetime()
+    );
 
     insert into rowq.migration_log
         (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
     values (
-        lower(convert(nvarchar(36), newid())), N'e22a7daafffc6637612bf3ee6dc3531296b02340aac43b287a58577a4ebb0a67', N'ms-0001-first-release', N'apply', original_login(),
-        N'script', sysutcdatetime()
+        lower(convert(nvarchar(36), newid())),
+        N'e22a7daafffc6637612bf3ee6dc3531296b02340aac43b287a58577a4ebb0a67',
+        N'ms-0001-first-release', N'apply', original_login(), N'script', sysutcdatetime()
     );
 end;
 

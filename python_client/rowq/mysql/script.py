@@ -117,11 +117,20 @@ from rowq.migration m;"""
 _REMEMBER = """
 insert into rowq.migration_log
     (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
-select uuid(), '{hash}', '{id}', 'apply', user(), 'script', utc_timestamp(6)
+select
+    uuid(), '{hash}',
+    '{id}', 'apply', user(), 'script', utc_timestamp(6)
 from (select 1 as one) x
-where not exists (select 1 from rowq.migration m where m.migration_hash = '{hash}');
+where not exists (
+    select 1
+    from rowq.migration m
+    where m.migration_hash = '{hash}'
+);
 insert ignore into rowq.migration (migration_hash, migration_id, applied_at_utc)
-values ('{hash}', '{id}', utc_timestamp(6));
+values (
+    '{hash}',
+    '{id}', utc_timestamp(6)
+);
 """
 
 

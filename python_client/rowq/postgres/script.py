@@ -53,7 +53,11 @@ $$;
 _REMEMBER = """
 with installed as (
     insert into rowq.migration (migration_hash, migration_id, applied_at_utc)
-    values ('{hash}', '{id}', clock_timestamp() at time zone 'utc')
+    values (
+        '{hash}',
+        '{id}',
+        clock_timestamp() at time zone 'utc'
+    )
     on conflict (migration_hash) do nothing
     returning migration_hash, migration_id, applied_at_utc
 )

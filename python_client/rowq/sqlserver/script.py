@@ -49,16 +49,24 @@ begin
 end;
 """
 _REMEMBER = """
-if not exists (select 1 from rowq.migration m where m.migration_hash = N'{hash}')
+if not exists (
+    select 1
+    from rowq.migration m
+    where m.migration_hash = N'{hash}'
+)
 begin
     insert into rowq.migration (migration_hash, migration_id, applied_at_utc)
-    values (N'{hash}', N'{id}', sysutcdatetime());
+    values (
+        N'{hash}',
+        N'{id}', sysutcdatetime()
+    );
 
     insert into rowq.migration_log
         (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
     values (
-        lower(convert(nvarchar(36), newid())), N'{hash}', N'{id}', N'apply', original_login(),
-        N'script', sysutcdatetime()
+        lower(convert(nvarchar(36), newid())),
+        N'{hash}',
+        N'{id}', N'apply', original_login(), N'script', sysutcdatetime()
     );
 end;
 """
