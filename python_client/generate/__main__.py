@@ -1,17 +1,18 @@
-"""Write what is generated, or a release: python -m generate [release]."""
+"""Write what is generated, a release or scripts: python -m generate [release|scripts]."""
 
 import argparse
 
 from generate.files import write_all
 from generate.release import release_all
+from generate.scripts import write_scripts
 
 
 def main() -> None:
-    """Write all generated files anew, or the scripts of a release."""
+    """Write all generated files anew, or the scripts of a release, or those to give away."""
     parser = argparse.ArgumentParser(prog="python -m generate", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=["files", "release"], default="files")
-    what = parser.parse_args().what
-    (release_all if what == "release" else write_all)()
+    makers = {"files": write_all, "release": release_all, "scripts": write_scripts}
+    parser.add_argument("what", nargs="?", choices=makers, default="files")
+    makers[parser.parse_args().what]()
 
 
 if __name__ == "__main__":

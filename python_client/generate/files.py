@@ -23,7 +23,11 @@ _PARTS: dict[str, Parts] = {
     "sql/PROMISES.md": {"promises": readme.promises},
     "sql/RIGHTS.md": {"rights": readme.rights, "attacks": readme.attacks},
     **{
-        f"sql/{engine.name}/install.sql": {"routines": partial(install.routines, engine)}
+        f"sql/{engine.name}/install.sql": {
+            "routines": partial(install.routines, engine),
+            # Oracle's packages are assembled from the sources, which SQL*Plus cannot do.
+            **({} if engine.name == "oracle" else install.parts_of_bookkeeping(engine)),
+        }
         for engine in _ENGINES
     },
     **{f"sql/{engine.name}/grants.sql": _GRANTS[engine.name] for engine in _ENGINES},

@@ -1,4 +1,4 @@
-"""The lists of helpers and routines in sql/<engine>/install.sql.
+"""The generated parts of sql/<engine>/install.sql: helpers and routines, and the bookkeeping.
 
 The order of the tables is written by hand. Helpers and routines find each other when they are
 called, so theirs does not matter: helpers by name, routines as in the contract. On Oracle both come
@@ -8,10 +8,14 @@ in packages.
 from collections.abc import Iterator
 from pathlib import Path
 
+from generate.parts import Parts
 from rowq.contract import load_contract
+from rowq.engines import part_of
+from rowq.migrate.client_script import BaseScript
+from rowq.migrate.release import Release, read_release
 from rowq.oracle.packages import packages
 
-_LINES = {"mysql": "source {}", "oracle": "@@{}", "postgres": "\\ir {}", "sqlserver": ":r {}"}
+_LINES = {"mysql": "-- source {}", "oracle": "@@{}", "postgres": "\\ir {}", "sqlserver": ":r {}"}
 """How the client of each engine runs another file."""
 
 
@@ -23,6 +27,23 @@ def routines(engine: Path) -> str:
     """
     line = _LINES[engine.name]
     return "".join(f"{line.format(name)}\n" for name in _files(engine))
+
+
+def parts_of_bookkeeping(engine: Path) -> Parts:
+    """Return what refuses a database with another release, and what notes this one there.
+
+    Args:
+        engine: sql/<engine>, with migrations beside its parent.
+    """
+    script: BaseScript = part_of(engine.name, "script").SCRIPT
+
+    def release() -> Release:
+        return read_release(engine.parent.parent / "migrations" / engine.name)
+
+    return {
+        "checks": lambda: script.checks_of_sources(release()),
+        "bookkeeping": lambda: script.note_of_sources(release()),
+    }
 
 
 def _files(engine: Path) -> Iterator[str]:

@@ -1,127 +1,162 @@
--- This script makes everything that rowq is on MariaDB and MySQL, for reading and for tests: run it
--- in this folder, mysql < install.sql. To install rowq for use, run "rowq migrate", or the script
--- that "rowq sql" prints. A procedure keeps the sql_mode and the character set it is created with,
--- so both are set here. Procedures find each other when they are called, so their order does not
--- matter.
-set names utf8mb4;
-set session sql_mode = concat(
-    'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,',
-    'NO_ENGINE_SUBSTITUTION'
+-- This is the list of what is rowq on MariaDB and MySQL, in the order of installation. "sh
+-- install.sh" prints it with the files in their places: the client's own "source" goes on after an
+-- error. Where an earlier release is installed, run the scripts of migrations/mysql instead.
+-- Procedures find each other when they are called, so their order does not matter.
+-- source ../../migrations/mysql/preflight.sql
+-- source ../../migrations/mysql/bookkeeping.sql
+-- source ../../migrations/mysql/lock.sql
+-- checks: generated from the migrations by make generate
+set @rowq_fault = null;
+select if(count(*) > 0, 'RQ804 schema_newer', null) into @rowq_fault
+from rowq.migration m
+where m.migration_id not in ('my-0001-first-release');
+set @rowq_text = if(
+    @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
 );
-source tables/database.sql
-source tables/meta.sql
-source tables/queue.sql
-source tables/part.sql
-source tables/lane.sql
-source tables/message.sql
-source tables/ready.sql
-source tables/delayed.sql
-source tables/claim.sql
-source tables/dead.sql
-source tables/dedup.sql
-source tables/finished.sql
-source tables/archive.sql
+prepare rowq_check from @rowq_text;
+execute rowq_check;
+deallocate prepare rowq_check;
+-- end of checks
+-- source ../../migrations/mysql/owner.sql
+-- source tables/database.sql
+-- source tables/meta.sql
+-- source tables/queue.sql
+-- source tables/part.sql
+-- source tables/lane.sql
+-- source tables/message.sql
+-- source tables/ready.sql
+-- source tables/delayed.sql
+-- source tables/claim.sql
+-- source tables/dead.sql
+-- source tables/dedup.sql
+-- source tables/finished.sql
+-- source tables/archive.sql
 -- routines: generated from contract.toml and the folder internal by make generate
-source internal/add_part.sql
-source internal/archive.sql
-source internal/as_front.sql
-source internal/back_off.sql
-source internal/begin_work.sql
-source internal/body_fault.sql
-source internal/bound_gap.sql
-source internal/check_batch_size.sql
-source internal/check_ids.sql
-source internal/check_range.sql
-source internal/check_settings.sql
-source internal/check_text.sql
-source internal/commit_work.sql
-source internal/count_messages.sql
-source internal/dedup_owner.sql
-source internal/delete_queue.sql
-source internal/delete_ready.sql
-source internal/dequeue.sql
-source internal/drop_days.sql
-source internal/finish.sql
-source internal/first_key.sql
-source internal/header_fault.sql
-source internal/health_queue.sql
-source internal/health_server.sql
-source internal/idle_parts.sql
-source internal/locate_messages.sql
-source internal/lock_due.sql
-source internal/lock_part_shared.sql
-source internal/lock_ready.sql
-source internal/maintain_archive.sql
-source internal/maintain_delivery.sql
-source internal/maintain_queue.sql
-source internal/message_fault.sql
-source internal/messages_json.sql
-source internal/move_floor.sql
-source internal/next_number.sql
-source internal/note_error.sql
-source internal/oldest_ready.sql
-source internal/open_day.sql
-source internal/open_days.sql
-source internal/open_lanes.sql
-source internal/outcomes.sql
-source internal/parse_message.sql
-source internal/parse_moment.sql
-source internal/pin_session.sql
-source internal/pop_claimed.sql
-source internal/pop_ready.sql
-source internal/pop_waiting.sql
-source internal/promote.sql
-source internal/purge_archive.sql
-source internal/purge_ready.sql
-source internal/purge_waiting.sql
-source internal/push_dead.sql
-source internal/push_delayed.sql
-source internal/push_ready.sql
-source internal/reap.sql
-source internal/refuse.sql
-source internal/refuse_claim.sql
-source internal/refuse_not_empty.sql
-source internal/refuse_queue.sql
-source internal/release_dedup_keys.sql
-source internal/remove_queue.sql
-source internal/require_queue.sql
-source internal/rescan_floors.sql
-source internal/return_ready.sql
-source internal/roll_back.sql
-source internal/shape_archive.sql
-source internal/split_by_attempts.sql
-source internal/store.sql
-source internal/store_batch.sql
-source internal/trim_claim.sql
-source internal/unpin_session.sql
-source internal/wait.sql
-source routines/create_queue.sql
-source routines/alter_queue.sql
-source routines/drop_queue.sql
-source routines/pause_queue.sql
-source routines/resume_queue.sql
-source routines/purge_queue.sql
-source routines/enqueue.sql
-source routines/enqueue_batch.sql
-source routines/dequeue_fast.sql
-source routines/dequeue_wait.sql
-source routines/peek.sql
-source routines/complete.sql
-source routines/retry_later.sql
-source routines/fail_now.sql
-source routines/release.sql
-source routines/extend_lease.sql
-source routines/cancel.sql
-source routines/reset.sql
-source routines/maintain.sql
-source routines/reap.sql
-source routines/promote.sql
-source routines/archive.sql
-source routines/purge_archive.sql
-source routines/queue_stats.sql
-source routines/get_message.sql
-source routines/list_dead.sql
-source routines/health.sql
-source routines/version.sql
+-- source internal/add_part.sql
+-- source internal/archive.sql
+-- source internal/as_front.sql
+-- source internal/back_off.sql
+-- source internal/begin_work.sql
+-- source internal/body_fault.sql
+-- source internal/bound_gap.sql
+-- source internal/check_batch_size.sql
+-- source internal/check_ids.sql
+-- source internal/check_range.sql
+-- source internal/check_settings.sql
+-- source internal/check_text.sql
+-- source internal/commit_work.sql
+-- source internal/count_messages.sql
+-- source internal/dedup_owner.sql
+-- source internal/delete_queue.sql
+-- source internal/delete_ready.sql
+-- source internal/dequeue.sql
+-- source internal/drop_days.sql
+-- source internal/finish.sql
+-- source internal/first_key.sql
+-- source internal/header_fault.sql
+-- source internal/health_queue.sql
+-- source internal/health_server.sql
+-- source internal/idle_parts.sql
+-- source internal/locate_messages.sql
+-- source internal/lock_due.sql
+-- source internal/lock_part_shared.sql
+-- source internal/lock_ready.sql
+-- source internal/maintain_archive.sql
+-- source internal/maintain_delivery.sql
+-- source internal/maintain_queue.sql
+-- source internal/message_fault.sql
+-- source internal/messages_json.sql
+-- source internal/move_floor.sql
+-- source internal/next_number.sql
+-- source internal/note_error.sql
+-- source internal/oldest_ready.sql
+-- source internal/open_day.sql
+-- source internal/open_days.sql
+-- source internal/open_lanes.sql
+-- source internal/outcomes.sql
+-- source internal/parse_message.sql
+-- source internal/parse_moment.sql
+-- source internal/pin_session.sql
+-- source internal/pop_claimed.sql
+-- source internal/pop_ready.sql
+-- source internal/pop_waiting.sql
+-- source internal/promote.sql
+-- source internal/purge_archive.sql
+-- source internal/purge_ready.sql
+-- source internal/purge_waiting.sql
+-- source internal/push_dead.sql
+-- source internal/push_delayed.sql
+-- source internal/push_ready.sql
+-- source internal/reap.sql
+-- source internal/refuse.sql
+-- source internal/refuse_claim.sql
+-- source internal/refuse_not_empty.sql
+-- source internal/refuse_queue.sql
+-- source internal/release_dedup_keys.sql
+-- source internal/remove_queue.sql
+-- source internal/require_queue.sql
+-- source internal/rescan_floors.sql
+-- source internal/return_ready.sql
+-- source internal/roll_back.sql
+-- source internal/shape_archive.sql
+-- source internal/split_by_attempts.sql
+-- source internal/store.sql
+-- source internal/store_batch.sql
+-- source internal/trim_claim.sql
+-- source internal/unpin_session.sql
+-- source internal/wait.sql
+-- source routines/create_queue.sql
+-- source routines/alter_queue.sql
+-- source routines/drop_queue.sql
+-- source routines/pause_queue.sql
+-- source routines/resume_queue.sql
+-- source routines/purge_queue.sql
+-- source routines/enqueue.sql
+-- source routines/enqueue_batch.sql
+-- source routines/dequeue_fast.sql
+-- source routines/dequeue_wait.sql
+-- source routines/peek.sql
+-- source routines/complete.sql
+-- source routines/retry_later.sql
+-- source routines/fail_now.sql
+-- source routines/release.sql
+-- source routines/extend_lease.sql
+-- source routines/cancel.sql
+-- source routines/reset.sql
+-- source routines/maintain.sql
+-- source routines/reap.sql
+-- source routines/promote.sql
+-- source routines/archive.sql
+-- source routines/purge_archive.sql
+-- source routines/queue_stats.sql
+-- source routines/get_message.sql
+-- source routines/list_dead.sql
+-- source routines/health.sql
+-- source routines/version.sql
 -- end of routines
-source grants.sql
+-- bookkeeping: generated from the migrations by make generate
+insert into rowq.migration_log
+    (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
+select
+    uuid(), 'a836885857a7fbc3cc49cd7e62b859b387ebb2a0a654265068b65639ca3e7207',
+    'my-0001-first-release', 'apply', user(), 'script', utc_timestamp(6)
+from (select 1 as one) x
+where not exists (
+    select 1
+    from rowq.migration m
+    where m.migration_hash = 'a836885857a7fbc3cc49cd7e62b859b387ebb2a0a654265068b65639ca3e7207'
+);
+insert ignore into rowq.migration (migration_hash, migration_id, applied_at_utc)
+values (
+    'a836885857a7fbc3cc49cd7e62b859b387ebb2a0a654265068b65639ca3e7207',
+    'my-0001-first-release', utc_timestamp(6)
+);
+
+insert into rowq.meta (name, value, changed_at)
+values
+    ('schema_version', '1', utc_timestamp(6)),
+    ('rowq_version', '0.1.0', utc_timestamp(6))
+on duplicate key update value = values(value), changed_at = values(changed_at);
+-- end of bookkeeping
+-- source grants.sql
+do release_lock(@rowq_lock);

@@ -1,7 +1,27 @@
--- This script makes everything that rowq is on PostgreSQL, for reading and for tests: psql -f
--- install.sql. To install rowq for use, run "rowq migrate", or the script that "rowq sql" prints.
+-- This script installs rowq on PostgreSQL as "rowq migrate" does, and needs psql alone: psql -f
+-- sql/postgres/install.sql. It may run again where it has run. It is one transaction: all of it or
+-- nothing. Where an earlier release is installed, run the scripts of migrations/postgres instead.
 \set ON_ERROR_STOP on
+\encoding UTF8
 begin;
+\ir ../../migrations/postgres/preflight.sql
+\ir ../../migrations/postgres/trust.sql
+\ir ../../migrations/postgres/lock.sql
+\ir ../../migrations/postgres/bookkeeping.sql
+-- checks: generated from the migrations by make generate
+do $$
+begin
+    if exists (
+        select 1
+        from rowq.migration m
+        where m.migration_id not in ('pg-0001-first-release')
+    ) then
+        raise exception 'RQ804 schema_newer: this database was upgraded by a newer rowq'
+            using errcode = 'RQ804';
+    end if;
+end;
+$$;
+-- end of checks
 \ir tables/schema.sql
 \ir tables/meta.sql
 \ir tables/queue.sql
@@ -98,5 +118,29 @@ begin;
 \ir routines/listen.sql
 \ir routines/unlisten.sql
 -- end of routines
+-- bookkeeping: generated from the migrations by make generate
+with installed as (
+    insert into rowq.migration (migration_hash, migration_id, applied_at_utc)
+    values (
+        'c5a3e531e0aef22143bbae4752d26bd67b5d8f8225c6a259df7d1a79c68d15fb',
+        'pg-0001-first-release',
+        clock_timestamp() at time zone 'utc'
+    )
+    on conflict (migration_hash) do nothing
+    returning migration_hash, migration_id, applied_at_utc
+)
+insert into rowq.migration_log
+    (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
+select
+    gen_random_uuid(), migration_hash, migration_id, 'apply', session_user, 'script', applied_at_utc
+from installed;
+
+    insert into rowq.meta (name, value)
+    values ('schema_version', '1'), ('rowq_version', '0.1.0')
+    on conflict (name) do update
+    set value = excluded.value,
+        changed_at = clock_timestamp()
+    where rowq.meta.value <> excluded.value;
+-- end of bookkeeping
 \ir grants.sql
 commit;

@@ -1,10 +1,29 @@
--- This file lists everything that rowq is on SQL Server and Azure SQL, for reading and for tests.
--- Run it in this folder, in the database that rowq is to live in: sqlcmd -b -I -d database -i
--- install.sql. To install for use, take the migrations: "rowq migrate", or the script that "rowq
--- sql" prints. Each file says "set quoted_identifier on", because sqlcmd begins with off and a
--- procedure keeps the setting that it was created with. Procedures find each other when they are
--- called, so their order does not matter.
+-- This script installs rowq on SQL Server and Azure SQL as "rowq migrate" does, and needs sqlcmd
+-- alone. Run it in this folder, in the database that rowq is to live in: sqlcmd -b -d database -i
+-- install.sql. It may run again where it has run. It is one transaction: all of it or nothing.
+-- Where an earlier release is installed, run the scripts of migrations/sqlserver instead. Each file
+-- says "set quoted_identifier on", because sqlcmd begins with off and a procedure keeps the setting
+-- that it was created with. Procedures find each other when they are called, so their order does
+-- not matter.
 :on error exit
+set implicit_transactions off;
+go
+:r ../../migrations/sqlserver/preflight.sql
+go
+begin transaction;
+go
+:r ../../migrations/sqlserver/bookkeeping.sql
+-- checks: generated from the migrations by make generate
+if exists (
+    select 1
+    from rowq.migration m
+    where m.migration_id not in (N'ms-0001-first-release')
+)
+begin
+    throw 52804, N'RQ804 schema_newer: this database was upgraded by a newer rowq', 1;
+end;
+go
+-- end of checks
 :r tables/schema.sql
 :r tables/types.sql
 :r tables/meta.sql
@@ -102,4 +121,48 @@
 :r routines/version.sql
 :r routines/care_for_indexes.sql
 -- end of routines
+-- bookkeeping: generated from the migrations by make generate
+if not exists (
+    select 1
+    from rowq.migration m
+    where m.migration_hash = N'e22a7daafffc6637612bf3ee6dc3531296b02340aac43b287a58577a4ebb0a67'
+)
+begin
+    insert into rowq.migration (migration_hash, migration_id, applied_at_utc)
+    values (
+        N'e22a7daafffc6637612bf3ee6dc3531296b02340aac43b287a58577a4ebb0a67',
+        N'ms-0001-first-release', sysutcdatetime()
+    );
+
+    insert into rowq.migration_log
+        (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
+    values (
+        lower(convert(nvarchar(36), newid())),
+        N'e22a7daafffc6637612bf3ee6dc3531296b02340aac43b287a58577a4ebb0a67',
+        N'ms-0001-first-release', N'apply', original_login(), N'script', sysutcdatetime()
+    );
+end;
+
+update m
+set value = v.value,
+    changed_at = sysutcdatetime()
+from rowq.meta m
+join (
+    values (N'schema_version', N'1'), (N'rowq_version', N'0.1.0')
+) v (name, value) on v.name = m.name
+where m.value <> v.value;
+
+insert into rowq.meta (name, value, changed_at)
+select v.name, v.value, sysutcdatetime()
+from (
+    values (N'schema_version', N'1'), (N'rowq_version', N'0.1.0')
+) v (name, value)
+where not exists (select 1 from rowq.meta m where m.name = v.name);
+go
+-- end of bookkeeping
 :r grants.sql
+commit transaction;
+exec sys.sp_releaseapplock
+    @Resource = N'rowq.migrate', @LockOwner = N'Session', @DbPrincipal = N'dbo';
+revert;
+go

@@ -2,13 +2,21 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
 import rowq
 from rowq.cli.exit_codes import ExitCode
 from rowq.engines import engines
-from rowq.migrate import Migrated, migrate, script
+from rowq.migrate import (
+    Migrated,
+    alembic_files,
+    flyway_files,
+    migrate,
+    plain_script,
+    script,
+)
 from tests.cli.conftest import Run
 from tests.cli.working import PROGRAM
 
@@ -147,3 +155,38 @@ def test_sql_refuses_an_engine_it_does_not_have(run_without_database: Run) -> No
     done = run_without_database("sql", "--engine", "papyrus")
     assert done.code == ExitCode.USAGE
     assert "papyrus" in done.err
+
+
+def test_sql_prints_the_plain_script(run_without_database: Run) -> None:
+    for engine in engines():
+        done = run_without_database("sql", "--engine", engine.name, "--plain")
+        assert (done.code, done.out) == (0, plain_script(engine.name))
+    bare = run_without_database("sql", "--engine", "mariadb", "--plain", "--without-owner")
+    assert bare.out == plain_script("mysql", with_owner=False)
+
+
+def test_sql_writes_files_for_flyway_and_alembic_once(
+    tmp_path: Path, run_without_database: Run
+) -> None:
+    for option, make in (("--flyway", flyway_files), ("--alembic", alembic_files)):
+        folder = tmp_path / option
+        words = ("sql", "--engine", "postgres", option, str(folder))
+        done = run_without_database(*words)
+        names = [Path(line.removesuffix(": written")).name for line in done.out.splitlines()]
+        assert (done.code, sorted(names)) == (0, sorted(make("postgres")))
+        for name, text in make("postgres").items():
+            assert (folder / name).read_text(encoding="utf-8") == text
+        assert run_without_database(*words).out == ""
+        (folder / names[-1]).write_text("another", encoding="utf-8")
+        refused = run_without_database(*words)
+        assert refused.code == ExitCode.FAILED
+        assert "is there already, with another content" in refused.err
+
+
+def test_sql_takes_one_form_at_a_time(tmp_path: Path, run_without_database: Run) -> None:
+    done = run_without_database(
+        "sql", "--engine", "postgres", "--plain", "--flyway", str(tmp_path / "new")
+    )
+    assert done.code == ExitCode.USAGE
+    assert "choose one of" in done.err
+    assert not (tmp_path / "new").exists()

@@ -30,6 +30,8 @@ def test_the_client_s_examples_print_what_its_readme_says(
 
 def run_page(page: str, server: Server, url: str, directory: Path) -> None:
     """Run all examples of a page, one after the other, on one database."""
+    for folder in ("sql", "migrations"):  # The reader is in a clone.
+        (directory / folder).symlink_to(ROOT / folder)
     programs = [Path(sys.executable).parent, Path(psql_program(server)).parent]
     tools = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
     environment = {**os.environ, "PATH": tools, "ROWQ_URL": url, "COLUMNS": "100"}

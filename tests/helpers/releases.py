@@ -68,7 +68,7 @@ _RENAMED = {
                "end version;": "end internal_second;"},
 }  # fmt: skip
 """For each engine, what makes a helper `second` of the routine `version`."""
-_FIRST_ROUTINE = re.compile(r"^((?:\\ir|source|:r) )routines/", re.MULTILINE)
+_FIRST_ROUTINE = re.compile(r"^((?:\\ir|-- source|:r) )routines/", re.MULTILINE)
 
 
 def copied(folder: Path, engine: str) -> Path:

@@ -1,14 +1,22 @@
-"""Sources, migrations and the DBA's script lead to the same schema."""
+"""install.sql, migrations and the DBA's script lead to the same schema."""
 
 from pathlib import Path
 
 import pytest
 
+from generate.install import parts_of_bookkeeping
+from generate.parts import fresh
 from rowq import migrate
+from rowq.migrate.sources import sources_of
 from rowq.resources import sql_directory
 from tests.engines.base import Connection, Server
-from tests.migrations.catalog import BOOKKEEPING, snapshot
+from tests.helpers.one_message import works
+from tests.helpers.releases import change_everything
+from tests.migrations.catalog import snapshot
 from tests.migrations.conftest import Psql
+
+INSTALL = sql_directory() / "postgres" / "install.sql"
+REMEMBERED = "select migration_hash, migration_id from rowq.migration order by migration_id"
 
 
 @pytest.fixture
@@ -27,14 +35,61 @@ def without_partitions(parts: dict[str, list[tuple[object, ...]]]) -> dict[str, 
     }
 
 
-def test_the_installed_sources_equal_the_migrated_schema(
+def test_install_sql_does_the_same_as_migrate_from_a_clone_with_psql_alone(
     empty_database: str, session: Connection, migrated: Connection, psql: Psql
 ) -> None:
-    done = psql(empty_database, "-f", str(sql_directory() / "postgres" / "install.sql"))
-    assert done.returncode == 0, done.stderr
+    for _ in range(2):
+        done = psql(empty_database, "-f", str(INSTALL))
+        assert (done.returncode, done.stderr) == (0, "")
     installed = snapshot(session)
     assert installed["routines"]
-    assert installed == without_partitions(snapshot(migrated, without=BOOKKEEPING))
+    assert installed == without_partitions(snapshot(migrated))
+    assert session.execute(REMEMBERED).fetchall() == migrated.execute(REMEMBERED).fetchall()
+    logged = session.execute("select operation, hostname from rowq.migration_log").fetchall()
+    assert logged == [("apply", "script")]
+    status = migrate.status(empty_database)
+    assert (status.installed, status.pending, status.drift) == (1, (), ())
+    assert migrate.migrate(empty_database).applied == ()
+    assert snapshot(session) == installed
+    works(empty_database)
+
+
+def test_install_sql_refuses_a_newer_rowq_and_leaves_it_as_it_is(
+    empty_database: str, session: Connection, psql: Psql
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute("insert into rowq.migration values ('x', 'pg-0002-second', now())")
+    session.execute("drop function rowq.version()")
+    done = psql(empty_database, "-f", str(INSTALL))
+    assert (done.returncode, "RQ804 schema_newer" in done.stderr) == (3, True)
+    assert session.execute("select to_regproc('rowq.version')").fetchone() == (None,)
+
+
+def test_install_sql_of_two_releases_installs_both_and_upgrades_none(
+    releases: Path, empty_database: str, session: Connection, psql: Psql
+) -> None:
+    migrate.migrate(empty_database)
+    change_everything(releases)
+    install = sources_of(releases) / "install.sql"
+    # The sources hold the column that the migration adds; the made-up ones do not.
+    table = install.parent / "tables" / "queue.sql"
+    column = "alter table rowq.queue add column if not exists note text;\n"
+    table.write_text(table.read_text(encoding="utf-8") + column, encoding="utf-8")
+    install.write_text(fresh(install, parts_of_bookkeeping(install.parent)), encoding="utf-8")
+
+    done = psql(empty_database, "-f", str(install))
+    assert (done.returncode, "RQ807 unknown_migration" in done.stderr) == (3, True)
+    assert migrate.status(empty_database).installed == 1
+
+    migrate.rollback(empty_database, to=0)
+    done = psql(empty_database, "-f", str(install))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(session.execute(REMEMBERED).fetchall()) == 2
+    status = migrate.status(empty_database)
+    assert (status.installed, status.pending, status.drift) == (2, (), ())
+    for _ in range(2):
+        assert psql(empty_database, "-f", str(install)).returncode == 0
+    assert migrate.rollback(empty_database, to=1).rolled_back == (2,)
 
 
 @pytest.mark.parametrize("way", ["file", "pipe"])
@@ -54,8 +109,7 @@ def test_the_script_does_the_same_as_migrate(
         done = psql(empty_database, text=text)
     assert (done.returncode, done.stderr) == (0, "")
     assert snapshot(session) == without_partitions(snapshot(migrated))
-    remembered = "select migration_hash, migration_id from rowq.migration order by migration_id"
-    assert session.execute(remembered).fetchall() == migrated.execute(remembered).fetchall()
+    assert session.execute(REMEMBERED).fetchall() == migrated.execute(REMEMBERED).fetchall()
     version = "select rowq_version, schema_version from rowq.version()"
     assert session.execute(version).fetchall() == migrated.execute(version).fetchall()
 
@@ -81,15 +135,6 @@ def test_the_script_may_run_again_and_after_migrate(
         assert (done.returncode, done.stderr) == (0, "")
     assert snapshot(session) == before
     assert session.execute("select count(*) from rowq.migration_log").fetchone() == (1,)
-
-
-def test_migrate_takes_over_what_install_sql_installed(
-    empty_database: str, session: Connection, psql: Psql
-) -> None:
-    psql(empty_database, "-f", str(sql_directory() / "postgres" / "install.sql"))
-    session.execute("select rowq.create_queue('kept')")
-    assert migrate.migrate(empty_database).applied == (1,)
-    assert session.execute("select queue_name from rowq.queue").fetchall() == [("kept",)]
 
 
 def test_the_script_stops_at_the_first_error_and_leaves_nothing(

@@ -48,10 +48,10 @@ _SIGNATURES = {
     ),
 }
 _INCLUDE = {
-    "mysql": r"^source (\S+)$",
+    "mysql": r"^-- source (?!\.\./)(\S+)$",
     "oracle": r"^@@(\S+)$",
-    "postgres": r"^\\ir (\S+)$",
-    "sqlserver": r"^:r (\S+)$",
+    "postgres": r"^\\ir (?!\.\./)(\S+)$",
+    "sqlserver": r"^:r (?!\.\./)(\S+)$",
 }
 _PARAMETERS = {
     "mysql": re.compile(r"(?:(inout|in) )?p_(\w+) +(.+?)()"),

@@ -12,6 +12,7 @@ from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import created, drops
 from rowq.migrate.release import read_release
 from rowq.migrate.sources import read, sources_of
+from rowq.oracle.script import SCRIPT as ORACLE
 from rowq.oracle.statements import forgiven, units
 from rowq.oracle.status import shipped_routines
 from rowq.resources import sql_directory
@@ -94,11 +95,34 @@ def test_a_rollback_to_nothing_removes_what_optional_scripts_have_made(name: str
     assert all(removal in release_for("oracle").text("remove.sql") for removal in removals)
 
 
+def undone_units() -> list[str]:
+    """Return the units of the script that takes the installation back."""
+    texts = release_for("oracle")
+    return [unit for part in ORACLE.undone(texts, texts.get(1)) for unit in units(part.text)]
+
+
+def test_the_script_that_takes_the_installation_back_drops_everything_and_loses_no_message() -> (
+    None
+):
+    undone = undone_units()
+    refusal = next(place for place, unit in enumerate(undone) if "RQ805" in unit)
+    drops_at = [
+        place for place, unit in enumerate(undone) if re.search(r"^ *drop ", unit, re.MULTILINE)
+    ]
+    assert refusal < min(drops_at)
+    assert len(drops_at) >= sum(len(list(created(text))) for text in FILES.values())
+    assert all(
+        unit.startswith("begin")
+        for unit in undone
+        if re.search(r"\bdrop (table|type) rowq_q", unit)
+    )
+
+
 def scripts() -> list[Script]:
     """Return the units of the script, the packages apart, which are long; and of the rollback."""
     return [
         Script(str(place), f"{unit}\n/\n")
-        for place, unit in enumerate([*UNITS, *units(release_for("oracle").text("remove.sql"))])
+        for place, unit in enumerate(dict.fromkeys([*UNITS, *undone_units()]))
         if not unit.startswith("create or replace package")
     ]
 

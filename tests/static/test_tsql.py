@@ -14,6 +14,7 @@ from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import files_after
 from rowq.migrate.release import read_release
 from rowq.sqlserver.doctor import CHECKS
+from rowq.sqlserver.script import SCRIPT
 from rowq.sqlserver.statements import BOOKKEEPING, batches
 from tests.helpers.releases import change_everything, copied_without_history
 from tests.static.required import need
@@ -62,8 +63,23 @@ def test_every_file_for_sql_server_passes() -> None:
     assert not problems, "\n".join(map(str, problems))
 
 
+def test_install_sql_passes_with_the_tables_of_the_bookkeeping() -> None:
+    tables = gate.script(MIGRATIONS / "sqlserver" / "bookkeeping.sql")
+    problems = gate.check([gate.script(gate.SOURCES / "install.sql"), tables], gate.product())
+    assert not problems, "\n".join(map(str, problems))
+
+
 def test_the_script_for_sqlcmd_passes_by_itself() -> None:
     problems = gate.check([gate.Script("rowq sql", migrate.script("sqlserver"))])
+    assert not problems, "\n".join(map(str, problems))
+
+
+def test_the_script_that_takes_the_installation_back_passes() -> None:
+    release_now = release_for("sqlserver")
+    undone = SCRIPT.flyway("back", SCRIPT.undone(release_now, release_now.get(1)))
+    assert "RQ805" in undone
+    scripts = [gate.Script("up", migrate.script("sqlserver")), gate.Script("down", undone)]
+    problems = [problem for problem in gate.check(scripts) if problem.name == "down"]
     assert not problems, "\n".join(map(str, problems))
 
 

@@ -1,6 +1,8 @@
 """migrate, rollback, status, sql: rowq's tables and routines in a database."""
 
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -89,11 +91,48 @@ def sql(
             " which need not be allowed to make rowq_owner@localhost then.",
         ),
     ] = False,
+    plain: Annotated[
+        bool,
+        typer.Option(
+            "--plain",
+            help="For a driver or another tool: no commands of the engine's own client. The first"
+            " lines say how it is run.",
+        ),
+    ] = False,
+    flyway: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write a versioned file for Flyway for each migration."),
+    ] = None,
+    alembic: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write revisions for Alembic, on a branch of their own, rowq."
+        ),
+    ] = None,
 ) -> None:
-    """Print what migrate does as a script for the engine's own client, such as psql."""
+    """Print what migrate does as a script for the engine's own client, such as psql.
+
+    Or in a form that other tools run. Whatever runs it, rowq status and rowq migrate know of it.
+    """
     if without_owner and named(engine) != "mysql":
         raise typer.BadParameter("--without-owner is for MariaDB and MySQL")
-    typer.echo(migrations.script(engine, from_number, with_owner=not without_owner), nl=False)
+    if sum((plain, flyway is not None, alembic is not None)) > 1:
+        raise typer.BadParameter("choose one of --plain, --flyway and --alembic")
+    with_owner = not without_owner
+    if flyway is not None:
+        files = migrations.flyway_files(engine, from_number, with_owner=with_owner)
+        _write(flyway, files)
+    elif alembic is not None:
+        files = migrations.alembic_files(engine, from_number, with_owner=with_owner)
+        _write(alembic, files)
+    else:
+        make = migrations.plain_script if plain else migrations.script
+        typer.echo(make(engine, from_number, with_owner=with_owner), nl=False)
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for path in migrations.write_files(folder, files):
+        typer.echo(f"{path}: written")
 
 
 def _print_migrated(done: Migrated, as_json: bool) -> None:

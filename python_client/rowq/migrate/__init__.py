@@ -18,12 +18,20 @@ from rowq.migrate.errors import (
     ServerTooOld,
     UnknownMigration,
 )
+from rowq.migrate.for_tools import (
+    FileInTheWayError,
+    alembic_files,
+    flyway_files,
+    plain_script,
+    write_files,
+)
 from rowq.migrate.losses import Losses
 from rowq.migrate.runner import Migrated, Plan, migrate, plan_rollback, rollback, script
 from rowq.migrate.status import Drift, Status, status
 
 __all__ = [
     "Drift",
+    "FileInTheWayError",
     "ForeignSchema",
     "Losses",
     "MessagesLeft",
@@ -37,9 +45,13 @@ __all__ = [
     "ServerTooOld",
     "Status",
     "UnknownMigration",
+    "alembic_files",
+    "flyway_files",
     "migrate",
+    "plain_script",
     "plan_rollback",
     "rollback",
     "script",
     "status",
+    "write_files",
 ]

@@ -18,6 +18,13 @@ insert into {migration} (migration_hash, migration_id, applied_at_utc)
 values ({}, {}, {now})
 """
 _UNMARK = "delete from {migration} where migration_hash = {}"
+_FROM_SCRIPT = """
+insert into {log} (
+    id, migration_hash, migration_id, operation, username, hostname, created_at_utc
+)
+values ({new_id}, '{hash}', '{id}', 'rollback', {user}, 'script', {now})
+"""
+_UNMARK_FROM_SCRIPT = "delete from {migration} where migration_hash = '{hash}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,7 @@ class Bookkeeping:
         mark: a parameter in the driver's style; {} stands for its number.
         user: an expression for who is connected.
         now: an expression for the time in UTC.
+        new_id: an expression for a text that nothing else has, at most 36 characters long.
         version: the statement that notes {number} and {version} in the table meta.
     """
 
@@ -38,6 +46,7 @@ class Bookkeeping:
     mark: str
     user: str
     now: str
+    new_id: str
     version: str
 
     def version_text(self, numbered: Numbered) -> str:
@@ -58,6 +67,19 @@ class Bookkeeping:
             yield self._statement(_MARK, digest, numbered.id)
         else:
             yield self._statement(_UNMARK, digest)
+
+    def forgotten(self, numbered: Numbered) -> tuple[str, ...]:
+        """Return the statements by which a script notes that a migration is installed no more."""
+        words = {
+            "migration": self.migration,
+            "log": self.log,
+            "user": self.user,
+            "now": self.now,
+            "new_id": self.new_id,
+            "hash": numbered.migration.hash,
+            "id": numbered.id,
+        }
+        return tuple(text.format(**words) for text in (_FROM_SCRIPT, _UNMARK_FROM_SCRIPT))
 
     def _statement(self, template: str, *values: str) -> tuple[str, list[str]]:
         marks = [self.mark.format(number) for number, _ in enumerate(values, start=1)]

@@ -57,6 +57,11 @@ class Part:
     name: str
     text: str
 
+    @property
+    def mark(self) -> str:
+        """The line that names the part in a script."""
+        return f"-- [{f'{self.kind} {self.name}'.rstrip()}]\n"
+
 
 def joined(head: str, parts: Iterable[Part]) -> str:
     """Return a script: its head, then each part after the line that names it.
@@ -68,7 +73,7 @@ def joined(head: str, parts: Iterable[Part]) -> str:
     for part in parts:
         if not part.text.endswith("\n") or _MARK.search(part.text):
             raise ValueError(f"{part.kind} {part.name} cannot be a part of a script")
-        texts.append(f"-- [{f'{part.kind} {part.name}'.rstrip()}]\n{part.text}")
+        texts.append(f"{part.mark}{part.text}")
     return "\n".join(texts)
 
 

@@ -83,6 +83,19 @@ class Release:
             )
         return self.migrations[number - 1]
 
+    def after(self, number: int) -> tuple[Numbered, ...]:
+        """Return the migrations that come after this number, 0 for all.
+
+        Raises:
+            UnknownMigration: there is no migration of that number, or nothing comes after it.
+        """
+        if not 0 <= number < self.newest:
+            raise UnknownMigration(
+                f"{UnknownMigration.number} unknown_migration: there is nothing to print after"
+                f" {number}; this rowq has migrations 1 to {self.newest}"
+            )
+        return self.migrations[number:]
+
     def ids(self, number: int) -> list[str]:
         """Return the ids of the migrations up to this number."""
         return [numbered.id for numbered in self.migrations[:number]]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rowq.engines import engine_for_url, part_of
 from rowq.migrate.client_script import BaseScript
-from rowq.migrate.engines import named, release_for
+from rowq.migrate.engines import release_for
 from rowq.migrate.errors import UnknownMigration
 from rowq.migrate.installer import BaseInstaller
 from rowq.migrate.look import BaseLook
@@ -145,14 +145,9 @@ def script(engine: str, from_number: int = 0, *, with_owner: bool = True) -> str
         EngineUnknown: rowq has no engine of this name.
     """
     release = release_for(engine)
-    if not 0 <= from_number < release.newest:
-        raise UnknownMigration(
-            f"{UnknownMigration.number} unknown_migration: there is nothing to print after"
-            f" {from_number}; this rowq has migrations 1 to {release.newest}"
-        )
-    scripts = [release.script(number) for number in range(from_number + 1, release.newest + 1)]
+    client: BaseScript = part_of(release.folder.name, "script").SCRIPT
+    scripts = [release.script(each.number) for each in release.after(from_number)]
     if not with_owner:
-        client: BaseScript = part_of(named(engine), "script").SCRIPT
         scripts = [client.without_owner(release, text) for text in scripts]
     return "".join(scripts)
 

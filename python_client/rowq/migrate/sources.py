@@ -5,7 +5,8 @@ from pathlib import Path
 
 from rowq.engines import part_of
 
-_INCLUDE = re.compile(r"^(?:(?:\\ir|source|:r) +|@@)(\S+)$", re.MULTILINE)
+# Scripts of the migrations are run around the sources, and are none.
+_INCLUDE = re.compile(r"^(?:(?:\\ir|-- source|:r) +|@@)(?!\.\./)(\S+)$", re.MULTILINE)
 
 
 def read(path: Path) -> str:

@@ -82,11 +82,16 @@ def _undo(text: str) -> Sql:
     return Sql(Part("undo", "", text))
 
 
-def recorded(migration: Any) -> list[Part]:
-    """Return what the steps of a migration of yoyo's would run, in their order."""
+def recorded(migration: Any, direction: str = "apply") -> list[Part]:
+    """Return what the steps of a migration of yoyo's would run, in their order.
+
+    Args:
+        migration: yoyo's migration.
+        direction: apply, or rollback for what would undo them.
+    """
     recorder = _Recorder()
-    migration.process_steps(recorder, "apply")
-    return recorder.parts
+    migration.process_steps(recorder, direction)
+    return [part for part in recorder.parts if part.text]
 
 
 class _Recorder:

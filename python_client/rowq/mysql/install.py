@@ -19,8 +19,15 @@ from rowq.migrate.losses import Losses
 from rowq.migrate.refusals import tables_in_use
 from rowq.mysql.owner import drop_owner, make_owner
 from rowq.mysql.refusals import refusal
-from rowq.mysql.statements import BOOKKEEPING, OWNER, owned, replacing, statements
-from rowq.mysql.status import BOOKKEEPING_TABLES, Look, made_for_others
+from rowq.mysql.statements import (
+    BOOKKEEPING,
+    BOOKKEEPING_TABLES,
+    OWNER,
+    owned,
+    replacing,
+    statements,
+)
+from rowq.mysql.status import Look, made_for_others
 
 _GONE = {1049, 1146}
 

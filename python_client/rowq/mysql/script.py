@@ -1,11 +1,18 @@
-"""A migration as a script for the engine's own client."""
+"""A migration as a script for the engine's own client, and for a driver."""
 
 from collections.abc import Iterator
 
 from rowq.migrate.client_script import BaseScript
-from rowq.migrate.frozen import Part, joined, split
-from rowq.migrate.release import Release
-from rowq.mysql.statements import BOOKKEEPING, OWNER, not_owned, owned
+from rowq.migrate.frozen import Part, created, joined, split
+from rowq.migrate.release import Numbered, Release
+from rowq.mysql.statements import (
+    BOOKKEEPING,
+    BOOKKEEPING_TABLES,
+    OWNER,
+    not_owned,
+    owned,
+    statements,
+)
 
 _HEAD = """-- {heading}.
 -- Run it with: mariadb --comments < script.sql, or mysql --comments < script.sql (without that word
@@ -16,11 +23,7 @@ _OWNER = f"""-- The procedures run as {OWNER}, an account that the script makes:
 -- be allowed to. Where that cannot be, print another one with --without-owner.
 """
 _CALLER = "-- The procedures run as the account that runs the script.\n"
-_CHECK = """
-set @rowq_fault = null;
-select if(count(*) {compare}, '{fault}', null) into @rowq_fault
-from rowq.migration m
-where m.migration_id {those};
+_RAISE = """
 set @rowq_text = if(
     @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
 );
@@ -28,14 +31,106 @@ prepare rowq_check from @rowq_text;
 execute rowq_check;
 deallocate prepare rowq_check;
 """
+_CHECK = (
+    """
+set @rowq_fault = null;
+select if(count(*) {compare}, '{fault}', null) into @rowq_fault
+from rowq.migration m
+where m.migration_id {those};"""
+    + _RAISE
+)
+_PLAIN_HEAD = """-- {heading}.
+-- For drivers and other tools: a line that holds nothing but "-- [end of statement]" stands between
+-- two statements. Run them one by one, in this order, on one connection, with nothing to fill in.
+-- Statements commit by themselves: after an error run all of them again. The session's settings are
+-- set back at the end. For mariadb and mysql there is the script without --plain.
+"""
+_OPEN = """set @rowq_was_sql_mode = @@session.sql_mode,
+    @rowq_was_autocommit = @@session.autocommit,
+    @rowq_was_lock_wait_timeout = @@session.lock_wait_timeout,
+    @rowq_was_innodb_lock_wait_timeout = @@session.innodb_lock_wait_timeout,
+    @rowq_was_client = @@session.character_set_client,
+    @rowq_was_results = @@session.character_set_results,
+    @rowq_was_collation = @@session.collation_connection;
+"""
+_CLOSE = """set session sql_mode = @rowq_was_sql_mode,
+    session lock_wait_timeout = @rowq_was_lock_wait_timeout,
+    session innodb_lock_wait_timeout = @rowq_was_innodb_lock_wait_timeout,
+    session character_set_client = @rowq_was_client,
+    session character_set_results = @rowq_was_results,
+    session collation_connection = @rowq_was_collation;
+set session autocommit = @rowq_was_autocommit;
+"""
+# Where an earlier run has dropped some of the tables, there is nothing left to lose.
+_REFUSE_MESSAGES = """
+set @rowq_fault = null;
+select if(
+    count(*) = 7,
+    'select if(
+         exists (select 1 from rowq.ready where message_id > 0)
+         or exists (select 1 from rowq.delayed where message_id > 0)
+         or exists (select 1 from rowq.dead)
+         or exists (select 1 from rowq.claim c where claim_id > 0 and json_length(c.messages) > 0)
+         or exists (select 1 from rowq.archive)
+         or exists (
+             select 1 from rowq.finished f where finish_id > 0 and json_length(f.messages) > 0
+         ),
+         ''RQ805 messages_left'', null
+     )
+     into @rowq_fault',
+    'do 0'
+)
+into @rowq_text
+from information_schema.tables t
+where t.table_schema = 'rowq'
+  and t.table_name in ('queue', 'ready', 'delayed', 'claim', 'dead', 'archive', 'finished');
+prepare rowq_check from @rowq_text;
+execute rowq_check;
+deallocate prepare rowq_check;"""
+# The rollback to nothing drops the database with all that it holds.
+_REMOVABLE = """set @rowq_fault = null;
+select if(count(*) > 0, 'RQ808 schema_in_use', null) into @rowq_fault
+from (
+    select t.table_name as name
+    from information_schema.tables t
+    where t.table_schema = 'rowq'
+    union all
+    select r.routine_name
+    from information_schema.routines r
+    where r.routine_schema = 'rowq'
+    union all
+    select e.event_name
+    from information_schema.events e
+    where e.event_schema = 'rowq'
+) x
+where cast(x.name as binary) not in (
+    {ours}
+);"""
+_DROP_OWNER = "drop user if exists 'rowq_owner'@'localhost';\n"
+_REFUSE_OLDER = """
+set @rowq_fault = null;
+select if(
+    count(*) > 0 and sum(m.migration_id = '{newest}') = 0, 'RQ807 unknown_migration: older', null
+)
+into @rowq_fault
+from rowq.migration m;"""
 _REMEMBER = """
 insert into rowq.migration_log
     (id, migration_hash, migration_id, operation, username, hostname, created_at_utc)
-select uuid(), '{hash}', '{id}', 'apply', user(), 'script', utc_timestamp(6)
+select
+    uuid(), '{hash}',
+    '{id}', 'apply', user(), 'script', utc_timestamp(6)
 from (select 1 as one) x
-where not exists (select 1 from rowq.migration m where m.migration_hash = '{hash}');
+where not exists (
+    select 1
+    from rowq.migration m
+    where m.migration_hash = '{hash}'
+);
 insert ignore into rowq.migration (migration_hash, migration_id, applied_at_utc)
-values ('{hash}', '{id}', utc_timestamp(6));
+values (
+    '{hash}',
+    '{id}', utc_timestamp(6)
+);
 """
 
 
@@ -51,13 +146,44 @@ class Script(BaseScript):
     REFUSE_NEWER = _CHECK.format(
         compare="> 0", fault="RQ804 schema_newer", those="not in ({known})"
     )
+    REFUSE_OLDER = _REFUSE_OLDER + _RAISE
     REMEMBER = _REMEMBER
     END = Part("after", "done", "do release_lock(@rowq_lock);\n")
+    PLAIN_HEAD = _PLAIN_HEAD
+    OPEN = (Part("before", "settings", _OPEN),)
+    CLOSE = (Part("after", "settings", _CLOSE),)
+    FOR_OWNER = ("owner",)
+    REFUSE_MESSAGES = _REFUSE_MESSAGES + _RAISE
 
     def before(self, release: Release) -> Iterator[Part]:
         """Return what comes before the migration's own parts."""
         for name in ("preflight.sql", "bookkeeping.sql", "lock.sql"):
             yield Part("before", name, release.text(name))
+
+    def before_undo(self, release: Release) -> Iterator[Part]:
+        """Return what comes before a rollback's own parts."""
+        for name in ("preflight.sql", "lock.sql"):
+            yield Part("before", name, release.text(name))
+
+    def removable(self, release: Release) -> Iterator[Part]:
+        """Return what refuses to drop the database with others' objects in it."""
+        made = {name for text in release.files(1).values() for _, name in created(text)}
+        ours = ",\n    ".join(f"'{name}'" for name in sorted({*made, *BOOKKEEPING_TABLES}))
+        yield Part("before", "removable", (_REMOVABLE + _RAISE).format(ours=ours))
+
+    def undone(self, release: Release, numbered: Numbered) -> Iterator[Part]:
+        """Return the parts of a script that takes a migration back, the account with the last."""
+        yield from super().undone(release, numbered)
+        if numbered.number == 1:
+            yield Part("after", "owner", _DROP_OWNER)
+
+    def plain_statements(self, text: str) -> Iterator[str]:
+        """Return a part's statements, without the lines that tell the client where they end."""
+        return (f"{statement}\n" for statement in statements(text))
+
+    def flyway_form(self, text: str) -> str:
+        """Return a part as it is: Flyway knows the client's delimiter."""
+        return text
 
     def prepared(self, release: Release) -> Iterator[Part]:
         """Return what makes the account that the procedures run as."""

@@ -8,6 +8,8 @@ from rowq.migrate.bookkeeping import Bookkeeping
 OWNER = "rowq_owner@localhost"
 """The account that the routines run as where the one that installs them may make it."""
 
+BOOKKEEPING_TABLES = ("migration", "migration_log", "migration_lock")
+
 _DROP = re.compile(r"drop procedure if exists (rowq\.\w+)")
 _CREATE = re.compile(r"^create procedure (?=rowq\.)", re.MULTILINE)
 _CREATE_OWNED = re.compile(
@@ -21,6 +23,7 @@ BOOKKEEPING = Bookkeeping(
     mark="%s",
     user="user()",
     now="utc_timestamp(6)",
+    new_id="uuid()",
     version="""
 insert into rowq.meta (name, value, changed_at)
 values

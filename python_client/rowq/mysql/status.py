@@ -13,7 +13,6 @@ from rowq.migrate.refusals import refusals
 from rowq.mysql.refusals import refusal
 from rowq.mysql.statements import statements
 
-BOOKKEEPING_TABLES = ("migration", "migration_log", "migration_lock")
 _FIRST = ("meta", "queue", "part")
 _ENOUGH = 2
 

@@ -1,4 +1,4 @@
-"""A migration as a script for SQL*Plus and SQLcl."""
+"""A migration as a script for SQL*Plus and SQLcl, and for a driver."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from rowq.migrate.client_script import BaseScript
 from rowq.migrate.frozen import Part
 from rowq.migrate.release import Release
 from rowq.oracle.packages import packages
-from rowq.oracle.statements import BOOKKEEPING, forgiven, with_units
+from rowq.oracle.statements import BOOKKEEPING, forgiven, units, with_units
 
 _HEAD = """-- {heading}.
 -- Run it in SQL*Plus or SQLcl, as the account that owns rowq, or shall: @script.sql. After an error
@@ -18,6 +18,53 @@ set sqlblanklines on
 set serveroutput on
 whenever sqlerror exit failure rollback
 """
+_PLAIN_HEAD = """-- {heading}.
+-- For drivers and other tools: a line that holds nothing but "-- [end of statement]" stands between
+-- two statements. Run them one by one, in this order, on one connection, as the account that owns
+-- rowq, or shall. A statement of PL/SQL keeps its last semicolon, one of SQL has none. Most commit
+-- by themselves: after an error run all of them again. For SQL*Plus there is the script without
+-- --plain.
+"""
+_REFUSE_MESSAGES = """declare
+    v_tables pls_integer;
+    v_count  pls_integer;
+begin
+    select count(*) into v_tables
+    from user_tables t
+    where t.table_name in (
+        'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_ARCHIVE', 'ROWQ_FINISHED'
+    );
+    -- Where an earlier run has dropped some of the tables, there is nothing left to lose.
+    if v_tables < 6 then
+        return;
+    end if;
+
+    execute immediate q'[
+        select count(*)
+        from (
+            select null from rowq_ready where rownum = 1
+            union all
+            select null from rowq_delayed where rownum = 1
+            union all
+            select null from rowq_leased where rownum = 1
+            union all
+            select null from rowq_dead where rownum = 1
+            union all
+            select null from rowq_archive where rownum = 1
+            union all
+            select null from rowq_finished where rownum = 1
+        )
+    ]' into v_count;
+    if v_count > 0 then
+        raise_application_error(
+            -20805, 'RQ805 messages_left: this rollback would throw messages away'
+        );
+    end if;
+end;
+/
+"""
+# Flyway ends these with a line of /, and any other statement with a semicolon.
+_PLSQL = re.compile(r"declare\b|begin\b|create (?:or replace )?(?:package|type)\b")
 _FORGIVING = """begin
     execute immediate q'[
 {unit}
@@ -76,11 +123,28 @@ class Script(BaseScript):
     )
     REMEMBER = _REMEMBER
     END = Part("after", "committed", "commit\n/\n")
+    PLAIN_HEAD = _PLAIN_HEAD
+    REFUSE_MESSAGES = _REFUSE_MESSAGES
+    END_OF_STATEMENT = "\n/\n"
 
     def before(self, release: Release) -> Iterator[Part]:
         """Return what comes before the migration's own parts."""
         yield Part("before", "preflight.sql", release.text("preflight.sql"))
         yield Part("before", "bookkeeping.sql", self.client_form(release.text("bookkeeping.sql")))
+
+    def before_undo(self, release: Release) -> Iterator[Part]:
+        """Return what comes before a rollback's own parts."""
+        yield Part("before", "preflight.sql", release.text("preflight.sql"))
+
+    def plain_statements(self, text: str) -> Iterator[str]:
+        """Return a part's units."""
+        return (f"{unit}\n" for unit in units(text))
+
+    def flyway_form(self, text: str) -> str:
+        """Return a part with its units ended as Flyway expects it of their kind."""
+        return "".join(
+            f"{unit}\n/\n" if _PLSQL.match(unit) else f"{unit};\n" for unit in units(text)
+        )
 
     def client_form(self, text: str) -> str:
         """Return a file or statement as it stands in the script: units may have been run before."""

@@ -17,6 +17,7 @@ BOOKKEEPING = Bookkeeping(
     mark=":{}",
     user="user",
     now="sys_extract_utc(systimestamp)",
+    new_id="lower(rawtohex(sys_guid()))",
     version="""
 merge into rowq_meta m
 using (

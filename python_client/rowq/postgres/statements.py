@@ -12,6 +12,7 @@ BOOKKEEPING = Bookkeeping(
     mark="%s",
     user="session_user",
     now="clock_timestamp() at time zone 'utc'",
+    new_id="gen_random_uuid()",
     version="""
     insert into rowq.meta (name, value)
     values ('schema_version', '{number}'), ('rowq_version', '{version}')

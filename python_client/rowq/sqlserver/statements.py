@@ -18,6 +18,7 @@ BOOKKEEPING = Bookkeeping(
     mark="?",
     user="original_login()",
     now="sysutcdatetime()",
+    new_id="lower(convert(nvarchar(36), newid()))",
     version="""
 update m
 set value = v.value,

@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from rowq import migrate
 from rowq.migrate.engines import release_for
 from rowq.migrate.frozen import migration_files, script_of
 from rowq.migrate.release import Release
-from rowq.migrate.sources import read
+from rowq.migrate.sources import read, sources_of
 from rowq.mysql import install
 from rowq.mysql.statements import OWNER, statements
 from rowq.mysql.url import connection_parameters
@@ -27,7 +28,12 @@ from tests.engine_only.mysql.breaking import breaking_off
 from tests.engines.base import Connection, Server
 from tests.engines.mysql.server import set_default_role
 from tests.helpers.one_message import leave_message, works
-from tests.helpers.releases import change_everything, copied_without_history, use_released
+from tests.helpers.releases import (
+    change_everything,
+    copied,
+    copied_without_history,
+    use_released,
+)
 
 VARIABLE = "ROWQ_EVERY_CRASH"
 """Set, migrate is broken off at every statement, and not at every tenth."""
@@ -46,23 +52,24 @@ def session(server: Server, empty_database: str) -> Iterator[Connection]:
 @pytest.fixture
 def client(empty_database: str) -> Client:
     """Return a function that runs a script with the engine's own client."""
+    return partial(run_client, empty_database)
+
+
+def run_client(url: str, text: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    """Run a script with the engine's own client."""
     program = shutil.which("mariadb") or shutil.which("mysql")
     if program is None:
         pytest.skip("no mariadb and no mysql; to run it: apt-get install mariadb-client-core")
-    parts = connection_parameters(empty_database)
+    parts = connection_parameters(url)
     words = [f"--{name}={parts[name]}" for name in ("host", "port", "user", "password")]
-
-    def run(text: str, *options: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [program, "--no-defaults", *words, *options],
-            input=text,
-            text=True,
-            cwd=sql_directory() / "mysql",
-            capture_output=True,
-            check=False,
-        )
-
-    return run
+    return subprocess.run(
+        [program, "--no-defaults", *words, *options],
+        input=text,
+        text=True,
+        cwd=sql_directory() / "mysql",
+        capture_output=True,
+        check=False,
+    )
 
 
 def poor_url(session: Connection, empty_database: str, *rights: str) -> str:
@@ -142,14 +149,82 @@ def test_the_stock_client_installs_the_same(
     migrate.migrate(empty_database)
     whole = snapshot(session)
     migrate.rollback(empty_database)
-    text = "source install.sql" if way == "sources" else migrate.script("mariadb")
+    text = printed() if way == "sources" else migrate.script("mariadb")
     for _ in range(2):
         done = client(text, *([] if "without" in way else ["--comments"]))
         assert done.returncode == 0, done.stderr
-    if way == "script":
+    if way != "script without comments":
         assert snapshot(session) == whole
-    assert migrate.migrate(empty_database).applied == ((1,) if way == "sources" else ())
-    assert migrate.status(empty_database).drift == ()
+    logged = session.execute("select operation, hostname from rowq.migration_log").fetchall()
+    assert list(logged) == [("apply", "script")]
+    status = migrate.status(empty_database)
+    assert (status.installed, status.pending, status.drift) == (1, (), ())
+    assert status.owner == OWNER
+    assert migrate.migrate(empty_database).applied == ()
+    works(empty_database)
+
+
+def printed(*options: str) -> str:
+    """Return what install.sh prints."""
+    script = sql_directory() / "mysql" / "install.sh"
+    done = subprocess.run(["sh", script, *options], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_install_sh_prints_the_statements_of_the_script_from_a_clone() -> None:
+    for options, with_owner in (((), True), (("--without-owner",), False)):
+        script = migrate.script("mysql", with_owner=with_owner)
+        assert list(statements(printed(*options))) == list(statements(script))
+
+
+def test_install_sh_of_a_clone_that_is_not_whole_prints_a_script_that_ends_with_an_error(
+    empty_database: str, tmp_path: Path
+) -> None:
+    folder = sources_of(copied(tmp_path, "mysql"))
+    (folder / "routines" / "peek.sql").unlink()
+    done = subprocess.run(
+        ["sh", folder / "install.sh"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    installed = run_client(empty_database, done.stdout, "--comments")
+    assert installed.returncode == 1
+    assert "routines/peek.sql is missing" in installed.stderr
+    assert migrate.status(empty_database).installed == 0
+
+
+def test_install_sh_s_script_is_refused_where_a_newer_rowq_is_and_changes_nothing(
+    empty_database: str, session: Connection, client: Client
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute("insert into rowq.migration values ('x', 'my-0002-second', now())")
+    session.execute("drop procedure rowq.version")
+    done = client(printed(), "--comments")
+    assert done.returncode == 1
+    assert "RQ804 schema_newer" in done.stderr
+    names = "select count(*) from information_schema.routines where routine_name = 'version'"
+    assert session.execute(names).fetchone() == (0,)
+
+
+@pytest.mark.parametrize("way", ["install.sql", "source install.sql"])
+def test_the_list_of_the_sources_installs_nothing_by_itself(
+    empty_database: str, session: Connection, client: Client, way: str
+) -> None:
+    migrate.status(empty_database)
+    text = (sql_directory() / "mysql" / "install.sql").read_text(encoding="utf-8")
+    done = client(text if way == "install.sql" else way)
+    assert "rowq.migration" in done.stderr
+    assert session.execute("show databases like 'rowq'").fetchone() is None
+
+
+def test_without_owner_install_sh_s_script_needs_rights_in_the_database_rowq_only(
+    empty_database: str, session: Connection
+) -> None:
+    poor = poor_url(session, empty_database, "all on rowq.*")
+    done = run_client(poor, printed("--without-owner"), "--comments")
+    assert done.returncode == 0, done.stderr
+    status = migrate.status(empty_database)
+    assert (status.installed, status.drift, status.owner) == (1, (), "rowq_test_poor@%")
     works(empty_database)
 
 

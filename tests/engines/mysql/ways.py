@@ -41,7 +41,7 @@ class MysqlProvider(DockerProvider):
 
     engine = "mysql"
     product = "mysql"
-    versions: tuple[str, ...] = ("8.4", "8.0")
+    versions: tuple[str, ...] = ("8.4", "9", "8.0")
     image = "mysql:{}"
 
     def from_url(self, url: str) -> MysqlServer:

@@ -117,7 +117,7 @@ def _why(report: Any) -> str:
 def files() -> list[str]:
     """Return what is installed, in that order."""
     text = (SOURCE / "install.sql").read_text("utf-8")
-    return re.findall(r"^:r (\S+)$", text, re.MULTILINE)
+    return re.findall(r"^:r (?!\.\./)(\S+)$", text, re.MULTILINE)
 
 
 def procedure(file: str) -> str | None:

@@ -46,11 +46,12 @@ class Script:
 
 
 def product() -> list[Script]:
-    """Return every file of sql/sqlserver that the server gets, in a fixed order."""
+    """Return every file of sql/sqlserver that makes something, in a fixed order."""
     paths = [
         path
         for room in ("tables", "internal", "routines", "")
         for path in sorted((SOURCES / room).glob("*.sql"))
+        if path.name != "install.sql"
     ]
     return [script(path) for path in paths]
 

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Prints the script that installs rowq on MariaDB and MySQL as "rowq migrate" does; it needs a shell
+# and awk alone. Run it with: sh sql/mysql/install.sh | mariadb --comments, or | mysql --comments.
+# The procedures run as rowq_owner@localhost, an account that the script makes; with the option
+# --without-owner they run as the account that runs it. After an error run all of it again.
+set -eu
+case ${1-} in
+    "") owner=rowq_owner ;;
+    --without-owner) owner= ;;
+    *) echo "usage: sh install.sh [--without-owner]" >&2; exit 2 ;;
+esac
+cd "$(dirname "$0")"
+exec awk -v owner="$owner" '
+    function from(file, line, state) {
+        if (!owner) sub(/\/owner\.sql$/, "/caller.sql", file)
+        while ((state = (getline line < file)) > 0) {
+            if (owner && file != "grants.sql")
+                sub(/^create procedure rowq\./, \
+                    "create definer = \047" owner "\047@\047localhost\047 procedure rowq.", line)
+            print line
+        }
+        close(file)
+        if (state < 0) {
+            print "select 1 from information_schema.`" file " is missing`;"
+            exit 1
+        }
+    }
+    /^-- source / { from($3); next }
+    { print }
+' install.sql

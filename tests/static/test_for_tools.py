@@ -1,0 +1,201 @@
+"""The plain scripts and the files for Flyway and Alembic hold what the client's script holds."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from generate.release import SUMS, digest_of
+from generate.scripts import scripts, write_scripts
+from rowq import migrate
+from rowq.engines import part_of
+from rowq.migrate.frozen import Part, split
+from rowq.mysql.statements import statements
+from rowq.oracle.statements import units
+from rowq.sqlserver.statements import batches
+from tests.helpers.releases import change_everything, copied_without_history, use_released
+from tests.static.plsql.gate import is_client
+from tests.static.sources import ENGINES
+
+SEPARATOR = "-- [end of statement]\n"
+SEPARATED = [engine for engine in ENGINES if engine != "postgres"]
+_COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
+_PLSQL = ("begin", "declare", "create or replace package", "create or replace type")
+
+
+def plain_statements(engine: str) -> list[str]:
+    """Return the statements of a plain script, cut as its first lines say, without comments."""
+    return [whole(text) for text in migrate.plain_script(engine).split(SEPARATOR)]
+
+
+def whole(text: str) -> str:
+    """Return a statement without the comments before it."""
+    lines = text.strip().splitlines()
+    first = next(place for place, line in enumerate(lines) if not line.startswith("--"))
+    return "\n".join(lines[first:])
+
+
+def client_statements(engine: str) -> list[str]:
+    """Return the statements that the engine's own client sends for its script."""
+    _, parts = split(migrate.script(engine))
+    cut = {"mysql": statements, "sqlserver": batches, "oracle": units}[engine]
+    found = [whole(statement) for part in parts for statement in cut(part.text)]
+    return [statement for statement in found if statement != "set noexec off;"]
+
+
+def flyway_text(engine: str) -> str:
+    """Return the one file for Flyway."""
+    (text,) = migrate.flyway_files(engine).values()
+    return text
+
+
+@pytest.mark.parametrize("engine", SEPARATED)
+def test_a_plain_script_has_the_statements_that_the_client_sends(engine: str) -> None:
+    plain = plain_statements(engine)
+    settings = 0 if engine == "oracle" else 1
+    closing = 2 if engine == "mysql" else 0
+    assert plain[settings : len(plain) - closing] == client_statements(engine)
+
+
+def test_on_postgres_the_plain_script_has_the_parts_of_the_client_s() -> None:
+    _, parts = split(migrate.plain_script("postgres"))
+    _, given = split(migrate.script("postgres"))
+    bare = [Part(part.kind, part.name, part.text.strip()) for part in parts]
+    assert bare[1:-1] == [Part(part.kind, part.name, part.text.strip()) for part in given[:-1]]
+    assert (given[-1].name, parts[0].name, parts[-1].name) == ("committed", "settings", "settings")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_plain_script_has_no_command_of_a_client(engine: str) -> None:
+    text = migrate.plain_script(engine)
+    commands = re.compile(r"\\|:\w|delimiter\b|source\b|go\b|@|/$|begin;|commit;", re.IGNORECASE)
+    assert [line for line in text.splitlines() if commands.match(line)] == []
+    if engine == "oracle":
+        assert [line for line in text.splitlines() if is_client(line)] == []
+
+
+@pytest.mark.parametrize("engine", SEPARATED)
+def test_no_line_of_the_sources_looks_like_a_separator(engine: str) -> None:
+    assert SEPARATOR not in migrate.script(engine)
+    assert f"{SEPARATOR}{SEPARATOR}" not in migrate.plain_script(engine)
+    assert "[end of statement]" in migrate.plain_script(engine).split("-- [before", 1)[0]
+
+
+def test_every_setting_that_a_script_changes_on_postgres_is_set_back() -> None:
+    text = migrate.plain_script("postgres")
+    outside = re.sub(
+        r"^create or replace .*?^as \$\$.*?^\$\$;", "", text, flags=re.MULTILINE | re.DOTALL
+    )
+    changed = set(re.findall(r"^ *set local (\w+) ", outside, re.MULTILINE))
+    changed |= set(re.findall(r"set_config\(\s*'([a-z_]+)'", outside))
+    saved = re.search(r"unnest\(array\[(.*?)\]\)", outside, re.DOTALL)
+    assert saved is not None
+    assert changed == {*re.findall(r"'(\w+)'", saved[1]), "search_path"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_flyway_finds_the_statements_of_the_plain_script(engine: str) -> None:
+    """By the delimiters of its parsers, which are told in its documentation; it was not run."""
+    text = flyway_text(engine)
+    assert list(migrate.flyway_files(engine)) == ["V0001__rowq_0_1_0.sql"]
+    assert "${" not in text
+    if engine == "postgres":
+        _, parts = split(text)
+        assert parts == split(migrate.plain_script(engine))[1]
+        return
+    if engine == "mysql":
+        found = list(statements(text))
+    elif engine == "sqlserver":
+        found = list(batches(text))
+    else:
+        found = flyway_units(text)
+    assert [whole(statement) for statement in found] == plain_statements(engine)
+
+
+def flyway_units(text: str) -> list[str]:
+    """Cut a script for Oracle: PL/SQL ends with a line of /, other SQL with a semicolon."""
+    found: list[str] = []
+    lines: list[str] = []
+    for line in text.splitlines():
+        if not lines and (not line or line.startswith("--")):
+            continue
+        is_plsql = lines[0].startswith(_PLSQL) if lines else line.startswith(_PLSQL)
+        if is_plsql and line == "/":
+            found.append("\n".join(lines))
+            lines = []
+            continue
+        lines.append(line)
+        if not is_plsql and line.endswith(";"):
+            found.append("\n".join(lines).removesuffix(";"))
+            lines = []
+    assert not lines
+    return found
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_flyway_runs_the_file_in_its_transaction(engine: str) -> None:
+    never = r"\b(create|drop|alter) (database|tablespace|subscription|system|fulltext)\b"
+    alone = r"^(vacuum|reindex|discard|backup|restore|reconfigure)\b|index concurrently"
+    text = _COMMENT.sub("", flyway_text(engine))
+    code = re.sub(r"\$\$.*?\$\$|'[^']*'", "''", text, flags=re.DOTALL)
+    if engine != "mysql":
+        assert not re.findall(f"{never}|{alone}", code, re.MULTILINE)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_alembic_gets_a_branch_of_revisions(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    releases = use_released(copied_without_history(tmp_path, engine), monkeypatch)
+    first = migrate.alembic_files(engine)
+    change_everything(releases)
+    both = migrate.alembic_files(engine)
+    assert {name: both[name] for name in first} == first
+    assert sorted(both) == [
+        f"rowq_{number:04d}.{suffix}"
+        for number in (1, 2)
+        for suffix in ("down.sql", "py", "up.sql")
+    ]
+    facts = [assigned(both[f"rowq_{number:04d}.py"]) for number in (1, 2)]
+    assert [fact["revision"] for fact in facts] == ["rowq_0001", "rowq_0002"]
+    assert [fact["down_revision"] for fact in facts] == [None, "rowq_0001"]
+    assert [fact["branch_labels"] for fact in facts] == [("rowq",), None]
+    separator = part_of(engine, "script").SCRIPT.SEPARATOR
+    assert {fact["SEPARATOR"] for fact in facts} == {separator}
+    assert migrate.alembic_files(engine, 1).keys() == both.keys() - first.keys()
+    assert ("RQ805" in both["rowq_0001.down.sql"], "RQ805" in both["rowq_0002.down.sql"]) == (
+        True,
+        False,
+    )
+
+
+def assigned(source: str) -> dict[str, object]:
+    """Return the constants of a module."""
+    return {
+        str(ast.unparse(node.targets[0])): ast.literal_eval(node.value)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign)
+    }
+
+
+def test_a_file_that_is_there_is_never_changed(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    assert migrate.write_files(folder, {"a": "1\n"}) == [folder / "a"]
+    assert migrate.write_files(folder, {"a": "1\n", "b": "2\n"}) == [folder / "b"]
+    with pytest.raises(migrate.FileInTheWayError, match="a is there already"):
+        migrate.write_files(folder, {"a": "other\n", "c": "3\n"})
+    assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
+    assert (folder / "a").read_text(encoding="utf-8") == "1\n"
+
+
+def test_make_scripts_writes_what_rowq_sql_prints_with_its_sums(tmp_path: Path) -> None:
+    write_scripts(tmp_path)
+    for engine in ENGINES:
+        name = "mariadb-mysql" if engine == "mysql" else engine
+        script = (tmp_path / f"rowq-{name}.sql").read_text(encoding="utf-8")
+        plain = (tmp_path / f"rowq-{name}.plain.sql").read_text(encoding="utf-8")
+        assert (script, plain) == (migrate.script(engine), migrate.plain_script(engine))
+    sums = (tmp_path / SUMS).read_text(encoding="utf-8").splitlines()
+    assert [line.split("  ")[1] for line in sums] == list(scripts())
+    assert all(digest_of(tmp_path / line.split("  ")[1]) == line.split("  ")[0] for line in sums)
