@@ -122,5 +122,6 @@ source routines/get_message.sql
 source routines/list_dead.sql
 source routines/health.sql
 source routines/version.sql
+source routines/put.sql
 -- end of routines
 source grants.sql

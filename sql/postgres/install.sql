@@ -96,6 +96,8 @@ begin;
 \ir routines/version.sql
 \ir routines/listen.sql
 \ir routines/unlisten.sql
+\ir overloads/enqueue_jsonb.sql
+\ir overloads/enqueue_json.sql
 -- end of routines
 \ir grants.sql
 commit;

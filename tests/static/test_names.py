@@ -20,7 +20,7 @@ EVERY = [(engine, path) for engine in ENGINES for path in sorted((SQL / engine).
 EVERY += [(engine, path) for engine in ENGINES for path in migration_scripts(engine)]
 POSTGRES = [path for engine, path in code_files() if engine == "postgres"]
 SQLSERVER = [path for engine, path in code_files() if engine == "sqlserver"]
-POSTGRES_ROUTINES = [path for path in POSTGRES if path.parent.name == "routines"]
+POSTGRES_ROUTINES = [path for path in POSTGRES if path.parent.name != "internal"]
 
 CALLERS_RIGHTS = {"dequeue_wait"}
 """A procedure that commits may neither be security definer nor set its search path."""

@@ -32,6 +32,10 @@ _CREATED = re.compile(
     r" (?:if not exists )?(rowq(?:\.\w+|\w*))",
     re.MULTILINE,
 )
+# On PostgreSQL several routines may have one name, so the types of the parameters belong to it.
+_ROUTINE = re.compile(r"create or replace (?:function|procedure) ")
+_PARAMETERS = re.compile(r"\((.*?)\)\s+(?:returns|language)\b", re.DOTALL)
+_DEFAULT = re.compile(r" default .*")
 # Oracle has no schema of ours, and units that end with a line of their own.
 _DROPS = {
     "package": "drop package {name}\n/",
@@ -164,8 +168,22 @@ def created(text: str) -> Iterator[tuple[str, str]]:
 
 def drops(text: str) -> str:
     """Return the statements that remove what the text of a file creates, last one first."""
-    statements = [_drop(match.group(1), match.group(2)) for match in _CREATED.finditer(text)]
+    statements = [
+        _drop(match.group(1), f"{match.group(2)}{_parameters(match)}")
+        for match in _CREATED.finditer(text)
+    ]
     return "\n".join(reversed(statements))
+
+
+def _parameters(created: re.Match[str]) -> str:
+    """Return the parameters of a routine that is created, where they belong to its name."""
+    if not _ROUTINE.match(created[0]):
+        return ""
+    found = _PARAMETERS.match(created.string, created.end())
+    if found is None:
+        raise ValueError(f"the parameters of {created[2]} are not in the house style")
+    names = (_DEFAULT.sub("", " ".join(part.split())) for part in found[1].split(","))
+    return f"({', '.join(names)})"
 
 
 def _drop(kind: str, name: str) -> str:

@@ -10,6 +10,7 @@ Connection = psycopg.Connection[Any]
 
 _ARGUMENTS = """
     select
+        a.specific_name,
         a.parameter_mode,
         a.parameter_name,
         a.data_type || coalesce(' of ' || e.data_type, ''),
@@ -23,7 +24,7 @@ _ARGUMENTS = """
     where r.routine_schema = 'rowq'
       and r.routine_name = %s
       and a.parameter_mode in ('IN', 'INOUT')
-    order by a.ordinal_position
+    order by a.specific_name, a.ordinal_position
 """
 _PROBES = {
     "claim_id": "0",
@@ -50,12 +51,24 @@ class PostgresCatalog:
         return [name for (name,) in connection.execute(query)]
 
     def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
-        """Return mode, name, type and default of each parameter."""
-        return connection.execute(_ARGUMENTS, [routine.name]).fetchall()
+        """Return mode, name, type and default of each parameter, overload behind overload."""
+        forms: dict[str, list[Any]] = {}
+        for form, *parameter in connection.execute(_ARGUMENTS, [routine.name]):
+            forms.setdefault(form, []).append(tuple(parameter))
+        return sorted(forms.values(), key=repr)
 
     def contract_parameters(self, routine: Routine) -> list[Any]:
         """Return what installed_parameters should be."""
-        wanted = []
+        main = self._main_form(routine)
+        forms = [main] if main else []
+        for overload in routine.overloads_on("postgres"):
+            name = f"p_{overload.parameter}"
+            other = ("IN", name, overload.type, None)
+            forms.append([other if parameter[1] == name else parameter for parameter in main])
+        return sorted(forms, key=repr)
+
+    def _main_form(self, routine: Routine) -> list[Any]:
+        wanted: list[Any] = []
         for parameter in routine.parameters:
             spelled = _spelled(parameter.type)
             array = f"ARRAY of {spelled[:-2]}" if spelled.endswith("[]") else spelled
