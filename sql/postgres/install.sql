@@ -99,5 +99,6 @@ begin;
 \ir overloads/enqueue_jsonb.sql
 \ir overloads/enqueue_json.sql
 -- end of routines
+\ir comments.sql
 \ir grants.sql
 commit;

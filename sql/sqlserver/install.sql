@@ -96,4 +96,5 @@
 :r routines/version.sql
 :r routines/care_for_indexes.sql
 -- end of routines
+:r comments.sql
 :r grants.sql

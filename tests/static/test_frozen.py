@@ -40,10 +40,10 @@ from tests.helpers.releases import (
 from tests.static.sources import ENGINES, MIGRATIONS, SQL
 
 CHANGED = {
-    "postgres": ["internal/second.sql", "routines/version.sql"],
+    "postgres": ["internal/second.sql", "routines/version.sql", "comments.sql"],
     "mysql": ["internal/second.sql", "routines/version.sql"],
-    "sqlserver": ["internal/second.sql", "routines/version.sql"],
-    "oracle": ["packages/rowq_body.sql", "compiled.sql"],
+    "sqlserver": ["internal/second.sql", "routines/version.sql", "comments.sql"],
+    "oracle": ["packages/rowq_body.sql", "compiled.sql", "comments.sql"],
 }
 """The files that the second release of a test holds, beside the rights."""
 

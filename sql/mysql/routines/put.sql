@@ -7,6 +7,7 @@ create procedure rowq.put(
 )
 sql security definer
 modifies sql data
+comment 'Hand over one message that is a text body and nothing else: the short form of enqueue.'
 begin
 -- routine   put
 -- version   1

@@ -30,12 +30,12 @@ def outcome(connection: Connection, call: str, values: tuple[Any, ...] | None = 
     ("body", "text"),
     [
         ("jsonb_build_object('id', 1, 'total', 11.77)", BODY),
-        ("'{\"total\": 11.77,  \"id\":1}'::jsonb", BODY),
-        ("'{\"total\": 11.77,  \"id\":1}'::json", '{"total": 11.77,  "id":1}'),
+        ('\'{"total": 11.77,  "id":1}\'::jsonb', BODY),
+        ('\'{"total": 11.77,  "id":1}\'::json', '{"total": 11.77,  "id":1}'),
         ("json_build_object('id', 1)", '{"id" : 1}'),
         ("to_jsonb(o)", BODY),
         ("row_to_json(o)", '{"id":1,"total":11.77}'),
-        ("'{\"total\": 11.77,  \"id\":1}'", '{"total": 11.77,  "id":1}'),
+        ('\'{"total": 11.77,  "id":1}\'', '{"total": 11.77,  "id":1}'),
         ("'plain'::varchar", "plain"),
         ("'null'::jsonb", "null"),
         ("null::jsonb", None),
@@ -46,9 +46,7 @@ def outcome(connection: Connection, call: str, values: tuple[Any, ...] | None = 
 def test_a_body_is_kept_as_the_text_of_its_json(
     connection: Connection, queue: str, body: str, text: str | None
 ) -> None:
-    query = (
-        f"select e.outcome from (select 1 as id, 11.77 as total) o, rowq.enqueue(%s, {body}) e"
-    )
+    query = f"select e.outcome from (select 1 as id, 11.77 as total) o, rowq.enqueue(%s, {body}) e"
     assert connection.execute(query.encode(), [queue]).fetchall() == [("enqueued",)]
     assert stored(connection, queue) == [text]
 
@@ -124,10 +122,9 @@ def test_psycopg_sends_json_jsonb_and_texts(
     assert stored(connection, queue) == ['{"a": [1]}', '{"a": [1]}', '{"a": [1]}', None]
 
 
-def test_a_trigger_enqueues_the_row_in_its_transaction(
-    connection: Connection, queue: str
-) -> None:
-    connection.execute(f"""
+def test_a_trigger_enqueues_the_row_in_its_transaction(connection: Connection, queue: str) -> None:
+    connection.execute(
+        f"""
         create temporary table orders (id integer, total numeric);
         create function pg_temp.announce() returns trigger language plpgsql as $$
         begin
@@ -138,7 +135,8 @@ def test_a_trigger_enqueues_the_row_in_its_transaction(
         $$;
         create trigger announce after insert on orders
         for each row execute function pg_temp.announce();
-    """.encode())
+    """.encode()
+    )
     try:
         connection.execute("begin")
         connection.execute("insert into orders values (1, 11.77)")

@@ -26,6 +26,20 @@ _ARGUMENTS = """
       and a.parameter_mode in ('IN', 'INOUT')
     order by a.specific_name, a.ordinal_position
 """
+_COMMENTS = """
+    select 'routine ' || p.proname, obj_description(p.oid, 'pg_proc')
+    from pg_proc p
+    where p.pronamespace = 'rowq'::regnamespace
+    union
+    select 'table ' || c.relname, obj_description(c.oid, 'pg_class')
+    from pg_class c
+    where c.relnamespace = 'rowq'::regnamespace
+    union
+    select 'column ' || c.relname || '.' || a.attname, col_description(c.oid, a.attnum)
+    from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+    where c.relnamespace = 'rowq'::regnamespace
+"""
 _PROBES = {
     "claim_id": "0",
     "message_id": "0",
@@ -75,6 +89,12 @@ class PostgresCatalog:
             default = f"NULL::{spelled}" if parameter.default == "null" else parameter.default
             wanted.append((parameter.direction.upper(), f"p_{parameter.name}", array, default))
         return wanted
+
+    def comments(self, connection: Connection) -> dict[str, str]:
+        """Return what is said of routines, tables and columns; overloads are said the same of."""
+        rows = connection.execute(_COMMENTS).fetchall()
+        assert len({what for what, _ in rows}) == len(rows), "an overload has another comment"
+        return {what: comment for what, comment in rows if comment}
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
         """Return name and type of each column of a call; `queue` exists."""
