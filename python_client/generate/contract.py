@@ -60,6 +60,12 @@ def _details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[
             for name in entry["columns"]
         ),
     )
+    if full := entry.get("short_form_of"):
+        yield f"- Short form of: [{full}](#{full})"
+    for engine, parameters in entry.get("overloads", {}).items():
+        for name, types in parameters.items():
+            others = " or ".join(f"`{type_}`" for type_ in types)
+            yield f"- On {engine} `{name}` may be {others}, too: required then, and kept as text"
     if engines := entry.get("engines"):
         yield f"- Only on: {', '.join(engines)}"
     if outcomes := entry.get("outcomes"):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from generate import grants, install, readme
+from generate import comments, grants, install, readme
 from generate.contract import contract_md
 from generate.parts import Parts, fresh
 from generate.sync import synchronous
@@ -31,12 +31,19 @@ _PARTS: dict[str, Parts] = {
         for engine in _ENGINES
     },
     **{f"sql/{engine.name}/grants.sql": _GRANTS[engine.name] for engine in _ENGINES},
+    "sql/oracle/comments.sql": {"comments": comments.on_oracle},
+    "sql/postgres/comments.sql": {"comments": comments.on_postgres},
+    "sql/sqlserver/comments.sql": {"comments": comments.on_sqlserver},
 }
 FILES: dict[str, Callable[[], str]] = {
     "sql/CONTRACT.md": contract_md,
     "python_client/rowq/session.py": partial(synchronous, "async_session.py"),
     "python_client/rowq/queue.py": partial(synchronous, "async_queue.py"),
     **{name: partial(fresh, ROOT / name, parts) for name, parts in _PARTS.items()},
+    **{
+        path.relative_to(ROOT).as_posix(): partial(comments.commented, path)
+        for path in comments.files_of_mysql()
+    },
 }
 """Path from the root of the repository, and what returns the text that the file should have."""
 

@@ -1,8 +1,8 @@
 """The generated parts of sql/<engine>/install.sql: helpers and routines, and the bookkeeping.
 
 The order of the tables is written by hand. Helpers and routines find each other when they are
-called, so theirs does not matter: helpers by name, routines as in the contract. On Oracle both come
-in packages.
+called, so theirs does not matter: helpers by name, routines as in the contract, overloads behind
+them. On Oracle they come in packages.
 """
 
 from collections.abc import Iterator
@@ -51,4 +51,8 @@ def _files(engine: Path) -> Iterator[str]:
         yield from (f"packages/{name}" for name, _ in packages(engine))
     else:
         yield from (f"internal/{path.name}" for path in sorted((engine / "internal").glob("*.sql")))
-        yield from (f"routines/{name}.sql" for name in load_contract().of(engine.name))
+        routines = load_contract().of(engine.name).values()
+        yield from (f"routines/{routine.name}.sql" for routine in routines)
+        for routine in routines:
+            for overload in routine.overloads_on(engine.name):
+                yield f"overloads/{routine.name}_{overload.type}.sql"

@@ -28,10 +28,23 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Overload:
+    """A second form of a routine on an engine: `parameter` has another type there, and no default.
+
+    type: as the engine spells it.
+    """
+
+    engine: str
+    parameter: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Routine:
     """One routine; `kind` is function or procedure, `engines` empty when all engines have it.
 
-    repeatable: whether a call may be made again when its answer was lost.
+    repeatable: whether a call may be made again when its answer was lost. short_form_of: the
+    routine that this one calls, None for one that stands for itself.
     """
 
     name: str
@@ -45,6 +58,12 @@ class Routine:
     roles: tuple[str, ...]
     repeatable: bool
     engines: tuple[str, ...]
+    short_form_of: str | None
+    overloads: tuple[Overload, ...]
+
+    def overloads_on(self, engine: str) -> tuple[Overload, ...]:
+        """Return the second forms that the routine has on an engine."""
+        return tuple(overload for overload in self.overloads if overload.engine == engine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +135,13 @@ def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Rou
         roles=tuple(entry["roles"]),
         repeatable=entry.get("repeatable", False),
         engines=tuple(entry.get("engines", ())),
+        short_form_of=entry.get("short_form_of"),
+        overloads=tuple(
+            Overload(engine, parameter, type_)
+            for engine, parameters in entry.get("overloads", {}).items()
+            for parameter, types in parameters.items()
+            for type_ in types
+        ),
     )
 
 

@@ -40,11 +40,11 @@ begin
                     'purge_queue,enqueue,enqueue_batch,dequeue_fast,dequeue_wait,peek,',
                     'complete,retry_later,fail_now,release,extend_lease,cancel,reset,',
                     'maintain,reap,promote,archive,purge_archive,queue_stats,',
-                    'get_message,list_dead,health,version'
+                    'get_message,list_dead,health,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_producer' as role_name, concat(
-                    'enqueue,enqueue_batch,cancel,version'
+                    'enqueue,enqueue_batch,cancel,version,put'
                 ) as routine_names
                 union all
                 select 'rowq_consumer' as role_name, concat(

@@ -133,6 +133,7 @@ deallocate prepare rowq_check;
 -- source routines/list_dead.sql
 -- source routines/health.sql
 -- source routines/version.sql
+-- source routines/put.sql
 -- end of routines
 -- bookkeeping: generated from the migrations by make generate
 insert into rowq.migration_log

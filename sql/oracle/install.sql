@@ -30,4 +30,5 @@ exit failure
 @@packages/rowq_look_body.sql
 -- end of routines
 @@compiled.sql
+@@comments.sql
 @@grants.sql

@@ -117,7 +117,10 @@ $$;
 \ir routines/version.sql
 \ir routines/listen.sql
 \ir routines/unlisten.sql
+\ir overloads/enqueue_jsonb.sql
+\ir overloads/enqueue_json.sql
 -- end of routines
+\ir comments.sql
 -- bookkeeping: generated from the migrations by make generate
 with installed as (
     insert into rowq.migration (migration_hash, migration_id, applied_at_utc)

@@ -121,6 +121,7 @@ go
 :r routines/version.sql
 :r routines/care_for_indexes.sql
 -- end of routines
+:r comments.sql
 -- bookkeeping: generated from the migrations by make generate
 if not exists (
     select 1

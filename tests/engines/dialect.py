@@ -155,6 +155,10 @@ class Dialect(ABC):
         """Return what installed_parameters should be."""
 
     @abstractmethod
+    def comments(self, connection: Connection) -> dict[str, str]:
+        """Return what the server says of what, such as "routine enqueue" or "column queue.name"."""
+
+    @abstractmethod
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
         """Return name and type of each column of a call; `queue` exists and is the test's own."""
 

@@ -155,6 +155,8 @@ def test_an_ordinary_user_installs_for_itself_and_is_told_what_is_left_out(
     assert status.owner == "app"
     assert status.roles == dict.fromkeys(ROLES, False)
     assert len(status.notices) == len(ROLES)
+    said = "select obj_description('rowq.peek'::regproc, 'pg_proc')"
+    assert admin.execute(said).fetchone() == ("Show the next ready messages without leasing them.",)
     user("stranger")
     assert rights(admin, "stranger") == set()
 

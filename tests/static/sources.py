@@ -15,7 +15,7 @@ MIGRATIONS = ROOT / "migrations"
 CONTRACT: dict[str, Any] = tomllib.loads((SQL / "contract.toml").read_text(encoding="utf-8"))
 
 ENGINES = sorted(path.parent.name for path in SQL.glob("*/install.sql"))
-ROOMS = ("tables", "internal", "routines", "waiting")
+ROOMS = ("tables", "internal", "routines", "overloads", "waiting")
 
 HEADER_FIELDS = (
     "routine", "version", "purpose", "promise", "locks", "commits", "errors", "differs",
@@ -91,8 +91,18 @@ def routines_of(engine: str) -> dict[str, dict[str, Any]]:
 
 def object_name(path: Path) -> str:
     """Return the name that a file's routine or helper has in the database."""
-    name = f"internal_{path.stem}" if path.parent.name == "internal" else path.stem
-    return name_on(path.parent.parent.name, name)
+    return name_on(path.parent.parent.name, entry_name(path))
+
+
+def entry_name(path: Path) -> str:
+    """Return the name that the contract has for a file's routine; a helper has a like one."""
+    match path.parent.name:
+        case "internal":
+            return f"internal_{path.stem}"
+        case "overloads":
+            return path.stem.rpartition("_")[0]
+        case _:
+            return path.stem
 
 
 def name_on(engine: str, name: str) -> str:
@@ -133,7 +143,10 @@ def raised(text: str) -> set[str]:
 
 def errors_of(engine: str, name: str) -> set[str]:
     """Return the errors that a routine or helper raises, through what it calls as well."""
-    texts = {object_name(path): path.read_text(encoding="utf-8") for path in sql_files(engine)}
+    texts: dict[str, str] = {}
+    for path in sql_files(engine):
+        name_there = object_name(path)
+        texts[name_there] = texts.get(name_there, "") + path.read_text(encoding="utf-8")
     waiting, seen, errors = [name], set[str](), set[str]()
     while waiting:
         dialect = waiting.pop()

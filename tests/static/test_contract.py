@@ -71,7 +71,12 @@ def routine_file(engine: str, name: str) -> str:
 
 def signature(engine: str, name: str) -> tuple[str, str, str]:
     """Return kind, parameters and columns as the file spells them."""
-    match = _SIGNATURES[engine].search(routine_file(engine, name))
+    return signature_in(routine_file(engine, name), engine, name)
+
+
+def signature_in(text: str, engine: str, name: str) -> tuple[str, str, str]:
+    """Return the same of a routine's text."""
+    match = _SIGNATURES[engine].search(text)
     assert match, f"{name}: the signature is not in the house style"
     assert match.group(2) == name_on(engine, name)
     return match.group(1), match.group(3), match.group(4) or ""
@@ -91,18 +96,67 @@ def test_every_engine_has_a_file_for_each_routine_and_no_other(engine: str) -> N
     assert files == routines_of(engine).keys()
 
 
+def overloads_of(engine: str) -> list[tuple[str, str, str]]:
+    """Return routine, parameter and type of every overload that the contract has for an engine."""
+    return [
+        (name, parameter, type_)
+        for name, entry in routines_of(engine).items()
+        for parameter, types in entry.get("overloads", {}).get(engine, {}).items()
+        for type_ in types
+    ]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_overload_has_a_file_and_no_other_has_one(engine: str) -> None:
+    files = [path.stem for path in sql_files(engine, "overloads")]
+    assert files == sorted(f"{name}_{type_}" for name, _, type_ in overloads_of(engine))
+
+
+@pytest.mark.parametrize(("name", "parameter", "type_"), overloads_of("postgres"))
+def test_an_overload_differs_from_its_routine_by_the_type_of_one_parameter_that_is_required(
+    name: str, parameter: str, type_: str
+) -> None:
+    path = SQL / "postgres" / "overloads" / f"{name}_{type_}.sql"
+    kind, parameters, columns = signature_in(path.read_text(encoding="utf-8"), "postgres", name)
+    first_kind, first_parameters, first_columns = signature("postgres", name)
+    wanted = [
+        f"p_{parameter} {type_}" if part.split()[0] == f"p_{parameter}" else part
+        for part in split(" ".join(first_parameters.split()))
+    ]
+    assert split(" ".join(parameters.split())) == wanted
+    assert (kind, columns) == (first_kind, first_columns)
+
+
+def test_a_short_form_has_the_first_parameters_and_everything_else_of_its_routine() -> None:
+    short = {name: entry for name, entry in CONTRACT["routine"].items() if "short_form_of" in entry}
+    assert short
+    for entry in short.values():
+        full = CONTRACT["routine"][entry["short_form_of"]]
+        assert set(entry["engines"]) == {"mysql"}, "the engine whose parameters have no defaults"
+        names = [given["name"] for given in full["parameters"]]
+        count = len(entry["parameters"])
+        assert entry["parameters"] == [{"name": name} for name in names[:count]]
+        assert count < len(names)
+        for key in ("group", "columns", "errors", "roles"):
+            assert entry[key] == full[key], key
+        for key in ("outcomes", "promises"):
+            assert set(entry[key]) <= set(full[key]), key
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_install_sql_names_every_file_once(engine: str) -> None:
     text = (SQL / engine / "install.sql").read_text(encoding="utf-8")
     named = re.findall(_INCLUDE[engine], text, re.MULTILINE)
-    # Oracle's subprograms come in packages, which raise only later what did not compile.
+    # Oracle's subprograms come in packages, which raise only later what did not compile. A file
+    # beside the folders is run by every migration.
     is_oracle = engine == "oracle"
     rooms = ("tables",) if is_oracle else ()
     files = [path.relative_to(SQL / engine).as_posix() for path in sql_files(engine, *rooms)]
     if is_oracle:
         files += [f"packages/{name}" for name, _ in packages(SQL / engine)] + ["compiled.sql"]
-    assert sorted(named) == sorted([*files, "grants.sql"])
-    assert named[-1] == "grants.sql"
+    beside = [] if engine == "mysql" else ["comments.sql"]
+    assert sorted(named) == sorted([*files, *beside, "grants.sql"])
+    assert named[-len(beside) - 1 :] == [*beside, "grants.sql"]
 
 
 @pytest.mark.parametrize(("engine", "name"), ROUTINES, ids=label)
@@ -185,7 +239,7 @@ def test_a_routine_raises_the_errors_it_declares_and_no_others(engine: str, name
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_error_text_begins_with_its_number_and_name(engine: str) -> None:
-    for path in sql_files(engine, "internal", "routines"):
+    for path in sql_files(engine, "internal", "routines", "overloads"):
         text = path.read_text(encoding="utf-8")
         said = _MESSAGE.findall(text)
         raised = re.findall(

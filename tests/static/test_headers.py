@@ -13,6 +13,7 @@ from tests.static.sources import (
     HEADER_DEFAULTS,
     HEADER_FIELDS,
     code_files,
+    entry_name,
     errors_of,
     header,
     label,
@@ -28,7 +29,7 @@ BODY_BEGINS = {
     "postgres": "\nas $$",
     "sqlserver": "\nas\nbegin",
 }
-ROUTINES = [(engine, path) for engine, path in FILES if path.parent.name == "routines"]
+ROUTINES = [(engine, path) for engine, path in FILES if path.parent.name != "internal"]
 HELPERS = [(engine, path) for engine, path in FILES if path.parent.name == "internal"]
 
 
@@ -61,13 +62,13 @@ def test_a_header_stands_first_in_the_body(engine: str, path: Path) -> None:
 def test_a_header_names_its_own_file_and_version(engine: str, path: Path) -> None:
     fields = fields_of(path)
     assert fields["routine"] == object_name(path), engine
-    suffix = path.stem.rpartition("_v")[2]
+    suffix = entry_name(path).rpartition("_v")[2]
     assert fields["version"] == (suffix if suffix.isdigit() else "1")
 
 
 @pytest.mark.parametrize(("engine", "path"), ROUTINES, ids=label)
 def test_a_header_agrees_with_the_contract(engine: str, path: Path) -> None:
-    fields, entry = fields_of(path), CONTRACT["routine"][path.stem]
+    fields, entry = fields_of(path), CONTRACT["routine"][entry_name(path)]
     assert words(fields["errors"]) == entry["errors"], engine
     assert words(fields["promise"]) == entry["promises"]
     assert fields["purpose"] == entry["purpose"]

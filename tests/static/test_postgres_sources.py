@@ -9,8 +9,8 @@ from tests.static.sources import code_of, label, sql_files
 
 CALLED_BY_USERS = [
     path
-    for path in sql_files("postgres", "internal", "routines")
-    if path.parent.name == "routines" or path.stem == "require_autocommit"
+    for path in sql_files("postgres", "internal", "routines", "overloads")
+    if path.parent.name != "internal" or path.stem == "require_autocommit"
 ]
 IN_THE_CALLERS_PATH = [
     path

@@ -8,7 +8,8 @@ text of each part there is a line such as
 
 Every file may be run again, and is run as a whole. A migration holds the files that differ from
 the newest released text; what is not in it stays as it was. A file outside of the folders of
-tables and routines (grants.sql, Oracle's compiled.sql) makes no object: every migration runs it.
+tables and routines (grants.sql, comments.sql, Oracle's compiled.sql) makes no object: every
+migration runs it.
 
 Before its release a migration has no script: its files are today's sources.
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 from rowq.engines import part_of
 from rowq.migrate.sources import read, sources, sources_of
 
+COMMENTS = "comments.sql"
 GRANTS = "grants.sql"
 
 _MARK = re.compile(r"^-- \[(\w+)(?: (\S+))?\]\n", re.MULTILINE)
@@ -32,6 +34,10 @@ _CREATED = re.compile(
     r" (?:if not exists )?(rowq(?:\.\w+|\w*))",
     re.MULTILINE,
 )
+# On PostgreSQL several routines may have one name, so the types of the parameters belong to it.
+_ROUTINE = re.compile(r"create or replace (?:function|procedure) ")
+_PARAMETERS = re.compile(r"\((.*?)\)\s+(?:returns|language)\b", re.DOTALL)
+_DEFAULT = re.compile(r" default .*")
 # Oracle has no schema of ours, and units that end with a line of their own.
 _DROPS = {
     "package": "drop package {name}\n/",
@@ -169,8 +175,22 @@ def created(text: str) -> Iterator[tuple[str, str]]:
 
 def drops(text: str) -> str:
     """Return the statements that remove what the text of a file creates, last one first."""
-    statements = [_drop(match.group(1), match.group(2)) for match in _CREATED.finditer(text)]
+    statements = [
+        _drop(match.group(1), f"{match.group(2)}{_parameters(match)}")
+        for match in _CREATED.finditer(text)
+    ]
     return "\n".join(reversed(statements))
+
+
+def _parameters(created: re.Match[str]) -> str:
+    """Return the parameters of a routine that is created, where they belong to its name."""
+    if not _ROUTINE.match(created[0]):
+        return ""
+    found = _PARAMETERS.match(created.string, created.end())
+    if found is None:
+        raise ValueError(f"the parameters of {created[2]} are not in the house style")
+    names = (_DEFAULT.sub("", " ".join(part.split())) for part in found[1].split(","))
+    return f"({', '.join(names)})"
 
 
 def _drop(kind: str, name: str) -> str:

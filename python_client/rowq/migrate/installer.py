@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from rowq.engines import engine_for_url
 from rowq.migrate.bookkeeping import Bookkeeping
 from rowq.migrate.errors import MessagesLeft, MigrationError
-from rowq.migrate.frozen import GRANTS
+from rowq.migrate.frozen import COMMENTS, GRANTS
 from rowq.migrate.look import BaseLook
 from rowq.migrate.losses import Losses
 from rowq.migrate.refusals import refusals
@@ -101,6 +101,7 @@ class BaseInstaller(ABC):
             if installed == 1:
                 self.remove()
             else:
+                self._comment(installed - 1)
                 self._settle(self.release.get(installed - 1))
                 self.remember(numbered, "rollback")
         self.installed = installed - 1
@@ -164,6 +165,11 @@ class BaseInstaller(ABC):
         with closing(self._driver_connection.cursor()) as cursor:
             for statement, values in self.BOOKKEEPING.notes(numbered, operation):
                 cursor.execute(statement, values)
+
+    def _comment(self, number: int) -> None:
+        """Let the catalog say of everything what it said after the migration of this number."""
+        if text := self.release.files(number).get(COMMENTS):
+            self.connection.execute(text)
 
     def _settle(self, numbered: Numbered) -> None:
         """Note what is installed now, and see to the rights of everything that is new."""

@@ -60,7 +60,8 @@ def frozen(migration_file: str) -> None:
     These are the files of its script once it is released, and until then those of today's sources
     that differ from what was released before. Each is rolled back to its newest earlier text, or
     what it makes is dropped. A file outside of the folders is run by every migration and undone by
-    none. The rights come after every migration and every rollback anyway, so they are no step.
+    none; a rollback runs the comments of the migration before. The rights come after every
+    migration and every rollback anyway, so they are no step.
 
     Args:
         migration_file: the migration's own `__file__`.

@@ -31,6 +31,7 @@ _SUBPROGRAM = re.compile(
 )
 _PARAMETER = re.compile(r"(p_\w+) +(?:in out|in|out) ")
 _CALLED = re.compile(r"\binternal_\w+")
+_PURPOSE = re.compile(r"^-- purpose +(.+)$", re.MULTILINE)
 _NOTE = "-- Put together from {sources}.\n"
 
 
@@ -43,6 +44,7 @@ class Subprogram:
     text: str
     parameters: tuple[str, ...]
     is_function: bool
+    purpose: str
 
 
 def read(path: Path) -> Subprogram:
@@ -61,6 +63,7 @@ def read(path: Path) -> Subprogram:
         text=text,
         parameters=tuple(_PARAMETER.findall(match["parameters"] or "")),
         is_function=match["kind"] == "function",
+        purpose=purpose[1] if (purpose := _PURPOSE.search(text)) else "",
     )
 
 
@@ -76,8 +79,10 @@ def indented(text: str) -> str:
 
 
 def specification(package: str, sources: str, public: list[Subprogram]) -> str:
-    """Return the text that creates a package's specification."""
-    declared = "\n".join(indented(f"{subprogram.signature};") for subprogram in public)
+    """Return the text that creates a package's specification, which says what each of it does."""
+    declared = "\n".join(
+        indented(f"-- {subprogram.purpose}\n{subprogram.signature};") for subprogram in public
+    )
     head = _NOTE.format(sources=sources)
     create = f"create or replace package {package} authid definer as"
     return f"{head}{create}\n\n{declared}\nend {package};\n/\n"

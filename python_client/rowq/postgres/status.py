@@ -38,12 +38,12 @@ _BEGIN = "begin transaction read only; set local search_path = pg_catalog, pg_te
 # A text begins with how the routine runs, so that a caller never runs with his own rights what is
 # not shipped. A routine has no text, and so a changed one, where a parameter could run something
 # else: a default by a function that does more than compute, or a type of somebody's, whose check
-# runs as the caller. Two routines of one name are never rowq's, and count as changed.
+# runs as the caller. The routines of one name are looked at together.
 _PINNED = "security definer set search_path = pg_catalog, pg_temp "
 _ROUTINES = r"""
     select
         p.proname,
-        string_agg(
+        array_agg(
             case
                 when exists (
                     select
@@ -74,8 +74,7 @@ _ROUTINES = r"""
                 when p.prosecdef or p.proconfig::text ~ 'search_path='
                     then ''
                 else p.prosrc
-            end,
-            ' and ' order by p.oid
+            end
         )
     from pg_proc p
     where p.pronamespace = to_regnamespace('rowq')
@@ -187,7 +186,8 @@ class Look(BaseLook):
 
     def routines(self) -> dict[str, str]:
         """Return name and text of every routine in the schema, as shipped_routines has it."""
-        return dict(self._connection.execute(_ROUTINES, {"pinned": _PINNED}).fetchall())
+        found = self._connection.execute(_ROUTINES, {"pinned": _PINNED})
+        return {name: _together(texts) for name, texts in found}
 
     def shipped(self, files: Mapping[str, str]) -> dict[str, str]:
         """Return name and text of every routine in these files, as `routines` shows them."""
@@ -203,12 +203,17 @@ class Look(BaseLook):
 
 def shipped_routines(files: Mapping[str, str]) -> dict[str, str]:
     """Return name and text of every routine in these files."""
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for text in files.values():
         for name, head, body in _BODY.findall(text):
             is_pinned = _PINNED in " ".join((*head.split(), ""))
-            found[name] = _PINNED + body if is_pinned else body
-    return found
+            found.setdefault(name, []).append(_PINNED + body if is_pinned else body)
+    return {name: _together(texts) for name, texts in found.items()}
+
+
+def _together(texts: list[str]) -> str:
+    """Return the texts of the routines of one name as one, whatever their order was."""
+    return " and ".join(sorted(texts))
 
 
 def _query_of_loop(script: str, variables: str) -> str:

@@ -14,6 +14,7 @@ create procedure rowq.alter_queue(
 )
 sql security definer
 modifies sql data
+comment 'Change settings of a queue; null leaves a setting as it is.'
 begin
 -- routine   alter_queue
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.archive(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
+comment 'Move finished messages of a queue with archive_days above 0 to the archive.'
 begin
 -- routine   archive
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.cancel(p_queue_name longtext, p_message_ids longtext)
 sql security definer
 modifies sql data
+comment 'Withdraw messages that no worker holds, dead ones too.'
 begin
 -- routine   cancel
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.complete(p_queue_name longtext, p_claim_id bigint, p_message_ids longtext)
 sql security definer
 modifies sql data
+comment 'Finish messages: they are gone, or in the archive, and never delivered again.'
 begin
 -- routine   complete
 -- version   1

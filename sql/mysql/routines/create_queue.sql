@@ -14,6 +14,7 @@ create procedure rowq.create_queue(
 )
 sql security definer
 modifies sql data
+comment 'Create a queue; an existing queue of that name is left as it is.'
 begin
 -- routine   create_queue
 -- version   1

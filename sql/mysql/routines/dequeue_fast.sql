@@ -9,6 +9,7 @@ create procedure rowq.dequeue_fast(
 )
 sql security definer
 modifies sql data
+comment 'Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.'
 begin
 -- routine   dequeue_fast
 -- version   1

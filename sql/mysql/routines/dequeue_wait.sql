@@ -10,6 +10,7 @@ create procedure rowq.dequeue_wait(
 )
 sql security definer
 modifies sql data
+comment 'Do what dequeue_fast does, but wait until something is ready or the time is up; return fewer messages where they are long.'
 begin
 -- routine   dequeue_wait
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.drop_queue(p_queue_name longtext, p_force boolean)
 sql security definer
 modifies sql data
+comment 'Remove an empty queue, or with force a queue and everything in it, archive included.'
 begin
 -- routine   drop_queue
 -- version   1

@@ -15,6 +15,7 @@ create procedure rowq.enqueue(
 )
 sql security definer
 modifies sql data
+comment 'Hand over one message.'
 begin
 -- routine   enqueue
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.enqueue_batch(p_queue_name longtext, p_messages longtext)
 sql security definer
 modifies sql data
+comment 'Hand over many messages in one call: all of them or, on an error, none.'
 begin
 -- routine   enqueue_batch
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.extend_lease(p_queue_name longtext, p_claim_id bigint, p_lease_seconds int)
 sql security definer
 modifies sql data
+comment 'Heartbeat: hold all messages of a claim for lease_seconds from now; a lease is never shortened.'
 begin
 -- routine   extend_lease
 -- version   1

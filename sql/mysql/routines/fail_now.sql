@@ -9,6 +9,7 @@ create procedure rowq.fail_now(
 )
 sql security definer
 modifies sql data
+comment 'Declare messages dead without another attempt.'
 begin
 -- routine   fail_now
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.get_message(p_queue_name longtext, p_message_id bigint)
 sql security definer
 modifies sql data
+comment 'Where a message is and everything about it; no row when rowq does not know it.'
 begin
 -- routine   get_message
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.health()
 sql security definer
 modifies sql data
+comment 'Report what needs attention: who holds back clean-up, overdue messages, expired leases, dead messages, a sequence behind its data.'
 begin
 -- routine   health
 -- version   1

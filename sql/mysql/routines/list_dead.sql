@@ -8,6 +8,7 @@ create procedure rowq.list_dead(
 )
 sql security definer
 modifies sql data
+comment 'Dead messages, without their bodies, in the order of their ids.'
 begin
 -- routine   list_dead
 -- version   1

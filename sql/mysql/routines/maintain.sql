@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.maintain(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
+comment 'All housekeeping of one queue, or of every queue: promote, reap, floors, archive. Call it about once a second.'
 begin
 -- routine   maintain
 -- version   1

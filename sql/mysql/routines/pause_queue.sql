@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.pause_queue(p_queue_name longtext)
 sql security definer
 modifies sql data
+comment 'Stop delivery; enqueue and the finishing routines go on.'
 begin
 -- routine   pause_queue
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.peek(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
+comment 'Show the next ready messages without leasing them.'
 begin
 -- routine   peek
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.promote(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
+comment 'Make delayed messages ready whose time has come.'
 begin
 -- routine   promote
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.purge_archive(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
+comment 'Delete archived messages older than the queue''s archive_days, and drop partitions that no queue needs.'
 begin
 -- routine   purge_archive
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.purge_queue(p_queue_name longtext, p_include_dead boolean, p_max_messages int)
 sql security definer
 modifies sql data
+comment 'Delete waiting messages, ready and delayed; leased ones stay with their workers.'
 begin
 -- routine   purge_queue
 -- version   1

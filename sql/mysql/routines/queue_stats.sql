@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.queue_stats(p_queue_name longtext, p_max_count int)
 sql security definer
 modifies sql data
+comment 'Counts, age and settings of one queue or all.'
 begin
 -- routine   queue_stats
 -- version   1

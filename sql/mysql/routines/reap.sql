@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.reap(p_queue_name longtext, p_batch_size int)
 sql security definer
 modifies sql data
+comment 'Take unfinished messages back from claims whose lease ran out.'
 begin
 -- routine   reap
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.release(p_queue_name longtext, p_claim_id bigint, p_message_ids longtext)
 sql security definer
 modifies sql data
+comment 'Give messages back to the front of their priority without spending the attempt.'
 begin
 -- routine   release
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.reset(p_queue_name longtext, p_message_ids longtext, p_max_messages int)
 sql security definer
 modifies sql data
+comment 'Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.'
 begin
 -- routine   reset
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.resume_queue(p_queue_name longtext)
 sql security definer
 modifies sql data
+comment 'Start delivery again.'
 begin
 -- routine   resume_queue
 -- version   1

@@ -10,6 +10,7 @@ create procedure rowq.retry_later(
 )
 sql security definer
 modifies sql data
+comment 'Give messages back for another attempt after a delay, the queue''s backoff unless delay_seconds is given; without an attempt left they are dead.'
 begin
 -- routine   retry_later
 -- version   1

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.version()
 sql security definer
 reads sql data
+comment 'What is installed.'
 begin
 -- routine   version
 -- version   1

@@ -17,6 +17,7 @@ create table if not exists rowq.archive (
     primary key (part_id, finished_at, message_id),
     key archive_message_ix (part_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'Finished messages, kept for the queue''s archive_days.'
 partition by range columns (finished_at) (
     partition plater values less than (maxvalue)
 );

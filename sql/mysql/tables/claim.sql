@@ -14,4 +14,5 @@ create table if not exists rowq.claim (
     primary key (part_id, claim_id),
     key claim_id_ix (claim_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'One successful dequeue each: the lease of a batch.'
 stats_persistent = 1 stats_auto_recalc = 0;

@@ -7,4 +7,5 @@ create table if not exists rowq.dead (
     attempt    smallint not null,
     died_at    datetime(6) not null,
     primary key (part_id, message_id)
-) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
+) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'Messages that failed for good, until they are reset, cancelled or purged.';

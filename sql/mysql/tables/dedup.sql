@@ -6,4 +6,5 @@ create table if not exists rowq.dedup (
     message_id bigint not null,
     primary key (part_id, dedup_key)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'Dedup keys of unfinished messages.'
 row_format = dynamic stats_persistent = 1 stats_auto_recalc = 0;

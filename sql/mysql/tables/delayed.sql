@@ -10,4 +10,5 @@ create table if not exists rowq.delayed (
     attempt    smallint not null default 0,
     primary key (part_id, due_at, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'Messages that wait for their time.'
 stats_persistent = 1 stats_auto_recalc = 0;

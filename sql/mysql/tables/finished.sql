@@ -10,4 +10,5 @@ create table if not exists rowq.finished (
     primary key (part_id, finish_id),
     key finish_id_ix (finish_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'Finished messages of queues that keep an archive, until archive moves them there.'
 stats_persistent = 1 stats_auto_recalc = 0;

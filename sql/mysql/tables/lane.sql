@@ -19,4 +19,5 @@ create table if not exists rowq.lane (
     sweep_at    datetime(6) not null default '1970-01-01 00:00:00',
     primary key (part_id, lane)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'Lanes of each queue, and where their live rows begin, so that no reader walks the dead rows before them.'
 stats_persistent = 1 stats_auto_recalc = 0;

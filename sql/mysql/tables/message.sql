@@ -16,4 +16,5 @@ create table if not exists rowq.message (
     last_error   varchar(2000) null,
     primary key (message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'What the producers handed over: written once, deleted once.'
 stats_persistent = 1 stats_auto_recalc = 0;

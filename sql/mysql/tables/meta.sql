@@ -4,7 +4,8 @@ create table if not exists rowq.meta (
     value      varchar(100) not null,
     changed_at datetime(6) not null default current_timestamp(6),
     primary key (name)
-) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
+) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'What is installed: schema_version and rowq_version.';
 
 insert into rowq.meta (name, value, changed_at)
 values ('schema_version', '1', utc_timestamp(6)), ('rowq_version', '0.1.0', utc_timestamp(6))

@@ -4,4 +4,5 @@
 create table if not exists rowq.part (
     part_id int not null,
     primary key (part_id)
-) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
+) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'One row a queue, which is locked while messages are added or moved, and never changes.';

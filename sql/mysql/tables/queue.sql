@@ -24,4 +24,5 @@ create table if not exists rowq.queue (
     constraint queue_backoff_jitter_ck check (backoff_jitter between 0 and 1),
     constraint queue_archive_days_ck check (archive_days between 0 and 36500),
     constraint queue_max_body_length_ck check (max_body_length between 1 and 33554432)
-) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
+) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'Queues and their settings.';

@@ -15,4 +15,5 @@ create table if not exists rowq.ready (
     attempt    smallint not null default 0,
     primary key (part_id, lane, seq, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'Messages that wait for a worker; the primary key is the order of delivery.'
 stats_persistent = 1 stats_auto_recalc = 0;

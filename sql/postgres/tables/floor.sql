@@ -21,12 +21,3 @@ create table if not exists rowq.floor (
     autovacuum_vacuum_threshold = 500,
     autovacuum_vacuum_cost_delay = 0
 );
-
-comment on column rowq.floor.seq is
-    'dequeue starts here; may have overtaken a writer that has not committed yet';
-comment on column rowq.floor.safe is
-    'nothing can appear below this any more; maintain looks from here for late rows';
-comment on column rowq.floor.frontier is
-    'newest number given out when this row''s pending mark was taken';
-comment on column rowq.floor.writers is
-    'once every transaction older than this has ended, safe may move up to frontier';

@@ -14,7 +14,7 @@ from tests.engines.mysql.accounts import NOBODY, ROLES, Accounts, accounts
 from tests.engines.mysql.server import Session
 from tests.helpers.calls import call, enqueue
 
-ROUTINES = load_contract().routines
+ROUTINES = load_contract().of("mysql")
 NOT_ALLOWED = (1044, 1142, 1143, 1227, 1370)
 
 

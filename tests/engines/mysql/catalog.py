@@ -18,6 +18,15 @@ _ARGUMENTS = """
     where specific_schema = 'rowq' and specific_name = %s
     order by ordinal_position
 """
+_COMMENTS = """
+    select concat('routine ', routine_name), routine_comment
+    from information_schema.routines
+    where routine_schema = 'rowq'
+    union all
+    select concat('table ', table_name), table_comment
+    from information_schema.tables
+    where table_schema = 'rowq'
+"""
 _WHOLE = {FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.LONG, FIELD_TYPE.LONGLONG}
 _TEXT = {
     *(FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING, FIELD_TYPE.JSON),
@@ -58,6 +67,12 @@ class MysqlCatalog:
             ("IN", f"p_{parameter.name}", _plain(types[parameter.type]["mysql"]))
             for parameter in given(routine)
         ]
+
+    def comments(self, connection: Connection) -> dict[str, str]:
+        """Return what is said of routines and tables."""
+        cursor = connection.cursor()
+        cursor.execute(_COMMENTS)
+        return {what: comment for what, comment in cursor.fetchall() if comment}
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
         """Return name and family of each column of a call, which is made and rolled back."""

@@ -21,6 +21,15 @@ _ARGUMENTS = """
     where a.package_name = 'ROWQ' and a.object_name = upper(:routine) and a.data_level = 0
     order by a.position
     """
+_COMMENTS = """
+    select 'table ' || lower(substr(t.table_name, 6)), t.comments
+    from user_tab_comments t
+    where t.table_name like 'ROWQ\\_%' escape '\\' and t.comments is not null
+    union all
+    select 'column ' || lower(substr(c.table_name, 6)) || '.' || lower(c.column_name), c.comments
+    from user_col_comments c
+    where c.table_name like 'ROWQ\\_%' escape '\\' and c.comments is not null
+    """
 _LONG_TEXTS = {"body", "error"}
 _FAMILIES = {
     "boolean": "number",
@@ -75,6 +84,11 @@ class OracleCatalog:
             for parameter in given(routine)
         ]
         return [*parameters, ("p_rows", "OUT", "ref cursor", "N")]
+
+    def comments(self, connection: Connection) -> dict[str, str]:
+        """Return what is said of tables and columns; the specification speaks for the package."""
+        with closing(connection.cursor()) as cursor:
+            return dict(cursor.execute(_COMMENTS).fetchall())
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
         """Return name and family of each column of a call, which is rolled back."""

@@ -10,6 +10,7 @@ Connection = psycopg.Connection[Any]
 
 _ARGUMENTS = """
     select
+        a.specific_name,
         a.parameter_mode,
         a.parameter_name,
         a.data_type || coalesce(' of ' || e.data_type, ''),
@@ -23,7 +24,21 @@ _ARGUMENTS = """
     where r.routine_schema = 'rowq'
       and r.routine_name = %s
       and a.parameter_mode in ('IN', 'INOUT')
-    order by a.ordinal_position
+    order by a.specific_name, a.ordinal_position
+"""
+_COMMENTS = """
+    select 'routine ' || p.proname, obj_description(p.oid, 'pg_proc')
+    from pg_proc p
+    where p.pronamespace = 'rowq'::regnamespace
+    union
+    select 'table ' || c.relname, obj_description(c.oid, 'pg_class')
+    from pg_class c
+    where c.relnamespace = 'rowq'::regnamespace
+    union
+    select 'column ' || c.relname || '.' || a.attname, col_description(c.oid, a.attnum)
+    from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+    where c.relnamespace = 'rowq'::regnamespace
 """
 _PROBES = {
     "claim_id": "0",
@@ -50,18 +65,36 @@ class PostgresCatalog:
         return [name for (name,) in connection.execute(query)]
 
     def installed_parameters(self, connection: Connection, routine: Routine) -> list[Any]:
-        """Return mode, name, type and default of each parameter."""
-        return connection.execute(_ARGUMENTS, [routine.name]).fetchall()
+        """Return mode, name, type and default of each parameter, overload behind overload."""
+        forms: dict[str, list[Any]] = {}
+        for form, *parameter in connection.execute(_ARGUMENTS, [routine.name]):
+            forms.setdefault(form, []).append(tuple(parameter))
+        return sorted(forms.values(), key=repr)
 
     def contract_parameters(self, routine: Routine) -> list[Any]:
         """Return what installed_parameters should be."""
-        wanted = []
+        main = self._main_form(routine)
+        forms = [main] if main else []
+        for overload in routine.overloads_on("postgres"):
+            name = f"p_{overload.parameter}"
+            other = ("IN", name, overload.type, None)
+            forms.append([other if parameter[1] == name else parameter for parameter in main])
+        return sorted(forms, key=repr)
+
+    def _main_form(self, routine: Routine) -> list[Any]:
+        wanted: list[Any] = []
         for parameter in routine.parameters:
             spelled = _spelled(parameter.type)
             array = f"ARRAY of {spelled[:-2]}" if spelled.endswith("[]") else spelled
             default = f"NULL::{spelled}" if parameter.default == "null" else parameter.default
             wanted.append((parameter.direction.upper(), f"p_{parameter.name}", array, default))
         return wanted
+
+    def comments(self, connection: Connection) -> dict[str, str]:
+        """Return what is said of routines, tables and columns; overloads are said the same of."""
+        rows = connection.execute(_COMMENTS).fetchall()
+        assert len({what for what, _ in rows}) == len(rows), "an overload has another comment"
+        return {what: comment for what, comment in rows if comment}
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
         """Return name and type of each column of a call; `queue` exists."""

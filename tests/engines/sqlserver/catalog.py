@@ -24,6 +24,13 @@ _PARAMETERS = """
     where p.object_id = object_id(?) and p.parameter_id > 0
     order by p.parameter_id
     """
+_COMMENTS = """
+    select o.type, o.name, cast(p.value as nvarchar(3000))
+    from sys.extended_properties p
+    join sys.objects o on o.object_id = p.major_id
+    where o.schema_id = schema_id(N'rowq') and p.class = 1 and p.minor_id = 0
+      and p.name = N'MS_Description'
+    """
 _FAMILIES: dict[str, type] = {
     "boolean": bool,
     "int32": int,
@@ -62,6 +69,15 @@ class SqlserverCatalog:
             (f"@{parameter.name}", types[parameter.type]["sqlserver"])
             for parameter in given(routine)
         ]
+
+    def comments(self, connection: Connection) -> dict[str, str]:
+        """Return what is said of procedures, by the contract's names, and of tables."""
+        spelled = {procedure_name(name): name for name in load_contract().of("sqlserver")}
+        with closing(connection.cursor()) as cursor:
+            return {
+                f"table {name}" if kind.strip() == "U" else f"routine {spelled[name]}": comment
+                for kind, name, comment in cursor.execute(_COMMENTS).fetchall()
+            }
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
         """Return name and Python type of each column of a call, which is rolled back."""

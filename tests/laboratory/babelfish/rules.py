@@ -50,6 +50,12 @@ def _joined(found: re.Match[str]) -> str:
 
 
 RULES = (
+    rule(
+        "descriptions as extended properties",
+        r"(?s)declare @kind varchar\(9\).*?deallocate described;",
+        "declare @described bit;",
+        is_left_out=True,
+    ),
     rule("delete from a CTE", _CTE, _joined),
     rule(
         "WAITFOR",

@@ -58,6 +58,18 @@ PROCEDURES: dict[str, frozenset[str]] = {
     ),
     "sp_releaseapplock": frozenset({"@resource", "@lockowner", "@dbprincipal"}),
     "sp_executesql": frozenset(),
+    "sp_addextendedproperty": frozenset(
+        {
+            *("@name", "@value", "@level0type", "@level0name", "@level1type", "@level1name"),
+            *("@level2type", "@level2name"),
+        }
+    ),
+    "sp_updateextendedproperty": frozenset(
+        {
+            *("@name", "@value", "@level0type", "@level0name", "@level1type", "@level1name"),
+            *("@level2type", "@level2name"),
+        }
+    ),
     "sp_set_session_context": frozenset({"@key", "@value", "@read_only"}),
     "sp_add_job": frozenset({"@job_name", "@enabled", "@description", "@category_name"}),
     "sp_add_jobserver": frozenset({"@job_name", "@server_name"}),

@@ -1,0 +1,22 @@
+drop procedure if exists rowq.put;
+
+delimiter //
+create procedure rowq.put(
+    p_queue_name longtext,
+    p_body longtext
+)
+sql security definer
+modifies sql data
+comment 'Hand over one message that is a text body and nothing else: the short form of enqueue.'
+begin
+-- routine   put
+-- version   1
+-- purpose   Hand over one message that is a text body and nothing else: the short form of enqueue.
+-- promise   P01 P05 P15 P20
+-- locks     as enqueue, which it calls
+-- commits   its own transaction where the caller has none; never the caller's
+-- errors    RQ701 RQ711
+-- differs   MariaDB and MySQL only: a parameter has no default there
+    call rowq.enqueue(p_queue_name, p_body, null, null, null, null, null, null, null, null);
+end//
+delimiter ;

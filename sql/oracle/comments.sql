@@ -1,0 +1,133 @@
+-- This lets SQL Developer and other tools show what each table and column is. A package can have no
+-- comment: its specification says above each routine what that does. The script may run any number
+-- of times, and changes only a comment that is not right yet. It leaves alone what is not there.
+declare
+    procedure describe(
+        p_table_name in varchar2,
+        p_column_name in varchar2,
+        p_comment in varchar2
+    ) is
+        v_count number;
+        v_kind  varchar2(10 char) := 'table ';
+        v_name  varchar2(300 char) := p_table_name;
+    begin
+        if p_column_name is null then
+            select count(*)
+            into v_count
+            from user_tab_comments c
+            where c.table_name = upper(p_table_name)
+              and (c.comments is null or c.comments <> p_comment);
+        else
+            v_kind := 'column ';
+            v_name := p_table_name || '.' || p_column_name;
+            select count(*)
+            into v_count
+            from user_col_comments c
+            where c.table_name = upper(p_table_name)
+              and c.column_name = upper(p_column_name)
+              and (c.comments is null or c.comments <> p_comment);
+        end if;
+        if v_count > 0 then
+            execute immediate 'comment on ' || v_kind || v_name || ' is '''
+                || replace(p_comment, '''', '''''') || '''';
+        end if;
+    end describe;
+begin
+    -- comments: generated from contract.toml by make generate
+    describe('rowq_archive', null, 'Finished messages, kept for the queue''s archive_days.');
+    describe('rowq_claim', null, 'One successful dequeue each: the lease of a batch.');
+    describe('rowq_dead', null, 'Messages that failed for good, until they are reset, cancelled or purged.');
+    describe('rowq_dedup', null, 'Dedup keys of unfinished messages.');
+    describe('rowq_delayed', null, 'Messages that wait for their time.');
+    describe('rowq_finished', null, 'Finished messages of queues that keep an archive, until archive moves them there.');
+    describe('rowq_lane', null, 'Lanes of each queue, and where their live rows begin, so that no reader walks the dead rows before them.');
+    describe('rowq_leased', null, 'Messages of the claims, in the order of their delivery.');
+    describe('rowq_message', null, 'What the producers handed over: written once, deleted once.');
+    describe('rowq_meta', null, 'What is installed: schema_version and rowq_version.');
+    describe('rowq_queue', null, 'Queues and their settings.');
+    describe('rowq_ready', null, 'Messages that wait for a worker; the primary key is the order of delivery.');
+    describe('rowq_archive', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_archive', 'finished_at', 'When it was completed, cancelled or declared dead.');
+    describe('rowq_archive', 'message_id', 'The message.');
+    describe('rowq_archive', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
+    describe('rowq_archive', 'attempt', 'How many times the message has been leased.');
+    describe('rowq_archive', 'enqueued_at', 'When the producer handed it over.');
+    describe('rowq_archive', 'state', 'completed or cancelled.');
+    describe('rowq_archive', 'message_type', 'The producer''s label.');
+    describe('rowq_archive', 'dedup_key', 'The producer''s dedup key.');
+    describe('rowq_archive', 'headers', 'The producer''s headers.');
+    describe('rowq_archive', 'body', 'Text body, or null.');
+    describe('rowq_archive', 'body_binary', 'Binary body, or null.');
+    describe('rowq_claim', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_claim', 'claim_id', 'The claim that holds the lease; pass it to the finishing routines.');
+    describe('rowq_claim', 'lease_until', 'When the lease runs out.');
+    describe('rowq_claim', 'worker_name', 'Who holds the lease.');
+    describe('rowq_dead', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_dead', 'message_id', 'The message.');
+    describe('rowq_dead', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
+    describe('rowq_dead', 'attempt', 'How many times the message has been leased.');
+    describe('rowq_dead', 'died_at', 'When it failed for good.');
+    describe('rowq_dedup', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_dedup', 'dedup_key', 'The producer''s dedup key.');
+    describe('rowq_dedup', 'message_id', 'The message.');
+    describe('rowq_delayed', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_delayed', 'due_at', 'When a delayed message becomes ready.');
+    describe('rowq_delayed', 'message_id', 'The message.');
+    describe('rowq_delayed', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
+    describe('rowq_delayed', 'attempt', 'How many times the message has been leased.');
+    describe('rowq_finished', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_finished', 'finish_id', 'The call that finished the messages; the archive goes in this order.');
+    describe('rowq_finished', 'message_id', 'The message.');
+    describe('rowq_finished', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
+    describe('rowq_finished', 'attempt', 'How many times the message has been leased.');
+    describe('rowq_finished', 'state', 'completed or cancelled.');
+    describe('rowq_finished', 'finished_at', 'When it was completed, cancelled or declared dead.');
+    describe('rowq_lane', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_lane', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
+    describe('rowq_lane', 'is_open', 'Whether the lane was ever used.');
+    describe('rowq_lane', 'floor_seq', 'Where the live rows of the lane begin: a hint.');
+    describe('rowq_lane', 'check_after', 'No rescan looks at the lane before this moment.');
+    describe('rowq_leased', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_leased', 'claim_id', 'The claim that holds the lease; pass it to the finishing routines.');
+    describe('rowq_leased', 'place', 'Place in the order of delivery.');
+    describe('rowq_leased', 'message_id', 'The message.');
+    describe('rowq_leased', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
+    describe('rowq_leased', 'attempt', 'How many times the message has been leased.');
+    describe('rowq_message', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_message', 'message_id', 'The message.');
+    describe('rowq_message', 'max_attempts', 'Leases before a message is dead; of a message: null for the queue''s setting.');
+    describe('rowq_message', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
+    describe('rowq_message', 'seq', 'Place in the lane; it only grows.');
+    describe('rowq_message', 'enqueued_at', 'When the producer handed it over.');
+    describe('rowq_message', 'due_at', 'When a delayed message becomes ready.');
+    describe('rowq_message', 'message_type', 'The producer''s label.');
+    describe('rowq_message', 'dedup_key', 'The producer''s dedup key.');
+    describe('rowq_message', 'headers', 'The producer''s headers.');
+    describe('rowq_message', 'body', 'Text body, or null.');
+    describe('rowq_message', 'body_binary', 'Binary body, or null.');
+    describe('rowq_message', 'last_error', 'Why the last attempt failed, or null.');
+    describe('rowq_meta', 'name', 'What the value is of.');
+    describe('rowq_meta', 'value', 'The value.');
+    describe('rowq_meta', 'changed_at', 'When the value was set.');
+    describe('rowq_queue', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_queue', 'queue_name', 'Name of the queue.');
+    describe('rowq_queue', 'queue_key', 'Bytes of the name, which are what is compared.');
+    describe('rowq_queue', 'lease_seconds', 'Setting: default lease.');
+    describe('rowq_queue', 'max_attempts', 'Leases before a message is dead; of a message: null for the queue''s setting.');
+    describe('rowq_queue', 'backoff_base_seconds', 'Setting: delay before the second attempt.');
+    describe('rowq_queue', 'backoff_factor', 'Setting: growth of the delay.');
+    describe('rowq_queue', 'backoff_cap_seconds', 'Setting: longest delay.');
+    describe('rowq_queue', 'backoff_jitter', 'Setting: random share taken off a delay.');
+    describe('rowq_queue', 'archive_days', 'Setting: days in the archive.');
+    describe('rowq_queue', 'max_body_length', 'Setting: longest body.');
+    describe('rowq_queue', 'paused_at', 'Since when dequeue is stopped; null while it is not.');
+    describe('rowq_queue', 'listened_until', 'Until then a session waits for a ring; null where doorbell.sql was never run.');
+    describe('rowq_queue', 'created_at', 'When the queue was created.');
+    describe('rowq_ready', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_ready', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
+    describe('rowq_ready', 'seq', 'Place in the lane; it only grows.');
+    describe('rowq_ready', 'message_id', 'The message.');
+    describe('rowq_ready', 'attempt', 'How many times the message has been leased.');
+    -- end of comments
+end;
+/

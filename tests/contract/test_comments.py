@@ -1,0 +1,38 @@
+"""The server's catalog says of routines, tables and columns what the contract says of them."""
+
+import pytest
+
+from generate import comments
+from rowq import migrate
+from rowq.engines import engine_for_connection
+from tests.engines.base import Connection
+from tests.helpers.dialects import dialect_of
+
+pytestmark = pytest.mark.requires("genuine")
+
+
+def wanted(engine: str) -> dict[str, str]:
+    """Return what the catalog of an engine should say of what."""
+    said = {f"table {name}": text for name, text in comments.tables(engine).items()}
+    if engine != "oracle":
+        said |= {f"routine {name}": text for name, text in comments.routines(engine).items()}
+    if engine in ("postgres", "oracle"):
+        of_columns = comments.columns(engine).items()
+        said |= {f"column {table}.{name}": text for (table, name), text in of_columns}
+    return said
+
+
+def test_the_catalog_says_what_each_routine_and_table_is(connection: Connection) -> None:
+    found = dialect_of(connection).comments(connection)
+    assert found == wanted(engine_for_connection(connection).name)
+
+
+def test_they_are_there_after_another_migrate_and_gone_after_a_rollback(
+    owner: Connection, empty_database: str
+) -> None:
+    dialect = dialect_of(owner)
+    assert migrate.migrate(empty_database).applied == ()
+    assert dialect.comments(owner) == wanted(engine_for_connection(owner).name)
+    migrate.rollback(empty_database, to=0)
+    migrate.migrate(empty_database)
+    assert dialect.comments(owner) == wanted(engine_for_connection(owner).name)

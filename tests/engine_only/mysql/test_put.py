@@ -1,0 +1,62 @@
+"""put is enqueue with two arguments, because a procedure has no defaults here."""
+
+import pytest
+
+from rowq.contract import load_contract
+from tests.engines.base import Connection
+from tests.helpers.calls import bodies, call_one, counts, dequeue, refused, rolled_back
+from tests.helpers.dialects import dialect_of
+
+PUT = load_contract().routine("put")
+
+
+def test_put_is_there_as_the_contract_says(connection: Connection, queue: str) -> None:
+    dialect = dialect_of(connection)
+    found = dialect.installed_parameters(connection, PUT)
+    assert found == dialect.contract_parameters(PUT)
+    columns = dialect.result_columns(connection, PUT, queue)
+    assert columns == dialect.contract_columns(PUT)
+
+
+@pytest.mark.promise("P20")
+@pytest.mark.parametrize("body", ["hello", "", "Grüße 🌍 'quoted' \\", None])
+def test_a_message_that_was_put_is_one_that_was_enqueued_with_defaults(
+    connection: Connection, queue: str, body: str | None
+) -> None:
+    sent = call_one(connection, "put", queue_name=queue, body=body)
+    assert sent.outcome == "enqueued"
+    enqueued = call_one(connection, "enqueue", queue_name=queue, body=body)
+    first, second = (
+        call_one(connection, "get_message", queue_name=queue, message_id=number)
+        for number in (sent.message_id, enqueued.message_id)
+    )
+    assert first.body == body
+    passed_on = ("state", "priority", "max_attempts", "message_type", "headers", "body_binary")
+    assert [getattr(first, name) for name in passed_on] == [
+        getattr(second, name) for name in passed_on
+    ]
+
+
+def test_the_call_in_the_readme_needs_two_arguments(connection: Connection, queue: str) -> None:
+    rows = connection.execute(f"call rowq.put('{queue}', '{{\"id\": 1}}')").fetchall()
+    assert [outcome for _, outcome in rows] == ["enqueued"]
+    assert bodies(dequeue(connection, queue)) == ['{"id": 1}']
+
+
+@pytest.mark.promise("P01", "P17")
+def test_what_was_put_is_part_of_the_callers_transaction(
+    connection: Connection, queue: str
+) -> None:
+    with rolled_back(connection):
+        call_one(connection, "put", queue_name=queue, body="gone")
+        assert counts(connection, queue) == (1, 0, 0, 0)
+    assert counts(connection, queue) == (0, 0, 0, 0)
+
+
+@pytest.mark.promise("P15")
+def test_refusals_are_those_of_enqueue(connection: Connection, queue: str) -> None:
+    refused(connection, "RQ701", "put", queue_name="nosuch", body="x")
+    with rolled_back(connection):
+        call_one(connection, "put", queue_name=queue, body="kept")
+        refused(connection, "RQ711", "put", queue_name=queue, body="x" * 1_048_577)
+        assert counts(connection, queue) == (1, 0, 0, 0)

@@ -1,0 +1,85 @@
+"""Several routines of one name come, stay and go with the migrations that know them."""
+
+from pathlib import Path
+
+import pytest
+
+from rowq import migrate
+from rowq.migrate.sources import sources_of
+from tests.engines.base import Connection
+from tests.helpers.releases import begin_next, copied_without_history, use_released
+from tests.migrations.catalog import snapshot
+
+FILES = ("overloads/enqueue_jsonb.sql", "overloads/enqueue_json.sql")
+
+
+def forms(session: Connection) -> list[str]:
+    """Return the type of the body in each form of enqueue."""
+    rows = session.execute(
+        "select format_type(proargtypes[1], null) from pg_proc"
+        " where pronamespace = to_regnamespace('rowq') and proname = 'enqueue' order by 1"
+    )
+    return [type_ for (type_,) in rows]
+
+
+@pytest.fixture
+def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return releases of which the first has no overload, the second has two, the third one."""
+    migrations = copied_without_history(tmp_path, "postgres")
+    folder = sources_of(migrations)
+    install = folder / "install.sql"
+    whole = install.read_text(encoding="utf-8")
+
+    def without(*files: str) -> None:
+        lines = whole.splitlines(keepends=True)
+        kept = [line for line in lines if not line.rstrip().endswith(files)]
+        assert len(kept) == len(lines) - len(files)
+        install.write_text("".join(kept), encoding="utf-8")
+
+    without(*FILES)
+    use_released(migrations, monkeypatch)
+    install.write_text(whole, encoding="utf-8")
+    begin_next(migrations, "second", "0.2.0")
+    use_released(migrations, monkeypatch)
+    without(FILES[0])
+    begin_next(migrations, "third", "0.3.0")
+    return migrations
+
+
+@pytest.mark.usefixtures("later")
+def test_an_upgrade_adds_and_removes_forms_and_a_rollback_undoes_it(
+    empty_database: str, session: Connection
+) -> None:
+    expected = {1: ["text"], 2: ["json", "jsonb", "text"], 3: ["json", "text"]}
+    seen = {}
+    for number, types in expected.items():
+        migrate.migrate(empty_database, to=number)
+        assert forms(session) == types
+        seen[number] = snapshot(session)
+        assert migrate.status(empty_database).drift == ()
+    for number in (2, 1):
+        migrate.rollback(empty_database)
+        assert snapshot(session) == seen[number]
+        assert migrate.status(empty_database).drift == ()
+    migrate.rollback(empty_database, force=True)
+    assert forms(session) == []
+
+
+OTHERS = "bytea, text, jsonb, integer, double precision, timestamptz, text, integer"
+"""The types of enqueue's parameters behind the body."""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"drop function rowq.enqueue(text, jsonb, {OTHERS})",
+        f"alter function rowq.enqueue(text, json, {OTHERS}) security invoker",
+        "create function rowq.enqueue(boolean) returns boolean language sql as 'select $1'",
+    ],
+)
+def test_a_form_that_is_missing_changed_or_added_is_drift(
+    empty_database: str, session: Connection, change: str
+) -> None:
+    migrate.migrate(empty_database)
+    session.execute(change.encode())
+    assert migrate.status(empty_database).drift == (migrate.Drift("enqueue", "changed"),)

@@ -1,0 +1,51 @@
+"""The contract describes every table and column that there is, and nothing else."""
+
+import pytest
+
+from generate import comments
+from rowq.oracle.packages import packages
+from tests.static.sources import CONTRACT, ENGINES, SQL
+
+WITH_COLUMNS = ("postgres", "oracle")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_table_and_column_has_a_description(engine: str) -> None:
+    made = {
+        path.stem
+        for path in (SQL / engine / "tables").glob("*.sql")
+        if "\ncreate table " in path.read_text(encoding="utf-8")
+    }
+    assert comments.tables(engine).keys() == made
+    if engine in WITH_COLUMNS:
+        described = comments.columns(engine)
+        assert {table for table, _ in described} == made
+        assert ("ready", "lane") in described
+        assert all(described.values())
+
+
+def test_the_contract_describes_no_table_or_column_that_is_nowhere() -> None:
+    tables = {table for engine in ENGINES for table in comments.tables(engine)}
+    assert tables == CONTRACT["tables"].keys()
+    places = [place for engine in WITH_COLUMNS for place in comments.columns(engine)]
+    known = {column for _, column in places} | {".".join(place) for place in places}
+    assert set(CONTRACT["table_columns"]) <= known
+
+
+def test_a_description_has_the_length_and_the_characters_that_every_engine_takes() -> None:
+    texts = [
+        *(entry["purpose"] for entry in CONTRACT["routine"].values()),
+        *CONTRACT["tables"].values(),
+        *CONTRACT["table_columns"].values(),
+    ]
+    for text in texts:
+        assert len(text) <= 250
+        assert text.isascii()
+        assert "\\" not in text
+
+
+def test_oracle_s_specifications_say_what_each_routine_does() -> None:
+    for name, text in packages(SQL / "oracle"):
+        for routine, entry in CONTRACT["routine"].items():
+            if not name.endswith("_body.sql") and f"    procedure {routine}(" in text:
+                assert f"    -- {entry['purpose']}\n    procedure {routine}(" in text, name
