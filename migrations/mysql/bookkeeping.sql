@@ -28,4 +28,7 @@ create table if not exists rowq.migration_lock (
     primary key (id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
 insert ignore into rowq.migration_lock (id, lock_name)
-values (1, concat('rowq.migrate.', left(sha2(concat(uuid(), rand(), rand(), utc_timestamp(6)), 256), 40)));
+values (
+    1,
+    concat('rowq.migrate.', left(sha2(concat(uuid(), rand(), rand(), utc_timestamp(6)), 256), 40))
+);

@@ -82,9 +82,9 @@ begin
         'rowq.has_schema', case when v_schema is null then 'no' else 'yes' end, true);
     if v_schema is null then
         if pg_catalog.current_setting('server_encoding') <> 'UTF8' then
-            raise warning 'database % has the encoding %: bodies with other characters are refused, '
-                'or in SQL_ASCII come in as bytes that no client can read; a database for queues '
-                'is made with: create database ... encoding ''UTF8'' template template0;',
+            raise warning 'database % has the encoding %: bodies with other characters are '
+                'refused, or in SQL_ASCII come in as bytes that no client can read; a database for '
+                'queues is made with: create database ... encoding ''UTF8'' template template0;',
                 v_database, pg_catalog.current_setting('server_encoding');
         end if;
         return;

@@ -29,7 +29,8 @@ BODY_BEGINS = {
     "postgres": "\nas $$",
     "sqlserver": "\nas\nbegin",
 }
-ROUTINES = [(engine, path) for engine, path in FILES if path.parent.name != "internal"]
+CALLED = {"routines", "overloads"}
+ROUTINES = [(engine, path) for engine, path in FILES if path.parent.name in CALLED]
 HELPERS = [(engine, path) for engine, path in FILES if path.parent.name == "internal"]
 
 

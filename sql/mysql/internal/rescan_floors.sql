@@ -89,8 +89,8 @@ begin
         end if;
     end loop;
 
-    -- maintain may pass over the queue for five minutes while it is idle, but not while a lane rests,
-    -- because to see that the queue is idle it would walk over the dead rows.
+    -- maintain may pass over the queue for five minutes while it is idle, but not while a lane
+    -- rests, because to see that the queue is idle it would walk over the dead rows.
     set v_sweep_at = utc_timestamp(6) + interval 5 minute;
     if v_is_hidden or exists(
         select 1
