@@ -16,7 +16,7 @@ begin
 -- differs   with more than 1000 queues, a call without a name takes 1000 of them at random; in an
 --           open transaction the archive keeps its partitions
     declare v_owns_transaction boolean;
-    declare v_parts, v_idle, v_rows longtext default '[]';
+    declare v_all, v_parts, v_idle, v_rows longtext default '[]';
     declare v_part_id, v_promoted, v_reaped, v_died, v_archived, v_purged, v_dropped int;
     declare v_elected boolean;
     declare v_at int default 0;
@@ -51,9 +51,12 @@ begin
 
     -- Find the queues in which nothing is to be done by one statement for all of them, so that many
     -- idle queues cost next to nothing.
-    call rowq.internal_idle_parts(coalesce(v_parts, '[]'), v_idle, v_parts);
-    select json_arrayagg(json_array(j.part_id, 1, 0, 0, 0, 0, 0, 0)) into v_rows
-    from json_table(v_idle, '$[*]' columns (part_id int path '$')) j;
+    set v_all = coalesce(v_parts, '[]');
+    call rowq.internal_idle_parts(v_all, v_idle, v_parts);
+    select json_arrayagg(json_array(j.part_id, j.is_elected, 0, 0, 0, 0, 0, 0)) into v_rows
+    from json_table(
+        v_idle, '$[*]' columns (part_id int path '$[0]', is_elected tinyint path '$[1]')
+    ) j;
     set v_rows = coalesce(v_rows, '[]');
 
     while v_at < coalesce(json_length(v_parts), 0) do

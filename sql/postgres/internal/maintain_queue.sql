@@ -1,5 +1,6 @@
 create or replace function rowq.internal_maintain_queue(
     p_queue      rowq.queue,
+    p_is_idle    boolean,
     p_batch_size integer,
     p_frontiers  bigint[],
     p_archives   boolean,
@@ -17,7 +18,7 @@ create or replace function rowq.internal_maintain_queue(
 language plpgsql
 as $$
 -- routine   internal_maintain_queue
--- purpose   Run the housekeeping of one queue in the one session that is elected for it.
+-- purpose   Run the housekeeping of one queue, unless it is idle, in the one session that is elected for it.
 -- promise   P09 P11 P13 P14 P16 P19
 -- locks     advisory lock of the queue, tried
 declare
@@ -43,7 +44,7 @@ begin
     o_purged := 0;
     o_partitions_dropped := 0;
     o_is_archive_locked := false;
-    if not o_elected then
+    if p_is_idle or not o_elected then
         return;
     end if;
 

@@ -63,23 +63,13 @@ begin
 
     foreach v_queue in array v_queues loop
         queue_name := v_queue.queue_name;
-        if v_queue.part_id = any (v_idle) then
-            elected := true;
-            promoted := 0;
-            reaped := 0;
-            died := 0;
-            archived := 0;
-            purged := 0;
-            partitions_dropped := 0;
-            return next;
-            continue;
-        end if;
         select m.o_elected, m.o_promoted, m.o_reaped, m.o_died, m.o_archived, m.o_purged,
                m.o_partitions_dropped, v_archives and not m.o_is_archive_locked, m.o_maintained
         into elected, promoted, reaped, died, archived, purged, partitions_dropped, v_archives,
              v_maintained
         from rowq.internal_maintain_queue(
-            v_queue, p_batch_size, v_frontiers, v_archives, v_maintained
+            v_queue, v_queue.part_id = any (v_idle), p_batch_size, v_frontiers, v_archives,
+            v_maintained
         ) m;
         return next;
     end loop;
