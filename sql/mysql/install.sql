@@ -61,6 +61,7 @@ deallocate prepare rowq_check;
 -- source internal/lock_due.sql
 -- source internal/lock_part_shared.sql
 -- source internal/lock_ready.sql
+-- source internal/look_for_idle.sql
 -- source internal/maintain_archive.sql
 -- source internal/maintain_delivery.sql
 -- source internal/maintain_queue.sql
@@ -102,6 +103,7 @@ deallocate prepare rowq_check;
 -- source internal/split_by_attempts.sql
 -- source internal/store.sql
 -- source internal/store_batch.sql
+-- source internal/sweep_again.sql
 -- source internal/trim_claim.sql
 -- source internal/unpin_session.sql
 -- source internal/wait.sql

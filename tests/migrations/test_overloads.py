@@ -69,9 +69,23 @@ OTHERS = "bytea, text, jsonb, integer, double precision, timestamptz, text, inte
 """The types of enqueue's parameters behind the body."""
 
 
+# The type of the body is all that tells one form from another.
+RETYPED = """
+do $$
+declare
+    v_text text := pg_get_functiondef('rowq.enqueue(text, json, %s)'::regprocedure);
+begin
+    drop function rowq.enqueue(text, json, %s);
+    execute replace(v_text, 'p_body json,', 'p_body xml,');
+end;
+$$
+"""
+
+
 @pytest.mark.parametrize(
     "change",
     [
+        RETYPED % (OTHERS, OTHERS),
         f"drop function rowq.enqueue(text, jsonb, {OTHERS})",
         f"alter function rowq.enqueue(text, json, {OTHERS}) security invoker",
         "create function rowq.enqueue(boolean) returns boolean language sql as 'select $1'",

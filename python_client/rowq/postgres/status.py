@@ -44,7 +44,8 @@ _ROUTINES = r"""
     select
         p.proname,
         array_agg(
-            case
+            regexp_replace(pg_get_function_identity_arguments(p.oid), '\mIN |"', '', 'g')
+            || ' ' || case
                 when exists (
                     select
                     from pg_depend d
@@ -110,6 +111,7 @@ _BODY = re.compile(
     r"^create or replace (?:function|procedure) rowq\.(\w+)\((.*?)^as \$\$(.*)^\$\$;",
     re.MULTILINE | re.DOTALL,
 )
+_NEXT = r", (?=(?:\w+ )?\w+ [a-z])"
 
 
 class Look(BaseLook):
@@ -207,8 +209,16 @@ def shipped_routines(files: Mapping[str, str]) -> dict[str, str]:
     for text in files.values():
         for name, head, body in _BODY.findall(text):
             is_pinned = _PINNED in " ".join((*head.split(), ""))
-            found.setdefault(name, []).append(_PINNED + body if is_pinned else body)
+            text = f"{_PINNED}{body}" if is_pinned else body
+            found.setdefault(name, []).append(f"{_arguments(head)} {text}")
     return {name: _together(texts) for name, texts in found.items()}
+
+
+def _arguments(head: str) -> str:
+    """Return the parameters without their defaults, as pg_get_function_identity_arguments does."""
+    listed = " ".join(re.split(r"\)\n(?:returns|language) ", head)[0].split())
+    parameters = [parameter.partition(" default ")[0] for parameter in re.split(_NEXT, listed)]
+    return re.sub(r"\b(in)?out ", lambda mode: mode[0].upper(), ", ".join(parameters))
 
 
 def _together(texts: list[str]) -> str:

@@ -14,13 +14,9 @@ begin
 -- promise   P13 P14 P19
 -- locks     rows of lane, passed over when locked, for this call only
 -- commits   its own transaction where the caller has none; never the caller's
-    -- A look into a part that takes longer, in microseconds, has walked over dead rows, so that a
-    -- floor must move.
-    declare c_short_walk bigint default 300;
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_now datetime(6);
-    declare v_looks, v_parts, v_free longtext;
+    declare v_parts, v_free longtext;
 
     attempt: loop
         begin
@@ -34,68 +30,11 @@ begin
                 end if;
             end;
             call rowq.internal_begin_work(v_owns_transaction);
-            set v_now = utc_timestamp(6), p_idle = null, p_busy = p_parts;
+            set p_idle = null, p_busy = p_parts;
 
             -- In the caller's transaction an election lasts to its end, so go into each part there.
             if v_owns_transaction then
-                -- sysdate tells the time at which it is evaluated, unlike utc_timestamp. Each subquery
-                -- stops at the first row that is no fence row; there is none where it returns null.
-                select json_arrayagg(
-                           json_array(
-                               p.part_id,
-                               sysdate(6),
-                               l.sweep_at between v_now and v_now + interval 5 minute
-                               and (
-                                   select r.attempt
-                                   from rowq.ready r force index (primary)
-                                   where r.part_id = l.part_id
-                                     and r.message_id > 0
-                                   limit 1
-                               ) is null
-                               and (
-                                   select c.messages is null
-                                   from rowq.claim c force index (primary)
-                                   where c.part_id = l.part_id
-                                     and c.claim_id > 0
-                                   limit 1
-                               ) is null
-                               and (
-                                   select f.messages is null
-                                   from rowq.finished f force index (primary)
-                                   where f.part_id = l.part_id
-                                     and f.finish_id > 0
-                                   limit 1
-                               ) is null
-                               and coalesce((
-                                   select d.due_at > v_now or d.attempt is null
-                                   from rowq.delayed d force index (primary)
-                                   where d.part_id = l.part_id
-                                     and d.message_id > 0
-                                   order by d.part_id, d.due_at, d.message_id
-                                   limit 1
-                               ), true),
-                               sysdate(6)
-                           )
-                       )
-                into v_looks
-                from json_table(p_parts, '$[*]' columns (part_id int path '$')) p
-                left join rowq.lane l force index (primary)
-                    on l.part_id = p.part_id
-                   and l.lane = -1;
-
-                select json_arrayagg(j.part_id) into v_parts
-                from json_table(
-                    v_looks,
-                    '$[*]' columns (
-                        part_id int path '$[0]',
-                        began datetime(6) path '$[1]',
-                        is_idle boolean path '$[2]',
-                        ended datetime(6) path '$[3]'
-                    )
-                ) j
-                where j.is_idle is true
-                  and timestampdiff(microsecond, j.began, j.ended) between 0 and c_short_walk;
-
+                call rowq.internal_look_for_idle(p_parts, v_parts);
                 select json_arrayagg(h.part_id) into v_free
                 from (
                     select l.part_id
@@ -106,13 +45,22 @@ begin
                     for update /*!80000 of l */ skip locked
                 ) h;
                 select json_arrayagg(
-                           json_array(j.part_id, json_contains(coalesce(v_free, '[]'), j.part_id))
+                           json_array(
+                               j.part_id,
+                               j.part_id in (
+                                   select f.part_id
+                                   from json_table(v_free, '$[*]' columns (part_id int path '$')) f
+                               )
+                           )
                        )
                 into p_idle
                 from json_table(v_parts, '$[*]' columns (part_id int path '$')) j;
                 select json_arrayagg(p.part_id) into p_busy
                 from json_table(p_parts, '$[*]' columns (part_id int path '$')) p
-                where not json_contains(coalesce(v_parts, '[]'), p.part_id);
+                where p.part_id not in (
+                    select j.part_id
+                    from json_table(v_parts, '$[*]' columns (part_id int path '$')) j
+                );
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);

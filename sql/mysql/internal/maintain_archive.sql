@@ -6,7 +6,8 @@ create procedure rowq.internal_maintain_archive(
     p_limit int,
     out p_archived int,
     out p_purged int,
-    out p_partitions_dropped int
+    out p_partitions_dropped int,
+    out p_is_done boolean
 )
 sql security definer
 modifies sql data
@@ -45,7 +46,7 @@ begin
                     signal sqlstate '01000' set message_text = v_text;
                 end if;
             end;
-            set p_archived = 0, p_purged = 0, p_partitions_dropped = 0;
+            set p_archived = 0, p_purged = 0, p_partitions_dropped = 0, p_is_done = false;
             set v_archive_days = 0, v_lane = null, v_kept = null, v_finished = null;
 
             call rowq.internal_begin_work(v_owns_transaction);
@@ -93,6 +94,11 @@ begin
                 if v_owns_transaction and v_lane is not null then
                     call rowq.internal_drop_days(p_partitions_dropped);
                 end if;
+                set p_is_done = v_lane is not null
+                    and p_archived < p_limit
+                    and p_purged < p_limit;
+            else
+                set p_is_done = true;
             end if;
             leave attempt;
         end;

@@ -21,6 +21,7 @@ begin
 -- locks     rows of lane, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
+    declare v_is_done boolean default true;
     set p_archived = 0, p_purged = 0, p_partitions_dropped = 0;
 
     call rowq.internal_maintain_delivery(
@@ -28,8 +29,11 @@ begin
     );
     if p_elected then
         call rowq.internal_maintain_archive(
-            p_part_id, p_limit, p_archived, p_purged, p_partitions_dropped
+            p_part_id, p_limit, p_archived, p_purged, p_partitions_dropped, v_is_done
         );
+        if not v_is_done then
+            call rowq.internal_sweep_again(p_part_id);
+        end if;
     end if;
 end//
 delimiter ;

@@ -45,9 +45,16 @@ begin
     -- Lane -3 is open while the queue may have archived messages, and this lock keeps maintain from
     -- closing it before this transaction ends.
     select @is_open = l.is_open
-    from rowq.lane l with (rowlock, repeatableread, forceseek)
+    from rowq.lane l with (readuncommitted, forceseek)
     where l.part_id = @part_id
       and l.lane = -3;
+    -- Of two sessions that hold the row shared neither could open the lane, so whoever may have to
+    -- open it takes the row for itself at once.
+    if @is_open = 1
+        select @is_open = l.is_open
+        from rowq.lane l with (rowlock, repeatableread, forceseek)
+        where l.part_id = @part_id
+          and l.lane = -3;
     if @is_open = 0
         update rowq.lane with (rowlock)
         set is_open = 1

@@ -1,0 +1,81 @@
+drop procedure if exists rowq.internal_look_for_idle;
+
+delimiter //
+create procedure rowq.internal_look_for_idle(p_parts longtext, out p_idle longtext)
+sql security definer
+reads sql data
+begin
+-- routine   internal_look_for_idle
+-- purpose   Return those of the parts in which maintain would find nothing to do.
+-- promise   P13 P14
+    -- Times are in microseconds. A look into a part that takes longer has walked over dead rows, so
+    -- that a floor must move.
+    declare c_short_walk bigint default 300;
+    declare c_short_look bigint default 2000 + 100 * json_length(p_parts);
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_looks longtext;
+
+    -- sysdate tells the time at which it is evaluated, unlike utc_timestamp. Each subquery
+    -- stops at the first row that is no fence row; there is none where it returns null.
+    select json_arrayagg(
+               json_array(
+                   p.part_id,
+                   sysdate(6),
+                   l.sweep_at between v_now and v_now + interval 5 minute
+                   and (
+                       select r.attempt
+                       from rowq.ready r force index (primary)
+                       where r.part_id = l.part_id
+                         and r.message_id > 0
+                       limit 1
+                   ) is null
+                   and (
+                       select c.messages is null
+                       from rowq.claim c force index (primary)
+                       where c.part_id = l.part_id
+                         and c.claim_id > 0
+                       limit 1
+                   ) is null
+                   and (
+                       select f.messages is null
+                       from rowq.finished f force index (primary)
+                       where f.part_id = l.part_id
+                         and f.finish_id > 0
+                       limit 1
+                   ) is null
+                   and coalesce((
+                       select d.due_at > v_now or d.attempt is null
+                       from rowq.delayed d force index (primary)
+                       where d.part_id = l.part_id
+                         and d.message_id > 0
+                       order by d.part_id, d.due_at, d.message_id
+                       limit 1
+                   ), true),
+                   sysdate(6)
+               )
+           )
+    into v_looks
+    from json_table(p_parts, '$[*]' columns (part_id int path '$')) p
+    left join rowq.lane l force index (primary)
+        on l.part_id = p.part_id
+       and l.lane = -1;
+
+    -- Where the server makes sysdate a constant, only the time of the whole look is known.
+    if timestampdiff(microsecond, v_now, utc_timestamp(6)) > c_short_look then
+        set v_looks = null;
+    end if;
+
+    select json_arrayagg(j.part_id) into p_idle
+    from json_table(
+        v_looks,
+        '$[*]' columns (
+            part_id int path '$[0]',
+            began datetime(6) path '$[1]',
+            is_idle boolean path '$[2]',
+            ended datetime(6) path '$[3]'
+        )
+    ) j
+    where j.is_idle is true
+      and timestampdiff(microsecond, j.began, j.ended) between 0 and c_short_walk;
+end//
+delimiter ;
