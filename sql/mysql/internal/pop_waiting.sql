@@ -41,7 +41,7 @@ begin
             straight_join rowq.dead d force index (primary)
                 on d.part_id = p_part_id
                and d.message_id = j.message_id
-            for update skip locked
+            for update /*!80000 of d */ skip locked
         ) h;
         delete d
         from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
@@ -72,7 +72,7 @@ begin
                 on d.part_id = p_part_id
                and d.due_at = timestamp'1970-01-01 00:00:00' + interval j.due_at microsecond
                and d.message_id = j.message_id
-            for update skip locked
+            for update /*!80000 of d */ skip locked
         ) h;
         delete d
         from json_table(
@@ -136,7 +136,7 @@ begin
                and r.lane = j.lane
                and r.seq = j.seq
                and r.message_id = j.message_id
-            for update skip locked
+            for update /*!80000 of r */ skip locked
         ) h;
         if v_some is not null then
             call rowq.internal_delete_ready(p_part_id, v_some);
