@@ -77,6 +77,6 @@ begin
       and timestampdiff(microsecond, j.began, j.ended) between 0 and c_short_walk;
     select json_arrayagg(p.part_id) into p_busy
     from json_table(p_parts, '$[*]' columns (part_id int path '$')) p
-    where not json_contains(coalesce(p_idle, '[]'), p.part_id);
+    where not json_contains(coalesce(p_idle, '[]'), cast(p.part_id as char));
 end//
 delimiter ;
