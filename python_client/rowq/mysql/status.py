@@ -74,7 +74,7 @@ _LOSSES = """
             )
 """
 _ROLES = "select rtrim(user) from mysql.user where user in ({names})"
-_FOR_MARIADB = re.compile(r"/\*M!(\d+)(.*?)\*/", re.DOTALL)
+_FOR_SERVER = re.compile(r"/\*(M?)!(\d+)(.*?)\*/", re.DOTALL)
 _ALL = 1_000_000
 _BODY = re.compile(r"^create procedure rowq\.(\w+)\(.*?^end//$", re.MULTILINE | re.DOTALL)
 
@@ -232,7 +232,8 @@ def made_for_others(
         here: name and body of the routines as this server would keep them.
         there: as they are installed.
     """
-    versions = {int(found[1]) for text in files.values() for found in _FOR_MARIADB.finditer(text)}
+    found = [each for text in files.values() for each in _FOR_SERVER.finditer(text)]
+    versions = {int(each[2]) for each in found if each[1]}
     servers = [f"MariaDB {n // 10_000}.{n // 100 % 100}.{n % 100}" for n in {0, *versions}]
     others = [shipped_routines(files, server) for server in servers]
     return {
@@ -243,13 +244,21 @@ def made_for_others(
 
 
 def _for_server(text: str, server: str) -> str:
-    """Return a text as MariaDB keeps it; other servers keep it as it is."""
-    name, _, version = server.partition(" ")
-    if name != "MariaDB":
-        return text
+    """Return a text as the server keeps it, without what is for others or newer versions.
+
+    MySQL keeps a comment for MariaDB as it is.
+    """
+    product, _, version = server.partition(" ")
     major, minor, patch = (int(part) for part in f"{version}.0.0".split(".")[:3])
     here = major * 10_000 + minor * 100 + patch
-    return _FOR_MARIADB.sub(lambda found: found[2] if int(found[1]) <= here else "", text)
+
+    def kept(found: re.Match[str]) -> str:
+        is_for_mariadb, needed, words = found[1] == "M", int(found[2]), found[3]
+        if is_for_mariadb != (product == "MariaDB"):
+            return found[0] if is_for_mariadb else ""
+        return words if needed <= here else ""
+
+    return _FOR_SERVER.sub(kept, text)
 
 
 def _code(text: str) -> str:

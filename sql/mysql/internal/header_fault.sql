@@ -14,6 +14,9 @@ begin
     -- This finds a number of more than 100 digits, or with an exponent above 200.
     declare c_hard varchar(200) default '(?:[0-9.]{102}|[0-9]{101}'
         '|[0-9.]++[eE][-+]?0*+(?:20[1-9]|2[1-9][0-9]|[3-9][0-9][0-9]|[1-9][0-9]{3}))';
+    -- MySQL raises 3157 for JSON that is nested more than 100 deep.
+    declare exit handler for 3157
+        set p_fault = 'headers must be a JSON object, nested at most 20 deep';
 
     -- For MariaDB, JSON that is nested more than 31 deep is not valid, so the first text names the
     -- depth too.

@@ -60,7 +60,7 @@ begin
                and d.due_at = v_epoch + interval j.due_at microsecond
                and d.message_id = j.message_id
             limit v_left
-            for update skip locked
+            for update /*!80000 of d */ skip locked
         ) h;
         if v_some is not null then
             set v_left = v_left - json_length(v_some);

@@ -71,7 +71,7 @@ begin
                    and r.seq = j.seq
                    and r.message_id = j.message_id
                 limit v_left
-                for update skip locked
+                for update /*!80000 of r */ skip locked
             ) h;
             if v_some is not null then
                 set v_left = v_left - json_length(v_some);

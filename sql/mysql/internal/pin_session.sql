@@ -41,8 +41,8 @@ begin
         /*M!100600 tmp_disk_table_size = greatest(@@tmp_disk_table_size, 1073741824), */
         /*M!100600 default_regex_flags = '', */
         /*M!110602 innodb_snapshot_isolation = 0, */
-        sort_buffer_size = greatest(@@sort_buffer_size, 262144),
-        max_error_count = greatest(@@max_error_count, 64);
+        sort_buffer_size = cast(greatest(@@sort_buffer_size, 262144) as unsigned),
+        max_error_count = cast(greatest(@@max_error_count, 64) as unsigned);
 
     -- Set these one by one and only where they differ, because some versions ask for a right to set
     -- them. insert_id would be the number of the next row that is inserted. A cluster sets the

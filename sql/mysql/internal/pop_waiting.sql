@@ -41,7 +41,7 @@ begin
             straight_join rowq.dead d force index (primary)
                 on d.part_id = p_part_id
                and d.message_id = j.message_id
-            for update skip locked
+            for update /*!80000 of d */ skip locked
         ) h;
         delete d
         from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
@@ -72,7 +72,7 @@ begin
                 on d.part_id = p_part_id
                and d.due_at = timestamp'1970-01-01 00:00:00' + interval j.due_at microsecond
                and d.message_id = j.message_id
-            for update skip locked
+            for update /*!80000 of d */ skip locked
         ) h;
         delete d
         from json_table(
@@ -100,14 +100,15 @@ begin
     select json_arrayagg(j.message_id) into v_rest
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+    left join (
+        select distinct a.message_id
+        from json_table(
+            json_merge_preserve(coalesce(p_messages, '[]'), v_seen),
+            '$[*]' columns (message_id bigint path '$[0]')
+        ) a
+    ) h on h.message_id = j.message_id
     where m.part_id = p_part_id
-      and j.message_id not in (
-          select a.message_id
-          from json_table(
-              json_merge_preserve(coalesce(p_messages, '[]'), v_seen),
-              '$[*]' columns (message_id bigint path '$[0]')
-          ) a
-      );
+      and h.message_id is null;
     if v_rest is not null then
         select json_arrayagg(json_array(r.message_id, r.lane, r.attempt, r.seq)) into v_more
         from rowq.ready r force index (primary)
@@ -136,7 +137,7 @@ begin
                and r.lane = j.lane
                and r.seq = j.seq
                and r.message_id = j.message_id
-            for update skip locked
+            for update /*!80000 of r */ skip locked
         ) h;
         if v_some is not null then
             call rowq.internal_delete_ready(p_part_id, v_some);

@@ -24,7 +24,7 @@ begin
             '$[*]' columns (message_id bigint path '$[0]', attempt smallint path '$[2]')
         ) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-        for update
+        for update /*!80000 of m */
     ) h;
     set p_alive = p_messages, p_dead = null;
 
@@ -40,7 +40,7 @@ begin
         ) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
         where j.attempt < coalesce(m.max_attempts, p_max_attempts)
-        for update;
+        for update /*!80000 of m */;
         select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_dead
         from json_table(
             p_messages,
@@ -52,7 +52,7 @@ begin
         ) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
         where j.attempt >= coalesce(m.max_attempts, p_max_attempts)
-        for update;
+        for update /*!80000 of m */;
     end if;
 end//
 delimiter ;

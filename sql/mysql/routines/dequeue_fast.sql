@@ -43,7 +43,7 @@ begin
     ) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
     order by j.place
-    lock in share mode;
+    /*!80000 for share of m */ /*M!100600 lock in share mode */;
 
     if @rowq_pinned then
         call rowq.internal_unpin_session();

@@ -32,15 +32,26 @@ begin
             end;
             call rowq.internal_begin_work(v_owns_transaction);
 
-            if p_queue_name is null then
-                call rowq.internal_refuse_queue(p_queue_name);
-            elseif coalesce(not json_valid(p_messages), true) then
-                call rowq.internal_refuse('messages must be a JSON array of at most 10000 objects');
-            elseif json_type(p_messages) <> 'ARRAY' or json_length(p_messages) > 10000 then
-                call rowq.internal_refuse('messages must be a JSON array of at most 10000 objects');
-            elseif locate(x'ED', cast(p_messages as binary)) > 0 then
-                call rowq.internal_check_text('messages', p_messages);
-            end if;
+            begin
+                -- MySQL raises 3157 for JSON that is nested more than 100 deep.
+                declare exit handler for 3157
+                    call rowq.internal_refuse(
+                        'messages must be JSON that is nested less than 100 deep'
+                    );
+                if p_queue_name is null then
+                    call rowq.internal_refuse_queue(p_queue_name);
+                elseif coalesce(not json_valid(p_messages), true) then
+                    call rowq.internal_refuse(
+                        'messages must be a JSON array of at most 10000 objects'
+                    );
+                elseif json_type(p_messages) <> 'ARRAY' or json_length(p_messages) > 10000 then
+                    call rowq.internal_refuse(
+                        'messages must be a JSON array of at most 10000 objects'
+                    );
+                elseif locate(x'ED', cast(p_messages as binary)) > 0 then
+                    call rowq.internal_check_text('messages', p_messages);
+                end if;
+            end;
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);

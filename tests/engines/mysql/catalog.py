@@ -29,7 +29,7 @@ _COMMENTS = """
 """
 _WHOLE = {FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.LONG, FIELD_TYPE.LONGLONG}
 _TEXT = {
-    *(FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING, FIELD_TYPE.JSON),
+    *(FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING),
     *(FIELD_TYPE.BLOB, FIELD_TYPE.TINY_BLOB, FIELD_TYPE.MEDIUM_BLOB, FIELD_TYPE.LONG_BLOB),
 }
 _BINARY_CHARACTER_SET = 63
@@ -100,6 +100,8 @@ def _plain(type_: str) -> str:
 
 
 def _family(field: Any) -> str:
+    if field.type_code == FIELD_TYPE.JSON:
+        return "text"
     if field.type_code in _TEXT:
         return "bytes" if field.charsetnr == _BINARY_CHARACTER_SET else "text"
     if field.type_code in _WHOLE:
