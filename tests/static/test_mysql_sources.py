@@ -74,7 +74,7 @@ def test_moments_are_utc_and_not_frozen_at_the_beginning_of_a_statement_that_wai
 ) -> None:
     assert not re.search(r"\b(now|current_timestamp|curdate|localtime)\b", code(path))
     # sysdate is the session's local time, so it may measure a time and be no moment.
-    assert path.stem == "idle_parts" or "sysdate" not in code(path)
+    assert path.stem == "look_for_idle" or "sysdate" not in code(path)
 
 
 @pytest.mark.parametrize("path", TABLES, ids=label)

@@ -100,15 +100,14 @@ begin
     select json_arrayagg(j.message_id) into v_rest
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-    left join (
-        select distinct a.message_id
-        from json_table(
-            json_merge_preserve(coalesce(p_messages, '[]'), v_seen),
-            '$[*]' columns (message_id bigint path '$[0]')
-        ) a
-    ) h on h.message_id = j.message_id
     where m.part_id = p_part_id
-      and h.message_id is null;
+      and j.message_id not in (
+          select a.message_id
+          from json_table(
+              json_merge_preserve(coalesce(p_messages, '[]'), v_seen),
+              '$[*]' columns (message_id bigint path '$[0]')
+          ) a
+      );
     if v_rest is not null then
         select json_arrayagg(json_array(r.message_id, r.lane, r.attempt, r.seq)) into v_more
         from rowq.ready r force index (primary)
