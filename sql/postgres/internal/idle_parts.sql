@@ -90,8 +90,8 @@ begin
            )
     ) h;
     if clock_timestamp() - v_now > c_short_walk then
-        return '{}';
+        return '{}'::integer[];
     end if;
-    return coalesce(v_parts, '{}');
+    return coalesce(v_parts, '{}'::integer[]);
 end;
 $$;
