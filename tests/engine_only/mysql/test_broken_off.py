@@ -10,17 +10,12 @@ import pymysql
 import pytest
 
 from tests.engines.base import Connection, wait_until
+from tests.helpers.broken_off import ROUTINES, fill
 from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue
 from tests.helpers.dialects import dialect_of
-from tests.helpers.queues import Connect
+from tests.helpers.queues import Connect, new_queue
 
 TABLES = ("message", "ready", "delayed", "claim", "dead", "dedup", "finished", "lane", "part")
-FINISHING = ("complete", "retry_later", "release", "fail_now", "extend_lease")
-HOUSEKEEPING = ("dequeue_fast", "promote", "reap", "archive", "maintain")
-PRODUCING: dict[str, dict[str, Any]] = {
-    "enqueue": {"body": "new", "dedup_key": "new"},
-    "enqueue_batch": {"messages": [{"body": "new", "dedup_key": "new"}, {"delay_seconds": 9}]},
-}
 WAITS = """
     select count(*) from information_schema.processlist
     where id = %s and state like 'Waiting for table metadata lock%%'
@@ -36,31 +31,11 @@ def stored(connection: Connection) -> dict[str, list[Any]]:
 
 
 @pytest.mark.promise("P01", "P02", "P17")
-@pytest.mark.parametrize("routine", [*PRODUCING, *FINISHING, *HOUSEKEEPING, "cancel", "reset"])
+@pytest.mark.parametrize("routine", ROUTINES)
 def test_a_call_that_is_killed_at_any_table_leaves_no_half_to_commit(
     connection: Connection, connect: Connect, queue_name: str, routine: str
 ) -> None:
-    call(connection, "create_queue", queue_name=queue_name, archive_days=5)
-    enqueue(connection, queue_name, "to be dead")
-    claim = dequeue_one(connection, queue_name).claim_id
-    call(connection, "fail_now", queue_name=queue_name, claim_id=claim)
-    enqueue(connection, queue_name, "finished")
-    claim = dequeue_one(connection, queue_name).claim_id
-    call(connection, "complete", queue_name=queue_name, claim_id=claim)
-    enqueue(connection, queue_name, "due", delay_seconds=30)
-    enqueue(connection, queue_name, "late")
-    call_one(connection, "dequeue_fast", queue_name=queue_name, lease_seconds=10)
-    dialect_of(connection).pass_seconds(connection, queue_name, 60)
-    [held] = enqueue(connection, queue_name, "held", priority=0, dedup_key="held")
-    claim = dequeue_one(connection, queue_name).claim_id
-    [waits] = enqueue(connection, queue_name, "ready")
-    dead = [row.message_id for row in call(connection, "list_dead", queue_name=queue_name)]
-    arguments: dict[str, dict[str, Any]] = {
-        **PRODUCING,
-        **{name: {"claim_id": claim} for name in FINISHING},
-        "cancel": {"message_ids": [*dead, held, waits]},
-        "reset": {"message_ids": dead},
-    }
+    arguments = fill(new_queue(connection, queue_name, archive_days=5))
     before = stored(connection)
     stopped_at = []
     # A dequeue reads the messages when it is done otherwise: see the test below.

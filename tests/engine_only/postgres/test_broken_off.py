@@ -10,15 +10,10 @@ import pytest
 
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection
+from tests.helpers.broken_off import ROUTINES, fill
 from tests.helpers.queues import CheckedQueue
 
 TABLES = ("message", "ready", "delayed", "claim", "dead", "dedup", "finished", "floor", "archive")
-FINISHING = ("complete", "retry_later", "release", "fail_now", "extend_lease")
-HOUSEKEEPING = ("dequeue_fast", "promote", "reap", "archive", "maintain")
-PRODUCING: dict[str, dict[str, Any]] = {
-    "enqueue": {"body": "new", "dedup_key": "new"},
-    "enqueue_batch": {"messages": [{"body": "new", "dedup_key": "new"}, {"delay_seconds": 9}]},
-}
 
 
 def stored(connection: Connection) -> dict[str, list[Any]]:
@@ -30,29 +25,12 @@ def stored(connection: Connection) -> dict[str, list[Any]]:
 
 
 @pytest.mark.promise("P01", "P02", "P17")
-@pytest.mark.parametrize("routine", [*PRODUCING, *FINISHING, *HOUSEKEEPING, "cancel", "reset"])
+@pytest.mark.parametrize("routine", ROUTINES)
 def test_a_call_that_is_cancelled_at_any_table_leaves_no_half_to_commit(
     owner: Connection, open_owner: Open, own_queue: CheckedQueue, routine: str
 ) -> None:
     own_queue.call("alter_queue", archive_days=5)
-    own_queue.enqueue("to be dead")
-    own_queue.call("fail_now", claim_id=own_queue.dequeue_one().claim_id)
-    own_queue.enqueue("finished")
-    own_queue.call("complete", claim_id=own_queue.dequeue_one().claim_id)
-    own_queue.enqueue("due", delay_seconds=30)
-    own_queue.enqueue("late")
-    own_queue.call_one("dequeue_fast", lease_seconds=10)
-    own_queue.pass_seconds(60)
-    [held] = own_queue.enqueue("held", priority=0, dedup_key="held")
-    claim = own_queue.dequeue_one().claim_id
-    [waits] = own_queue.enqueue("ready")
-    dead = [row.message_id for row in own_queue.call("list_dead")]
-    arguments: dict[str, dict[str, Any]] = {
-        **PRODUCING,
-        **{name: {"claim_id": claim} for name in FINISHING},
-        "cancel": {"message_ids": [*dead, held, waits]},
-        "reset": {"message_ids": dead},
-    }
+    arguments = fill(own_queue)
     before = stored(owner)
     stopped_at = []
     for table in TABLES:

@@ -1,0 +1,41 @@
+"""A queue that every routine finds something to do in, for tests that break a call off half-way."""
+
+from typing import Any
+
+from tests.helpers.queues import CheckedQueue
+
+FINISHING = ("complete", "retry_later", "release", "fail_now", "extend_lease")
+PRODUCING: dict[str, dict[str, Any]] = {
+    "enqueue": {"body": "new", "dedup_key": "new"},
+    "enqueue_batch": {"messages": [{"body": "new", "dedup_key": "new"}, {"delay_seconds": 9}]},
+}
+ROUTINES = (
+    *PRODUCING,
+    *FINISHING,
+    *("dequeue_fast", "promote", "reap", "archive", "maintain", "cancel", "reset"),
+)
+
+
+def fill(queue: CheckedQueue) -> dict[str, dict[str, Any]]:
+    """Put messages into every place of a queue with an archive; return what to call ROUTINES with.
+
+    A routine that is not in it needs the queue's name only.
+    """
+    queue.enqueue("to be dead")
+    queue.call("fail_now", claim_id=queue.dequeue_one().claim_id)
+    queue.enqueue("finished")
+    queue.call("complete", claim_id=queue.dequeue_one().claim_id)
+    queue.enqueue("due", delay_seconds=30)
+    queue.enqueue("late")
+    queue.call_one("dequeue_fast", lease_seconds=10)
+    queue.pass_seconds(60)
+    [held] = queue.enqueue("held", priority=0, dedup_key="held")
+    claim = queue.dequeue_one().claim_id
+    [waits] = queue.enqueue("ready")
+    dead = [row.message_id for row in queue.call("list_dead")]
+    return {
+        **PRODUCING,
+        **{name: {"claim_id": claim} for name in FINISHING},
+        "cancel": {"message_ids": [*dead, held, waits]},
+        "reset": {"message_ids": dead},
+    }
