@@ -10,15 +10,15 @@ ARGS ?=
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-install: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb ## Set up .venv with everything for the tests (the other targets do it by themselves)
+install: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb .venv/.stamp-mysql .venv/.stamp-odbc ## Set up .venv with everything for the tests (the other targets do it by themselves)
 
 demo: .venv/.stamp ## Run 69,659 real orders through a private PostgreSQL and check the sums
 	@$(BIN)/rowq demo $(ARGS)
 
-test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb ## Run the tests that take no longer than minutes, on the newest PostgreSQL and MariaDB
+test: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb .venv/.stamp-mysql .venv/.stamp-odbc ## Run the tests that take no longer than minutes, on the newest PostgreSQL and MariaDB
 	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
 
-test-all: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb ## Run them and the long ones (chaos, benchmarks ...), and what may differ on every older version at hand
+test-all: .venv/.stamp-dev .venv/.stamp-tsql .venv/.stamp-plsql .venv/.stamp-npm .venv/.stamp-mariadb .venv/.stamp-mysql .venv/.stamp-odbc ## Run them and the long ones (chaos, benchmarks ...), and what may differ on every older version at hand
 	@$(BIN)/python -m pytest --numprocesses auto --selection all $(ARGS)
 
 lint: .venv/.stamp-dev ## Check style and types
@@ -44,7 +44,7 @@ scripts: .venv/.stamp ## Write the scripts that rowq sql prints, for who has no 
 release: .venv/.stamp-dev ## Freeze the newest migration of every engine in a script that never changes
 	@$(BIN)/python -m generate release
 
-bench: .venv/.stamp-bench $(if $(findstring peers,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
+bench: .venv/.stamp-dev .venv/.stamp-bench $(if $(findstring peers,$(ARGS)),.venv/.stamp-peers) ## Measure against other queues and draw the results
 	@$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick) \
 		$(if $(PGMQ_SQL),--pgmq-sql "$(PGMQ_SQL)") $(if $(NOTE),--note "$(NOTE)") $(ARGS)
 	@$(BIN)/python -m generate
@@ -82,7 +82,17 @@ clean: ## Remove .venv, caches and built files
 # MariaDB of Debian 13 on an older Debian, about 20 MB: without it that version is not tested.
 .venv/.stamp-mariadb: tests/engines/mysql/debian.py | .venv/.stamp-dev
 	@echo "Setting up MariaDB of Debian 13"
-	@if $(BIN)/python -m tests.engines.mysql.debian --fetch; then touch $@; fi
+	@if $(BIN)/python -m tests.engines.mysql.debian mariadb --fetch; then touch $@; fi
+
+# MySQL of Debian's unstable suite, about 70 MB: without it MySQL is not tested here.
+.venv/.stamp-mysql: tests/engines/mysql/debian.py | .venv/.stamp-dev
+	@echo "Setting up MySQL of Debian's unstable suite"
+	@if $(BIN)/python -m tests.engines.mysql.debian mysql --fetch; then touch $@; fi
+
+# Microsoft's ODBC driver for the tests, about 3 MB: without it only FreeTDS talks to SQL Server.
+.venv/.stamp-odbc: tests/engines/sqlserver/odbc.py | .venv/.stamp-dev
+	@echo "Setting up Microsoft's ODBC driver"
+	@if $(BIN)/python -m tests.engines.sqlserver.odbc --fetch; then touch $@; fi
 
 # The queues of npm that rowq is measured against, about 150 MB: without them they are left out.
 .venv/.stamp-peers: benchmarks/peers_node/package.json | .venv/.stamp-bench-peers

@@ -16,9 +16,11 @@ from benchmarks.studies.queues.engine import POSTGRES
 from benchmarks.studies.queues_mariadb import engine as mariadb
 from benchmarks.studies.seeds import all_seeds
 
+_SETS = ("queues", "seeds", "peers", "profile", "floor", "statements")
 _SET = (
     "queues: beside pgmq, or two usual tables; seeds: beside the forms rowq comes from; "
-    "peers: beside other queues; profile: what each statement of a call costs"
+    "peers: beside other queues; profile: what each statement of a call costs; "
+    "floor: what rows alone cost; statements: how many a call runs"
 )
 _AT_A_URL = ("sqlserver", "oracle")
 """Engines that are measured where a URL is given: no private server of theirs can be had."""
@@ -33,7 +35,12 @@ def main(words: list[str] | None = None) -> None:
     asked = parser.parse_args(words)
     if fault := _fault(asked):
         parser.error(fault)
-    others = {"peers": _peers_set, "profile": _profile_set}
+    others = {
+        "peers": _peers_set,
+        "profile": _profile_set,
+        "floor": _floor_set,
+        "statements": _statements_set,
+    }
     if asked.set in others:
         others[asked.set](asked)
         return
@@ -93,6 +100,36 @@ def _profile_set(asked: argparse.Namespace) -> None:
     )
 
 
+def _floor_set(asked: argparse.Namespace) -> None:
+    """Measure rowq's rows alone beside its calls, which has its own page."""
+    from benchmarks.studies.floor.command import floor_set
+
+    floor_set(
+        quick=asked.quick,
+        to=asked.to or (SCRATCH if asked.quick else COMMITTED),
+        home=SCRATCH / "floor",
+        root=ROOT,
+        command=_command(asked),
+        note=asked.note,
+    )
+
+
+def _statements_set(asked: argparse.Namespace) -> None:
+    """Count the statements of rowq's calls, whose table stands in the README."""
+    from benchmarks.studies.statements.command import statements_set
+
+    statements_set(
+        asked.engine,
+        asked.url,
+        quick=asked.quick,
+        to=asked.to or (SCRATCH if asked.quick else COMMITTED),
+        home=SCRATCH / "statements",
+        root=ROOT,
+        command=_command(asked),
+        note=asked.note,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """A choice of what to run: an engine, scenarios, systems besides its own, and the report.
@@ -137,7 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     add = parser.add_argument
     add("--engine", choices=["postgres", "mariadb", *_AT_A_URL], default="postgres")
-    add("--set", choices=["queues", "seeds", "peers", "profile"], default="queues", help=_SET)
+    add("--set", choices=_SETS, default="queues", help=_SET)
     add("--peers", nargs="+", metavar="NAME", help="of the set peers only these, into .local")
     add("--again", action="store_true", help="of the set peers --only these, into its results")
     add("--middle", action="store_true", help="the set peers in 12 minutes instead of 25")
@@ -158,7 +195,7 @@ def _fault(asked: argparse.Namespace) -> str | None:
         return "--before goes with the set queues"
     if asked.rounds is not None and (asked.rounds < 1 or asked.set not in ("queues", "seeds")):
         return "--rounds takes a number from 1, and goes with the sets queues and seeds"
-    if asked.engine not in _AT_A_URL:
+    if asked.engine not in _AT_A_URL or asked.set == "statements":
         return None
     if asked.set != "seeds":
         return f"--engine {asked.engine} runs the seeds' experiments only: add --set seeds"

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.harness.drawing import Plots, save_plots
 from benchmarks.harness.results import read_results
+from benchmarks.studies.floor import report as floor_report
 from benchmarks.studies.peers import plots as peers_plots
 from benchmarks.studies.peers import report as peers_report
 from benchmarks.studies.profile import report as profile_report
@@ -14,6 +15,7 @@ from benchmarks.studies.queues import plots, report
 from benchmarks.studies.queues_mariadb import plots as mariadb_plots
 from benchmarks.studies.queues_mariadb import report as mariadb_report
 from benchmarks.studies.seeds import report as seeds_report
+from benchmarks.studies.statements import report as statements_report
 
 RESULTS = "results"
 """The directory of results and plots, beside the reports."""
@@ -60,9 +62,11 @@ PEERS = Page(
 PROFILE = Page(
     "RESULTS-profile.md", ("profile",), lambda found: profile_report.render(found["profile"])
 )
+FLOOR = Page("RESULTS-floor.md", ("floor",), lambda found: floor_report.render(found["floor"]))
 SEEDS = Page(
     "RESULTS-seeds.md",
     tuple(_SEEDS),
     lambda found: seeds_report.render({_SEEDS[name]: data for name, data in found.items()}),
 )
-PAGES = (QUEUES, MARIADB, PEERS, PROFILE, SEEDS)
+STATEMENTS = Page("README.md", tuple(statements_report.SOURCES), statements_report.render)
+PAGES = (QUEUES, MARIADB, PEERS, PROFILE, FLOOR, SEEDS, STATEMENTS)

@@ -6,7 +6,7 @@ set @rowq_fault = if(
     concat('RQ803 missing_privilege: ', @rowq_lacks, ' other than by a role'), null
 );
 set @rowq_text = if(
-    @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
+    @rowq_fault is null, 'do 0', concat('select `', @rowq_fault, '`')
 );
 prepare rowq_check from @rowq_text;
 execute rowq_check;

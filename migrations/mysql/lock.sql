@@ -12,7 +12,7 @@ into @rowq_fault
 from rowq.migration_lock l
 where l.lock_name = @rowq_lock;
 set @rowq_text = if(
-    @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
+    @rowq_fault is null, 'do 0', concat('select `', @rowq_fault, '`')
 );
 prepare rowq_check from @rowq_text;
 execute rowq_check;

@@ -253,7 +253,7 @@ execute rowq_check;
 deallocate prepare rowq_check;
 set @rowq_fault = coalesce(@rowq_fault, concat('RQ802 foreign_schema: ', @rowq_found));
 set @rowq_text = if(
-    @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
+    @rowq_fault is null, 'do 0', concat('select `', @rowq_fault, '`')
 );
 prepare rowq_check from @rowq_text;
 execute rowq_check;

@@ -1,7 +1,7 @@
 """What a server's own catalog says of routines, tables and columns: the contract's words.
 
-On MariaDB and MySQL a file of sql/mysql says it itself, in a line `comment '...'`. The other
-engines have sql/<engine>/comments.sql.
+On MariaDB and MySQL a file of sql/mysql says it itself, by `comment '...'`. The other engines have
+sql/<engine>/comments.sql.
 """
 
 import re
@@ -20,6 +20,7 @@ _NO_COLUMN = {"constraint", "key", "primary", "unique", "using"}
 _TABLE = re.compile(
     r"^create table (?:if not exists )?rowq[._](\w+) \((.*?)^\)", re.MULTILINE | re.DOTALL
 )
+_LINE_OF_A_COLUMN = re.compile(r"^(    (\w+) +[a-z].*?)(?: comment '.*')?(?=,?$)", re.MULTILINE)
 _OF_A_PROCEDURE = re.compile(r"(\n(?:modifies|reads) sql data\n)(?:comment '.*'\n)?(?=begin\n)")
 _OF_A_TABLE = re.compile(r"(\n\) engine = [^;\n]*?)(?:\ncomment = '.*')?(?=;?\n)")
 
@@ -78,10 +79,11 @@ def on_postgres() -> str:
 
 
 def on_sqlserver() -> str:
-    """Return rows of kind, name and text for procedures and tables."""
+    """Return rows of kind, name, column and text."""
     named = routines("sqlserver").items()
-    rows = [("procedure", procedure_name(name), text) for name, text in named]
-    rows += [("table", name, text) for name, text in tables("sqlserver").items()]
+    rows = [("procedure", procedure_name(name), "", text) for name, text in named]
+    rows += [("table", name, "", text) for name, text in tables("sqlserver").items()]
+    rows += [("table", *place, text) for place, text in columns("sqlserver").items()]
     return _rows(rows, "N")
 
 
@@ -113,10 +115,10 @@ def files_of_mysql() -> list[Path]:
 
 
 def commented(path: Path) -> str:
-    """Return the text of a file of sql/mysql with the comment that it should have.
+    """Return the text of a file of sql/mysql with the comments that it should have.
 
     Raises:
-        ValueError: there is no one place for it.
+        ValueError: there is no one place for that of the routine or the table.
     """
     text = path.read_text(encoding="utf-8")
     if path.parent.name == "routines":
@@ -125,6 +127,16 @@ def commented(path: Path) -> str:
     else:
         comment = f"comment = {literal(tables('mysql')[path.stem])}"
         text, count = _OF_A_TABLE.subn(lambda found: f"{found[1]}\n{comment}", text)
+        text = _TABLE.sub(lambda found: _with_columns(path.stem, found[0]), text)
     if count != 1:
         raise ValueError(f"{path.name} has {count} places for a comment")
     return text
+
+
+def _with_columns(table: str, statement: str) -> str:
+    def described(line: re.Match[str]) -> str:
+        if line[2] in _NO_COLUMN:
+            return line[0]
+        return f"{line[1]} comment {literal(_meaning(table, line[2]))}"
+
+    return _LINE_OF_A_COLUMN.sub(described, statement)

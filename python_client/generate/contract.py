@@ -56,7 +56,7 @@ def _details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[
     yield _table(
         ("Column", "Type", "Meaning"),
         *(
-            (f"`{name}`", columns[name]["type"], columns[name]["meaning"])
+            (f"`{name}`", columns[name]["type"], _meaning(columns[name]))
             for name in entry["columns"]
         ),
     )
@@ -70,18 +70,30 @@ def _details(entry: Mapping[str, Any], contract: Mapping[str, Any]) -> Iterator[
         yield f"- Only on: {', '.join(engines)}"
     if outcomes := entry.get("outcomes"):
         yield f"- Outcomes: {', '.join(outcomes)}"
-    errors = [f"{number} {contract['errors'][number]['name']}" for number in entry["errors"]]
+    errors = [_error(number, entry, contract) for number in entry["errors"]]
     yield f"- Errors: {', '.join(errors) or 'none'}"
     yield f"- Promises: {', '.join(entry['promises']) or 'none'}"
     yield f"- Roles: {', '.join(entry['roles'])}"
     yield f"- Repeatable when its answer was lost: {'yes' if entry.get('repeatable') else 'no'}\n"
 
 
+def _error(number: str, entry: Mapping[str, Any], contract: Mapping[str, Any]) -> str:
+    engines = entry.get("error_engines", {}).get(number)
+    return f"{number} {contract['errors'][number]['name']}" + (
+        f" (so far only on: {', '.join(engines)})" if engines else ""
+    )
+
+
 def _parameter(given: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[str, ...]:
     meaning = known[given["name"]]
     default = f"`{given['default']}`" if "default" in given else "required"
     kind = f"{meaning['type']}, in and out" if "direction" in given else meaning["type"]
-    return f"`{given['name']}`", kind, default, meaning["meaning"]
+    return f"`{given['name']}`", kind, default, _meaning(meaning)
+
+
+def _meaning(entry: Mapping[str, Any]) -> str:
+    engines = entry.get("engines")
+    return str(entry["meaning"]) + (f" So far only on: {', '.join(engines)}." if engines else "")
 
 
 def _errors(contract: Mapping[str, Any]) -> str:
@@ -99,7 +111,12 @@ def _errors(contract: Mapping[str, Any]) -> str:
 
 
 def _promises(contract: Mapping[str, Any]) -> str:
-    rows = [f"- **{number}** {text}" for number, text in contract["promises"].items()]
+    engines = contract["promise_engines"]
+    rows = [
+        f"- **{number}** {text}"
+        + (f" So far only on: {', '.join(engines[number])}." if number in engines else "")
+        for number, text in contract["promises"].items()
+    ]
     return (
         "## Promises\n\nEach is held by at least one test that names it.\n\n"
         + "\n".join(rows)

@@ -83,6 +83,7 @@ def _entry(message: NewMessage, name: str, default: Default | None) -> dict[str,
         "run_at": None if run_at is None else run_at.isoformat(),
         "dedup_key": message.dedup_key,
         "max_attempts": message.max_attempts,
+        "group_key": message.group_key,
     }
     return {key: value for key, value in entry.items() if value is not None}
 

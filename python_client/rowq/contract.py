@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -11,20 +11,25 @@ from rowq.resources import sql_directory
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A routine's parameter; `default` is the contract's text, None when there is none."""
+    """A routine's parameter; `default` is the contract's text, None when there is none.
+
+    engines: those that have it, empty when all have.
+    """
 
     name: str
     type: str
     default: str | None
     direction: str
+    engines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a routine's result."""
+    """A column of a routine's result; `engines` as of a parameter."""
 
     name: str
     type: str
+    engines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,8 @@ class Routine:
     """One routine; `kind` is function or procedure, `engines` empty when all engines have it.
 
     repeatable: whether a call may be made again when its answer was lost. short_form_of: the
-    routine that this one calls, None for one that stands for itself.
+    routine that this one calls, None for one that stands for itself. error_engines: by number, the
+    engines where the routine may raise an error, of an error that not all of them have.
     """
 
     name: str
@@ -60,6 +66,20 @@ class Routine:
     engines: tuple[str, ...]
     short_form_of: str | None
     overloads: tuple[Overload, ...]
+    error_engines: Mapping[str, tuple[str, ...]]
+
+    def on(self, engine: str) -> "Routine":
+        """Return the routine as an engine has it, without what it lacks."""
+        return replace(
+            self,
+            parameters=tuple(one for one in self.parameters if _is_on(engine, one)),
+            columns=tuple(one for one in self.columns if _is_on(engine, one)),
+            errors=tuple(
+                number
+                for number in self.errors
+                if engine in self.error_engines.get(number, (engine,))
+            ),
+        )
 
     def overloads_on(self, engine: str) -> tuple[Overload, ...]:
         """Return the second forms that the routine has on an engine."""
@@ -99,9 +119,9 @@ class Contract:
         return self.routines.get(name) or self.own[name]
 
     def of(self, engine: str) -> dict[str, Routine]:
-        """Return every routine that an engine has, by name."""
-        own = {name: entry for name, entry in self.own.items() if engine in entry.engines}
-        return {**self.routines, **own}
+        """Return every routine that an engine has, as it has it, by name."""
+        every = {**self.routines, **self.own}
+        return {name: entry.on(engine) for name, entry in every.items() if _is_on(engine, entry)}
 
 
 @cache
@@ -120,6 +140,10 @@ def load_contract() -> Contract:
     )
 
 
+def _is_on(engine: str, entry: Parameter | Column | Routine) -> bool:
+    return engine in (entry.engines or [engine])
+
+
 def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Routine:
     return Routine(
         name=name,
@@ -127,9 +151,7 @@ def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Rou
         kind=entry.get("kind", "function"),
         purpose=entry["purpose"],
         parameters=tuple(_parameter(parameter, raw) for parameter in entry["parameters"]),
-        columns=tuple(
-            Column(column, raw["columns"][column]["type"]) for column in entry["columns"]
-        ),
+        columns=tuple(_column(column, raw) for column in entry["columns"]),
         outcomes=tuple(entry.get("outcomes", ())),
         errors=tuple(entry["errors"]),
         roles=tuple(entry["roles"]),
@@ -142,16 +164,26 @@ def _routine(name: str, entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Rou
             for parameter, types in parameters.items()
             for type_ in types
         ),
+        error_engines={
+            number: tuple(engines) for number, engines in entry.get("error_engines", {}).items()
+        },
     )
 
 
 def _parameter(entry: Mapping[str, Any], raw: Mapping[str, Any]) -> Parameter:
+    known = raw["parameters"][entry["name"]]
     return Parameter(
         name=entry["name"],
-        type=raw["parameters"][entry["name"]]["type"],
+        type=known["type"],
         default=entry.get("default"),
         direction=entry.get("direction", "in"),
+        engines=tuple(known.get("engines", ())),
     )
+
+
+def _column(name: str, raw: Mapping[str, Any]) -> Column:
+    known = raw["columns"][name]
+    return Column(name, known["type"], tuple(known.get("engines", ())))
 
 
 def _error(number: str, entry: Mapping[str, Any]) -> ErrorEntry:

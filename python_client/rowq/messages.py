@@ -24,6 +24,7 @@ class NewMessage:
     run_at: datetime | None = None
     dedup_key: str | None = None
     max_attempts: int | None = None
+    group_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,10 @@ class PurgedArchive:
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """Counts, age and settings of a queue."""
+    """Counts, age and settings of a queue.
+
+    max_leased, rate_limit: 0 is no limit; None where the engine has no limits yet.
+    """
 
     queue_name: str
     is_paused: bool
@@ -191,6 +195,7 @@ class QueueStats:
     delayed: int
     leased: int
     dead: int
+    blocked: int | None
     oldest_ready_seconds: float | None
     lease_seconds: int
     max_attempts: int
@@ -200,6 +205,12 @@ class QueueStats:
     backoff_jitter: float
     archive_days: int
     max_body_length: int
+    group_limit: int | None
+    group_after_dead: str | None
+    group_pause_seconds: float | None
+    max_leased: int | None
+    rate_limit: int | None
+    rate_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +234,8 @@ class MessageDetails(_Body):
     lease_until: datetime | None
     finished_at: datetime | None
     last_error: str | None
+    group_key: str | None
+    waits_for: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,12 @@ class Queue:
         backoff_jitter: float | None = None,
         archive_days: int | None = None,
         max_body_length: int | None = None,
+        group_limit: int | None = None,
+        group_after_dead: str | None = None,
+        group_pause_seconds: float | None = None,
+        max_leased: int | None = None,
+        rate_limit: int | None = None,
+        rate_seconds: float | None = None,
     ) -> QueueOutcome:
         """Create a queue; an existing queue of that name is left as it is ("exists")."""
         row = self._row(
@@ -139,6 +145,12 @@ class Queue:
             backoff_jitter=backoff_jitter,
             archive_days=archive_days,
             max_body_length=max_body_length,
+            group_limit=group_limit,
+            group_after_dead=group_after_dead,
+            group_pause_seconds=group_pause_seconds,
+            max_leased=max_leased,
+            rate_limit=rate_limit,
+            rate_seconds=rate_seconds,
         )
         return QueueOutcome(*row)
 
@@ -154,8 +166,14 @@ class Queue:
         backoff_jitter: float | None = None,
         archive_days: int | None = None,
         max_body_length: int | None = None,
+        group_limit: int | None = None,
+        group_after_dead: str | None = None,
+        group_pause_seconds: float | None = None,
+        max_leased: int | None = None,
+        rate_limit: int | None = None,
+        rate_seconds: float | None = None,
     ) -> QueueOutcome:
-        """Change settings of a queue; None leaves a setting as it is."""
+        """Change settings of a queue; None leaves a setting as it is, and 0 takes a limit away."""
         row = self._row(
             "alter_queue",
             queue_name=queue_name,
@@ -167,6 +185,12 @@ class Queue:
             backoff_jitter=backoff_jitter,
             archive_days=archive_days,
             max_body_length=max_body_length,
+            group_limit=group_limit,
+            group_after_dead=group_after_dead,
+            group_pause_seconds=group_pause_seconds,
+            max_leased=max_leased,
+            rate_limit=rate_limit,
+            rate_seconds=rate_seconds,
         )
         return QueueOutcome(*row)
 
@@ -212,12 +236,14 @@ class Queue:
         run_at: datetime | None = None,
         dedup_key: str | None = None,
         max_attempts: int | None = None,
+        group_key: str | None = None,
     ) -> Enqueued:
         """Hand over one message.
 
         `data` is any JSON value, or bytes; the queue's `default` makes JSON of other values. `text`
         is a text body sent as it is. The outcome is
         "duplicate" when an unfinished message has the same `dedup_key`; its id is returned.
+        Messages of one `group_key` go out in their order, one at a time (PostgreSQL so far).
         """
         body, body_binary = bodies(data, text, self._default)
         row = self._row(
@@ -232,6 +258,7 @@ class Queue:
             run_at=run_at,
             dedup_key=dedup_key,
             max_attempts=max_attempts,
+            group_key=group_key,
         )
         return Enqueued(*row)
 

@@ -21,7 +21,7 @@ exec awk -v owner="$owner" '
         }
         close(file)
         if (state < 0) {
-            print "select 1 from information_schema.`" file " is missing`;"
+            print "select `" file " is missing`;"
             exit 1
         }
     }

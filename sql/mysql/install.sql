@@ -11,7 +11,7 @@ select if(count(*) > 0, 'RQ804 schema_newer', null) into @rowq_fault
 from rowq.migration m
 where m.migration_id not in ('my-0001-first-release');
 set @rowq_text = if(
-    @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
+    @rowq_fault is null, 'do 0', concat('select `', @rowq_fault, '`')
 );
 prepare rowq_check from @rowq_text;
 execute rowq_check;
@@ -29,6 +29,9 @@ deallocate prepare rowq_check;
 -- source tables/claim.sql
 -- source tables/dead.sql
 -- source tables/dedup.sql
+-- source tables/grouped.sql
+-- source tables/message_group.sql
+-- source tables/recheck.sql
 -- source tables/finished.sql
 -- source tables/archive.sql
 -- routines: generated from contract.toml and the folder internal by make generate
@@ -44,6 +47,7 @@ deallocate prepare rowq_check;
 -- source internal/check_range.sql
 -- source internal/check_settings.sql
 -- source internal/check_text.sql
+-- source internal/close_fronts.sql
 -- source internal/commit_work.sql
 -- source internal/count_messages.sql
 -- source internal/dedup_owner.sql
@@ -51,12 +55,17 @@ deallocate prepare rowq_check;
 -- source internal/delete_ready.sql
 -- source internal/dequeue.sql
 -- source internal/drop_days.sql
+-- source internal/enter_group.sql
+-- source internal/expand_range.sql
 -- source internal/finish.sql
 -- source internal/first_key.sql
 -- source internal/header_fault.sql
 -- source internal/health_queue.sql
 -- source internal/health_server.sql
+-- source internal/hint_groups.sql
 -- source internal/idle_parts.sql
+-- source internal/join_groups.sql
+-- source internal/leave_groups.sql
 -- source internal/locate_messages.sql
 -- source internal/lock_due.sql
 -- source internal/lock_part_shared.sql
@@ -73,22 +82,29 @@ deallocate prepare rowq_check;
 -- source internal/oldest_ready.sql
 -- source internal/open_day.sql
 -- source internal/open_days.sql
--- source internal/open_lanes.sql
+-- source internal/open_lane.sql
 -- source internal/outcomes.sql
 -- source internal/parse_message.sql
 -- source internal/parse_moment.sql
+-- source internal/pass_group.sql
 -- source internal/pin_session.sql
 -- source internal/pop_claimed.sql
+-- source internal/pop_grouped.sql
 -- source internal/pop_ready.sql
 -- source internal/pop_waiting.sql
 -- source internal/promote.sql
+-- source internal/promote_grouped.sql
 -- source internal/purge_archive.sql
+-- source internal/purge_grouped.sql
 -- source internal/purge_ready.sql
 -- source internal/purge_waiting.sql
+-- source internal/push_claim.sql
 -- source internal/push_dead.sql
 -- source internal/push_delayed.sql
 -- source internal/push_ready.sql
+-- source internal/read_groups.sql
 -- source internal/reap.sql
+-- source internal/recheck_groups.sql
 -- source internal/refuse.sql
 -- source internal/refuse_claim.sql
 -- source internal/refuse_not_empty.sql
@@ -103,10 +119,14 @@ deallocate prepare rowq_check;
 -- source internal/split_by_attempts.sql
 -- source internal/store.sql
 -- source internal/store_batch.sql
+-- source internal/store_grouped.sql
+-- source internal/store_plain.sql
 -- source internal/sweep_again.sql
 -- source internal/trim_claim.sql
+-- source internal/try_enter_group.sql
 -- source internal/unpin_session.sql
 -- source internal/wait.sql
+-- source internal/widen_group.sql
 -- source routines/create_queue.sql
 -- source routines/alter_queue.sql
 -- source routines/drop_queue.sql

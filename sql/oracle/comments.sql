@@ -84,7 +84,7 @@ begin
     describe('rowq_finished', 'finished_at', 'When it was completed, cancelled or declared dead.');
     describe('rowq_lane', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_lane', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
-    describe('rowq_lane', 'is_open', 'Whether the lane was ever used.');
+    describe('rowq_lane', 'is_open', 'Whether dequeue looks into the lane; a mark of its own where the lane is below 0.');
     describe('rowq_lane', 'floor_seq', 'Where the live rows of the lane begin: a hint.');
     describe('rowq_lane', 'check_after', 'No rescan looks at the lane before this moment.');
     describe('rowq_leased', 'part_id', 'The queue; never used again for another one.');

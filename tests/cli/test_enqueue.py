@@ -54,6 +54,21 @@ def test_every_option_reaches_the_message(run: Run, queue: rowq.Queue, made: str
     assert timedelta(minutes=59) < found.due_at - datetime.now(UTC) < timedelta(minutes=61)
 
 
+@pytest.mark.requires("groups")
+def test_a_message_of_a_group_is_blocked_behind_another_and_show_tells_what_it_waits_for(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    ids = [run("enqueue", made, text, "--group", "a", "--json").row["message_id"] for text in "123"]
+    told = run("show", made, ids[2]).out
+    assert "state         blocked" in told
+    assert f"waits for     {ids[1]}" in told
+    assert "group key     a" in told
+    assert run("stats", made, "--json").row["blocked"] == 2
+    assert "blocked" in run("stats", made).out
+    (message,) = queue.dequeue_fast(made, 10)
+    assert message.body == "1"
+
+
 def test_run_at_takes_a_date_with_and_without_an_offset(
     run: Run, queue: rowq.Queue, made: str
 ) -> None:

@@ -51,6 +51,20 @@ def test_every_setting_reaches_the_queue(run: Run, queue_name: str) -> None:
     assert {name: shown[name] for name in settings} == settings
 
 
+@pytest.mark.requires("limits")
+def test_limits_reach_the_queue_and_0_takes_one_away(run: Run, queue_name: str) -> None:
+    limits = ("--max-leased", 5, "--rate-limit", 14, "--rate-seconds", 1.5)
+    assert run("queue", "create", queue_name, *limits).code == 0
+    assert run("queue", "alter", queue_name, "--max-leased", 0, "--rate-limit", 15).code == 0
+    shown = run("queue", "show", queue_name, "--json").row
+    assert (shown["max_leased"], shown["rate_limit"], shown["rate_seconds"]) == (0, 15, 1.5)
+    other = run("queue", "create", queue_name, "--rate-limit", 14)
+    assert (other.code, "rate_limit is 15, asked for 14" in other.err) == (
+        ExitCode.INCOMPLETE,
+        True,
+    )
+
+
 def test_a_queue_that_exists_with_other_settings_is_told_which(
     run: Run, queue: rowq.Queue, queue_name: str
 ) -> None:
@@ -70,6 +84,19 @@ def test_a_queue_that_exists_with_other_settings_is_told_which(
     assert queue.queue_stats(queue_name)[0].max_attempts == 3
     same = run("queue", "create", queue_name, "--max-attempts", 3)
     assert (same.code, same.out) == (0, f"{queue_name}: exists\n")
+
+
+@pytest.mark.requires("groups")
+def test_every_setting_of_groups_reaches_the_queue(run: Run, made: str) -> None:
+    settings = {"group_limit": 3, "group_after_dead": "hold", "group_pause_seconds": 0.5}
+    options = [
+        word for name, value in settings.items() for word in (f"--{name.replace('_', '-')}", value)
+    ]
+    assert run("queue", "alter", made, *options).code == 0
+    shown = run("queue", "show", made, "--json").row
+    assert {name: shown[name] for name in settings} == settings
+    done = run("queue", "create", made, "--group-after-dead", "continue")
+    assert "group_after_dead is hold, asked for continue" in done.err
 
 
 def test_a_setting_out_of_range_is_refused_by_number(run: Run, queue_name: str) -> None:

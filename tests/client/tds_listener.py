@@ -8,12 +8,15 @@ import os
 import socket
 import struct
 import threading
+import time
 from typing import Protocol
 from urllib.parse import quote
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from rowq.sqlserver.url import is_freetds
+from tests.engines.sqlserver import odbc
 
 _LOGIN, _GREETING = 0x10, 0x12
 _FIELDS = {"user": 40, "password": 44, "application": 48, "database": 68}
@@ -33,11 +36,12 @@ class TdsListener:
     port: of 127.0.0.1. logins: what each login said: user, password, application and database.
     requests: what was sent after that, the headers of its packets taken off.
     answers: what to say to the next requests, made of words below; after that "done". Nothing at
-    all hangs up.
+    all hangs up. seconds: how long an answer takes.
     """
 
     def __init__(self) -> None:
         self.answers: list[bytes] = []
+        self.seconds = 0.0
         self.replies: dict[str, bytes] = {}
         self.logins: list[dict[str, str]] = []
         self.requests: list[bytes] = []
@@ -78,6 +82,7 @@ class TdsListener:
                     answer = self._answer(body)
                 if not answer:
                     return
+                time.sleep(self.seconds)
                 stream.write(struct.pack(">BBHI", 4, 1, len(answer) + 8, 0) + answer)
                 stream.flush()
 
@@ -144,20 +149,29 @@ def _field(body: bytes, at: int) -> str:
     return text.decode("utf-16-le")
 
 
-def _drivers() -> list[str]:
+def _drivers() -> dict[str, str]:
+    """Return the drivers that can be loaded here, by what a test's name says of them."""
     try:
         import pyodbc
     except ImportError:
-        return []
-    named = os.environ.get("ROWQ_TEST_ODBC_DRIVER")
+        return {}
     names = [name for name in pyodbc.drivers() if is_freetds(name) or "SQL Server" in name]
-    return [*names, *([named] if named else [])]
+    if fetched := odbc.library():
+        names.append(str(fetched))
+    if named := os.environ.get("ROWQ_TEST_ODBC_DRIVER"):
+        names.append(named)
+    return {name.rpartition("/")[2]: name for name in names}
 
 
-# Tests run with every driver for SQL Server that is installed, and with one that a tester names or
-# gives the path of.
-DRIVERS = [pytest.param(name, id=name.rpartition("/")[2]) for name in _drivers()] or [
-    pytest.param(
-        "", marks=pytest.mark.skip(reason="no driver; to run it: apt-get install unixodbc tdsodbc")
-    )
-]
+def _missing(driver: str, way: str) -> ParameterSet:
+    skip = pytest.mark.skip(reason=f"no {driver}; to run it: {way}")
+    return pytest.param("", marks=skip, id=driver)
+
+
+# Tests run with every driver for SQL Server that is installed, with Microsoft's that "make install"
+# downloads, and with one that a tester names or gives the path of.
+DRIVERS = [pytest.param(driver, id=shown) for shown, driver in _drivers().items()]
+if not any(is_freetds(shown) for shown in _drivers()):
+    DRIVERS.append(_missing("FreeTDS", "apt-get install unixodbc tdsodbc"))
+if all(is_freetds(shown) for shown in _drivers()):
+    DRIVERS.append(_missing("driver of Microsoft's", odbc.FETCH))

@@ -40,7 +40,8 @@ def test_after_a_broken_off_call_the_next_one_works(
     with pytest.raises(type(error)) as raised, interrupted(0.3, error):
         queue.dequeue_wait(queue_name, wait_seconds=20)
     assert raised.value is error
-    assert time.monotonic() - began < 5
+    # pyodbc hears of a signal when the server has answered, which is at most five seconds later.
+    assert time.monotonic() - began < 10
     assert queue.enqueue(queue_name, 1).outcome == "enqueued"
     assert queue.version().schema_version >= 1
 

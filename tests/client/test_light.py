@@ -13,7 +13,12 @@ import rowq
 from tests.engines.base import Connection
 from tests.static.sources import ROOT
 
-DRIVER = ("psycopg", "psycopg_binary", "psycopg_binary.libs", "typing_extensions.py", "pymysql")
+# These are patterns of the drivers' files and of what they import.
+DRIVERS = (
+    *("psycopg", "psycopg_binary", "psycopg_binary.libs", "typing_extensions.py"),
+    *("pymysql", "pyodbc*.so", "pyodbc*.pyd"),
+    *("oracledb", "cryptography", "_cffi_backend*", "cffi", "pycparser"),
+)
 TOOLS = ("click", "rich", "typer", "yoyo")
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
@@ -29,9 +34,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Python:
     assert found
     assert found.origin
     here = Path(found.origin).parent.parent
-    for name in DRIVER:
-        if (here / name).exists():
-            (packages / name).symlink_to(here / name)
+    for there in (path for pattern in DRIVERS for path in here.glob(pattern)):
+        (packages / there.name).symlink_to(there)
     (packages / "rowq.pth").write_text(f"{ROOT / 'python_client'}\n", encoding="utf-8")
 
     def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -11,6 +11,7 @@ import pytest
 
 import rowq
 from rowq.contract import load_contract
+from rowq.engines import engine_for_connection
 from tests.chaos.prepared import Prepared
 from tests.engines.base import Connection
 from tests.helpers.queues import Connect
@@ -72,7 +73,7 @@ def test_each_method_returns_rows_of_python_types(connection: Connection, queue_
     """Every routine of the contract, with a queue that has something for it to return."""
     for routine in load_contract().routines.values():
         prepared = Prepared(connection, f"{queue_name} {routine.name}", archive_days=1)
-        given = prepared.arguments(routine)
+        given = prepared.arguments(routine.on(engine_for_connection(connection).name))
         if "body" in given:
             given["text"] = given.pop("body")
         if "messages" in given:

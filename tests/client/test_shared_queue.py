@@ -9,6 +9,7 @@ import pytest
 
 import rowq
 from rowq.async_session import AsyncOwnedSession
+from rowq.session import OwnedSession
 from tests.engines.base import Connection, Server
 
 CALLERS, CALLS = 10, 30
@@ -19,7 +20,15 @@ def test_threads_that_share_a_queue_all_go_on_after_a_loss(
 ) -> None:
     rowq.Queue(connection).create_queue(queue_name)
     with rowq.connect(database_url) as queue:
-        killed = [server.session_id(queue._session.connection())]
+        session = queue._session
+        assert isinstance(session, OwnedSession)
+
+        def number() -> int:
+            """Return the server's number of the session while no thread makes a call on it."""
+            with session._lock:
+                return server.session_id(session._idle_connection())
+
+        killed = [number()]
         go = threading.Barrier(CALLERS + 1)
 
         def work(_: int) -> tuple[int, int]:
@@ -40,7 +49,7 @@ def test_threads_that_share_a_queue_all_go_on_after_a_loss(
             for _ in range(3):
                 server.kill_session(killed[-1])
                 time.sleep(0.05)
-                killed.append(server.session_id(queue._session.connection()))
+                killed.append(number())
             sums = [sum(column) for column in zip(*results, strict=True)]
     done, unknown = sums
     assert done + unknown == CALLERS * CALLS

@@ -1,6 +1,7 @@
 """pyodbc's errors are understood, in the words that both drivers give them."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,11 +14,11 @@ import rowq
 from rowq.session import OwnedSession
 from rowq.sqlserver import engine
 from rowq.sqlserver.calls import call_of
-from rowq.sqlserver.driver import value_of
+from rowq.sqlserver.driver import signals_held, value_of
 from rowq.sqlserver.engine import ENGINE
 from rowq.sqlserver.errors import fault_of, numbers_of, states_of, words_of
 from tests.client import tds_listener as tds
-from tests.client.signals import SoftLimit
+from tests.client.signals import SoftLimit, interrupted
 from tests.client.tds_listener import DRIVERS, TdsListener
 
 pyodbc = pytest.importorskip(
@@ -406,3 +407,50 @@ def test_a_child_leaves_the_parents_connections_alone(driver: str, listener: Tds
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(listener.logins) == 3, "two of the parent, which it goes on with, and the child's"
+
+
+@pytest.mark.skipif(
+    not hasattr(signal, "pthread_sigmask"),
+    reason="no signals of Unix; to run it: Linux or macOS",
+)
+@pytest.mark.parametrize("kind", [SoftLimit, KeyboardInterrupt])
+def test_what_a_signals_handler_raises_in_a_call_is_raised_and_not_lost(
+    session: OwnedSession, listener: TdsListener, kind: type[BaseException]
+) -> None:
+    listener.seconds = 0.4
+    before = len(listener.requests)
+    with pytest.raises(kind), interrupted(0.2, kind()):
+        _purge(session)
+    assert len(listener.requests) == before + 1, "an interrupted call is not made again"
+
+
+@pytest.mark.skipif(
+    not hasattr(signal, "pthread_sigmask"),
+    reason="no signals of Unix; to run it: Linux or macOS",
+)
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_what_a_signals_handler_raises_while_it_connects_is_raised_and_not_lost(
+    driver: str, listener: TdsListener
+) -> None:
+    listener.seconds = 0.4
+    with pytest.raises(SoftLimit), interrupted(0.2, SoftLimit()):
+        ENGINE.connect(listener.url(driver))
+
+
+def test_a_handler_that_raises_as_signals_are_blocked_leaves_none_blocked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mask = signal.pthread_sigmask
+    before = mask(signal.SIG_BLOCK, [])
+
+    def interrupted_mask(how: int, numbers: Any) -> Any:
+        old = mask(how, numbers)
+        # Python runs a handler inside of this call, when the mask is set already.
+        if how == signal.SIG_BLOCK and numbers:
+            raise KeyboardInterrupt
+        return old
+
+    monkeypatch.setattr(signal, "pthread_sigmask", interrupted_mask)
+    with pytest.raises(KeyboardInterrupt), signals_held():
+        pass
+    assert mask(signal.SIG_BLOCK, []) == before

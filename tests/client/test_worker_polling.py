@@ -13,7 +13,7 @@ import rowq
 from rowq.engines import engine_for_url
 from rowq.errors import CannotConnect
 from rowq.worker import polling
-from rowq.worker.polling import Polling, PollingTurn
+from rowq.worker.polling import Courtesy, Polling, PollingTurn
 from tests.engines.base import wait_until
 from tests.helpers.worker_queue import MakeQueue, WorkerQueue
 from tests.helpers.workers import running
@@ -126,6 +126,54 @@ def test_a_thread_whose_poll_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) 
         assert sorted(threads.asked) == [0, 1, 2]
 
 
+def test_what_a_worker_is_told_of_needs_no_look_from_when_it_was_told() -> None:
+    shared = Polling(HOUR, HOUR)
+    before = time.monotonic()
+    assert not shared.knows_of_all_since(before)
+    shared.begin_told(HOUR)
+    assert not shared.knows_of_all_since(before)
+    since = time.monotonic()
+    assert shared.knows_of_all_since(since)
+    shared.hint()
+    assert not shared.knows_of_all_since(since)
+    PollingTurn(shared).wait()
+    assert shared.knows_of_all_since(since)
+    shared.end_told()
+    assert not shared.knows_of_all_since(since)
+
+
+@pytest.mark.parametrize(("is_told", "is_doubted"), [(True, True), (False, False)])
+def test_a_message_that_only_a_pause_has_led_to_is_doubtful_where_it_should_be_told_of(
+    is_told: bool, is_doubted: bool
+) -> None:
+    shared = Polling(0.001, 0.001)
+    if is_told:
+        shared.begin_told(0.001)
+    turn = PollingTurn(shared)
+    shared.hint()
+    turn.wait()
+    turn.note_answer(found=True)
+    assert not shared.is_doubted
+    turn.wait()
+    turn.note_answer(found=False)
+    assert not shared.is_doubted
+    turn.wait()
+    turn.note_answer(found=True)
+    assert shared.is_doubted is is_doubted
+
+
+def test_who_comes_too_late_again_and_again_lets_the_others_go_first() -> None:
+    courtesy = Courtesy()
+    lengths = []
+    for found in (False, True, False, False, False, False, False, False, False):
+        courtesy.note(found)
+        lengths.append(courtesy.seconds)
+    assert lengths == [0, 0, 0, 0.002, 0.004, 0.008, 0.016, 0.025, 0.025]
+    for _ in range(3):
+        courtesy.note(found=True)
+    assert courtesy.seconds == 0
+
+
 class Calls:
     """Counts what workers dequeue through an engine, and by which thread; may stand in its way."""
 
@@ -171,15 +219,15 @@ def working(worker: rowq.Worker) -> Iterator[Polling]:
 
 def test_twenty_idle_threads_ask_as_seldom_as_one(queue: WorkerQueue, calls: Calls) -> None:
     assert queue.peek() == []
-    with working(queue.worker(print, threads=20)):
-        # The threads ask twenty times when they start, and then after pauses that grow to 0.125 s
+    with working(queue.worker(print, threads=20, listen=False)):
+        # The threads ask twenty times when they start, and then after pauses that grow to 0.05 s
         # and more.
         wait_until(lambda: len(calls.asking) >= 24, "the pauses are long")
         began_at, before = time.monotonic(), len(calls.asking)
         wait_until(lambda: len(calls.asking) >= before + 16, "it goes on asking")
         asked, seconds = len(calls.asking) - before, time.monotonic() - began_at
         asking = calls.asking[before:]
-    assert asked / seconds < 12
+    assert asked / seconds < 20
     assert len(set(asking)) == 1
 
 
@@ -307,6 +355,16 @@ def test_a_queue_that_is_resumed_is_worked_on_again(queue: WorkerQueue) -> None:
         assert worker.stats.processed == 0
         queue.resume_queue()
         wait_until(lambda: worker.stats.processed == 1, "the message is handled")
+
+
+@pytest.mark.parametrize("url", ["postgresql:", "mariadb:", "mysql:", "sqlserver:", "oracle:"])
+def test_an_idle_process_that_polls_looks_ten_to_twenty_times_a_second(url: str) -> None:
+    worker = rowq.Worker(f"{url}//user@host/database", "orders", print, threads=50, listen=False)
+    pauses = worker._context.polling._pauses
+    pauses.next()
+    drawn = [pauses.next() for _ in range(1000)]
+    assert min(drawn) >= 0.05
+    assert max(drawn) <= 0.1
 
 
 def test_only_postgres_lets_a_worker_listen() -> None:

@@ -29,6 +29,8 @@ class Run:
     may_be_asked_again: whether calls may fail with errors that say so, as during a migration.
     asked_again: these errors. deadlocks: names of sessions whose own transaction was ended by one,
         where engines have them.
+    groups: how many groups there are, 0 for none. group_limits: settings of the queue that take
+        turns while they work.
     stop: set when they are to come to an end. producing: how many producers are still at it.
     """
 
@@ -37,6 +39,8 @@ class Run:
     queue_name: str
     recorder: Recorder
     largest_batch: int = 100
+    groups: int = 0
+    group_limits: tuple[int, ...] = (1,)
     stop: threading.Event = field(default_factory=threading.Event)
     alive: dict[str, int] = field(default_factory=dict)
     errors: list[BaseException] = field(default_factory=list)
@@ -167,7 +171,18 @@ class Producer(Actor):
             for result, message in zip(sent, batch, strict=True)
             if result.outcome == "enqueued"
         ]
-        self.note(start, "enqueue", None, made)
+        end = self.now()
+        self.note(start, "enqueue", None, made, end=end)
+        for action, is_delayed in (("join", False), ("join_later", True)):
+            joined = [
+                (result.message_id, message.group_key)
+                for result, message in zip(sent, batch, strict=True)
+                if result.outcome == "enqueued"
+                and message.group_key is not None
+                and (message.delay_seconds is not None) == is_delayed
+            ]
+            if joined:
+                self.note(start, action, None, joined, end=end)
         self.left -= len(made)
         if made and self.seeded_random.random() < 0.05:
             self._cancel([message for message, _ in self.seeded_random.choices(made, k=3)])
@@ -186,6 +201,9 @@ class Producer(Actor):
             delay_seconds=seeded_random.uniform(0, 0.5) if seeded_random.random() < 0.1 else None,
             dedup_key=f"key {seeded_random.randint(1, 200)}"
             if seeded_random.random() < 0.05
+            else None,
+            group_key=f"group {seeded_random.randint(1, self.run.groups)}"
+            if self.run.groups and seeded_random.random() < 0.9
             else None,
         )
 
@@ -215,9 +233,14 @@ class Housekeeper(Actor):
                 lambda: queue.archive(name),
                 lambda: queue.queue_stats(name),
                 self._reset,
+                *([self._alter] if len(self.run.group_limits) > 1 else []),
             ]
         )()
         return False
+
+    def _alter(self) -> None:
+        limit = self.seeded_random.choice(self.run.group_limits)
+        self.queue.alter_queue(self.run.queue_name, group_limit=limit)
 
     def _reset(self) -> None:
         start = self.now()

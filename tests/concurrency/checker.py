@@ -24,9 +24,9 @@ _PLACES = {
 """The place of a message after an outcome, as a census names it."""
 
 
-def check(history: Sequence[Event]) -> list[str]:
+def check(history: Sequence[Event], group_limit: int = 1) -> list[str]:
     """Return what is wrong with a history, in words; an empty list if nothing is."""
-    record = Record(history)
+    record = Record(history, group_limit)
     return [fault for rule in RULES for fault in rule(record)]
 
 
@@ -101,7 +101,7 @@ def attempts_count_leases(record: Record) -> Iterator[str]:
 
 
 def nothing_lost(record: Record) -> Iterator[str]:
-    """Every message is done, cancelled, purged, ready, delayed, leased or dead, once."""
+    """Every message is done, cancelled, purged, ready, delayed, blocked, leased or dead, once."""
     for census in (event for event in record.history if event.action == "census"):
         places: dict[int, list[str]] = defaultdict(list)
         for message, state in census.results:
@@ -157,6 +157,82 @@ def whole_or_not_at_all(record: Record) -> Iterator[str]:
             yield f"{event.action} was broken off halfway: it left {sorted(left)} where they were"
 
 
+def groups_in_order(record: Record) -> Iterator[str]:
+    """A message is not delivered before one of its group ended that was there when it came."""
+    if record.group_limit > 1:
+        return
+    for members in _members(record).values():
+        older = sorted(members, key=lambda message: record.joined[message].end)
+        last, unfinished = 0.0, 0
+        place = 0
+        for message in sorted(members, key=lambda message: record.joined[message].start):
+            while record.joined[older[place]].end < record.joined[message].start:
+                if _ended(record, older[place]) > last:
+                    last, unfinished = _ended(record, older[place]), older[place]
+                place += 1
+            if message in record.leases and record.leases[message][0].dequeue.end < last:
+                yield f"message {message} was delivered before {unfinished} of its group had ended"
+
+
+def _members(record: Record) -> dict[str, list[int]]:
+    """Return the messages that came into each group at once, not delayed."""
+    members = defaultdict(list)
+    for message in record.joined:
+        members[record.groups[message]].append(message)
+    return members
+
+
+def _ended(record: Record, message: int) -> float:
+    """Return the first moment at which a message can have ended."""
+    ends = [
+        event.start
+        for event, outcome in record.finishes[message]
+        if outcome in LAST_STATES | {"dead"}
+    ]
+    return min(ends, default=float("inf"))
+
+
+def groups_keep_their_limit(record: Record) -> Iterator[str]:
+    """No more messages of a group are in work at once than its limit."""
+    changes: dict[str, list[tuple[float, int, int]]] = defaultdict(list)
+    for message, group in record.groups.items():
+        for lease in record.leases.get(message, ()):
+            if lease.dequeue.end < lease.live_until:
+                changes[group].append((lease.dequeue.end, 1, message))
+                changes[group].append((lease.live_until, 0, message))
+    for group, moments in changes.items():
+        held: Counter[int] = Counter()
+        for _, is_begin, message in sorted(moments):
+            held[message] += 1 if is_begin else -1
+            if is_begin and len(+held) > record.group_limit:
+                yield f"messages {sorted(+held)} of group {group} were in work at once"
+
+
+def groups_keep_their_limit_at_rest(record: Record) -> Iterator[str]:
+    """No more messages of a group are ready or in work in a census than its limit."""
+    for census in (event for event in record.history if event.action == "census"):
+        for group, states in _states(record, census).items():
+            if states["ready"] + states["leased"] > record.group_limit:
+                yield f"{dict(states)} messages of group {group} were in work at once"
+
+
+def no_group_stranded(record: Record) -> Iterator[str]:
+    """No message waits behind a group that has nothing in work, once house was kept."""
+    for census in (event for event in record.history if event.action == "census"):
+        for group, states in _states(record, census).items():
+            if states["blocked"] and not states["ready"] + states["leased"] + states["delayed"]:
+                yield f"{states['blocked']} messages of group {group} wait for nothing"
+
+
+def _states(record: Record, census: Event) -> dict[str, Counter[str]]:
+    """Return how many messages of each group a census found in each state."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for message, state in census.results:
+        if message in record.groups and (state != "delayed" or message in record.joined):
+            found[record.groups[message]][str(state)] += 1
+    return found
+
+
 RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     no_double_lease,
     completed_once,
@@ -166,6 +242,10 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     nothing_lost,
     only_known_messages,
     whole_or_not_at_all,
+    groups_in_order,
+    groups_keep_their_limit,
+    groups_keep_their_limit_at_rest,
+    no_group_stranded,
 )
 
 
@@ -185,6 +265,54 @@ def check_order(history: Sequence[Event]) -> list[str]:
                     faults.append(f"message {message} came before message {first}")
                 delivered.add(message)
     return faults
+
+
+def check_limits(
+    history: Sequence[Event],
+    *,
+    max_leased: int | None = None,
+    rate_limit: int | None = None,
+    rate_seconds: float = 1,
+) -> list[str]:
+    """Judge a run of a limited queue: what was leased at a time, and what began within a while.
+
+    A dequeue that was rolled back began nothing.
+    """
+    record = Record(history)
+    faults: list[str] = []
+    if max_leased is not None:
+        faults += _too_many_leased(record, max_leased)
+    if rate_limit is not None:
+        faults += _too_many_begun(record, rate_limit, rate_seconds)
+    return faults
+
+
+def _too_many_leased(record: Record, most: int) -> Iterator[str]:
+    """Count the leases that were live for certain: from the answer to what may have ended them."""
+    changes = []
+    for leases in record.leases.values():
+        for lease in leases:
+            if lease.dequeue.end < lease.live_until:
+                changes += [(lease.dequeue.end, 1), (lease.live_until, -1)]
+    count = 0
+    for moment, change in sorted(changes):
+        count += change
+        if change > 0 and count > most:
+            yield f"{count} messages were leased at {moment:.6f}, and not {most}"
+
+
+def _too_many_begun(record: Record, most: int, seconds: float) -> Iterator[str]:
+    """Count the deliveries of calls that lie wholly within a window, whatever its beginning."""
+    begun = sorted(
+        (lease.dequeue.end, lease.dequeue.start)
+        for leases in record.leases.values()
+        for lease in leases
+        if "rollback" not in lease.enders
+    )
+    for first in sorted({start for _, start in begun}):
+        inside = [end for end, start in begun if start >= first and end < first + seconds]
+        if len(inside) > most:
+            yield f"{len(inside)} deliveries began in {seconds} s from {first:.6f}, and not {most}"
 
 
 def _first(waiting: list[tuple[int, int]], delivered: set[int]) -> int | None:

@@ -6,15 +6,16 @@ from random import Random
 import pytest
 
 from rowq import NewMessage, Queue, StaleClaim
-from tests.concurrency.reference import ReferenceQueue
+from rowq.engines import engine_for_connection
+from tests.concurrency.reference import STATES, ReferenceQueue
 from tests.engines.base import Connection
 from tests.stored_times import pass_seconds
 
 BACKOFF = (10, 20, 40, 60, 60, 60)
 """The delays that the settings of the queue below make."""
 
-NewEntry = tuple[int, int, str | None, int | None]
-"""Priority, delay, dedup key and attempts of a message to enqueue."""
+NewEntry = tuple[int, int, str | None, int | None, str | None]
+"""Priority, delay, dedup key, attempts and group of a message to enqueue."""
 
 
 class Comparison:
@@ -23,10 +24,13 @@ class Comparison:
     seen: counts what happened, as "call: outcome".
     """
 
-    def __init__(self, connection: Connection, name: str, seen: Counter[str]) -> None:
+    def __init__(
+        self, connection: Connection, name: str, seen: Counter[str], *, has_groups: bool
+    ) -> None:
         self.connection = connection
         self.name = name
         self.seen = seen
+        self.has_groups = has_groups
         self.queue = Queue(connection)
         self.queue.create_queue(
             name,
@@ -36,7 +40,8 @@ class Comparison:
             backoff_cap_seconds=60,
             backoff_jitter=0,
         )
-        self.reference = ReferenceQueue(max_attempts=3, backoff=BACKOFF)
+        is_mysql = engine_for_connection(connection).name == "mysql"
+        self.reference = ReferenceQueue(max_attempts=3, backoff=BACKOFF, always_rechecks=is_mysql)
         self.known: list[int] = []
         self.claims: list[int] = []
 
@@ -56,6 +61,7 @@ class Comparison:
             self.let_time_pass: 3,
             self.pause_or_resume: 1,
             self.purge: 0.3,
+            self.set_groups: 0.5 if self.has_groups else 0,
         }
         (call,) = seeded_random.choices(list(calls), list(calls.values()))
         call(seeded_random)
@@ -64,8 +70,9 @@ class Comparison:
     def compare_states(self) -> None:
         """Compare counts, and what is ready in the order of delivery."""
         stats = self.queue.queue_stats(self.name)[0]
-        found = {state: getattr(stats, state) for state in ("ready", "delayed", "leased", "dead")}
+        found = {state: getattr(stats, state) or 0 for state in STATES}
         assert found == self.reference.counts()
+        self.seen["blocked"] += found["blocked"]
         assert [
             (message.message_id, message.priority, message.attempt, message.last_error)
             for message in self.queue.peek(self.name, 1000)
@@ -82,7 +89,7 @@ class Comparison:
 
     def enqueue(self, seeded_random: Random) -> None:
         """Enqueue one message."""
-        priority, delay, key, allowed = entry = _new_entry(seeded_random)
+        priority, delay, key, allowed, group = entry = self._new_entry(seeded_random)
         sent = self.queue.enqueue(
             self.name,
             0,
@@ -90,17 +97,23 @@ class Comparison:
             delay_seconds=delay,
             dedup_key=key,
             max_attempts=allowed,
+            group_key=group,
         )
         self._sent(sent.message_id, sent.outcome, entry)
 
     def enqueue_batch(self, seeded_random: Random) -> None:
         """Enqueue a few messages at once."""
-        batch = [_new_entry(seeded_random) for _ in range(seeded_random.randint(0, 6))]
+        batch = [self._new_entry(seeded_random) for _ in range(seeded_random.randint(0, 6))]
         messages = [
             NewMessage(
-                data=0, priority=priority, delay_seconds=delay, dedup_key=key, max_attempts=allowed
+                data=0,
+                priority=priority,
+                delay_seconds=delay,
+                dedup_key=key,
+                max_attempts=allowed,
+                group_key=group,
             )
-            for priority, delay, key, allowed in batch
+            for priority, delay, key, allowed, group in batch
         ]
         sent = self.queue.enqueue_batch(self.name, messages)
         for made, entry in zip(sent, batch, strict=True):
@@ -215,6 +228,7 @@ class Comparison:
         self.let_time_pass(seeded_random)
         done = self.queue.maintain(self.name)[0]
         assert done.promoted == self.reference.promote()
+        self.seen["maintain: rechecked"] += self.reference.keep_groups()
         assert (done.reaped, done.died) == self.reference.reap()
         self.seen["maintain: promoted"] += done.promoted
         self.seen["maintain: reaped"] += done.reaped
@@ -224,6 +238,14 @@ class Comparison:
         seconds = seeded_random.choice([5, 5, 15, 45])
         pass_seconds(self.connection, self.name, seconds)
         self.reference.now += seconds
+
+    def set_groups(self, seeded_random: Random) -> None:
+        """Change the settings of groups."""
+        limit, dead_hold = seeded_random.choice([1, 1, 2, 3]), seeded_random.random() < 0.4
+        after_dead = "hold" if dead_hold else "continue"
+        self.queue.alter_queue(self.name, group_limit=limit, group_after_dead=after_dead)
+        self.reference.set_groups(limit, dead_hold=dead_hold)
+        self.seen["groups that wait for a dead message"] += dead_hold
 
     def pause_or_resume(self, seeded_random: Random) -> None:
         """Stop delivery now and then, but more often start it."""
@@ -242,6 +264,16 @@ class Comparison:
         """Return a claim, mostly a recent one; one that never was before there are any."""
         return seeded_random.choice(self.claims[-4:] or [-1])
 
+    def _new_entry(self, seeded_random: Random) -> NewEntry:
+        priority, delay = seeded_random.choice([0, 5, 9]), seeded_random.choice([0, 0, 10, 20, 60])
+        return (
+            priority,
+            delay,
+            seeded_random.choice([None, "a", "b"]),
+            seeded_random.choice([None, None, 1, 2]),
+            seeded_random.choice([None, "g", "g", "h"]) if self.has_groups else None,
+        )
+
     def _some_messages(self, seeded_random: Random, claim_id: int) -> list[int]:
         """Return some messages of a claim, and at times strange ones."""
         claim = self.reference.claims.get(claim_id)
@@ -250,13 +282,3 @@ class Comparison:
             self.known, min(len(self.known), seeded_random.choice([0, 0, 2]))
         )
         return list({*seeded_random.sample(held, seeded_random.randint(0, len(held))), *strange})
-
-
-def _new_entry(seeded_random: Random) -> NewEntry:
-    priority, delay = seeded_random.choice([0, 5, 9]), seeded_random.choice([0, 0, 10, 20, 60])
-    return (
-        priority,
-        delay,
-        seeded_random.choice([None, "a", "b"]),
-        seeded_random.choice([None, None, 1, 2]),
-    )

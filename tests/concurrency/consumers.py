@@ -38,7 +38,10 @@ class Consumer(Actor):
     def dequeue(self) -> list[Message]:
         """Lease a batch and write it down."""
         start = self.now()
-        size = self.seeded_random.choice([1, self.seeded_random.randint(1, self.run.largest_batch)])
+        largest = self.run.largest_batch
+        size = self.seeded_random.choice(
+            [1, min(10, largest), largest, self.seeded_random.randint(1, largest)]
+        )
         messages: list[Message] = self.call(
             "dequeue",
             lambda: self.queue.dequeue_fast(
@@ -66,7 +69,7 @@ class Consumer(Actor):
             self.expire(claim_id)
             self.late.append((claim_id, ids))
         elif luck < 0.60:
-            self.finish("complete", claim_id, ids)
+            self.finish("complete", claim_id, ids, named=self.seeded_random.random() < 0.2)
         else:
             self._finish_in_parts(claim_id, ids)
 
@@ -76,7 +79,8 @@ class Consumer(Actor):
             if self.seeded_random.random() < 0.2:
                 self._extend(claim_id)
             cut = self.seeded_random.randint(1, len(ids))
-            self.finish(self._how(), claim_id, ids[:cut])
+            named = cut < len(ids) or self.seeded_random.random() < 0.5
+            self.finish(self._how(), claim_id, ids[:cut], named=named)
             ids = ids[cut:]
 
     def _how(self) -> str:
@@ -93,8 +97,11 @@ class Consumer(Actor):
             )
             self.note(start, "extend_lease", claim_id, lease_seconds=LEASE_SECONDS)
 
-    def finish(self, action: str, claim_id: int, ids: Sequence[int]) -> None:
-        """Finish some messages of a claim and write down what became of each."""
+    def finish(self, action: str, claim_id: int, ids: Sequence[int], *, named: bool = True) -> None:
+        """Finish some messages of a claim and write down what became of each.
+
+        named: false for all that the claim still holds, which these must be.
+        """
         start = self.now()
         options = (
             {"delay_seconds": self.seeded_random.choice([0, 0.1])}
@@ -105,7 +112,7 @@ class Consumer(Actor):
         hoped = {"complete": "completed", "fail_now": "dead"}.get(action, action)
         outcomes = self.call(
             action,
-            lambda: routine(self.run.queue_name, claim_id, ids, **options),
+            lambda: routine(self.run.queue_name, claim_id, ids if named else None, **options),
             claim_id,
             results=[(message_id, hoped) for message_id in ids],
         )

@@ -20,8 +20,10 @@ class Event:
         rollback   the transaction that made the claim was rolled back, or its session was killed
         expire     the claim's lease was made to run out; without a claim, every lease
         census     looked where every message is, while nobody else did anything
-    results: messages, each with its priority (enqueue), attempt (dequeue), state (census), or the
-        outcome that the call returned.
+        join       the enqueue at the same moment gave messages a group key
+        join_later the same of messages that are delayed
+    results: messages, each with its priority (enqueue), attempt (dequeue), state (census), group
+        key (join), or the outcome that the call returned.
     known: false if the session was lost during the call, so that it may have taken effect or not.
         The results are then those that it would have had; a lost dequeue or enqueue has none.
     lease_seconds: of a dequeue or an extend_lease.

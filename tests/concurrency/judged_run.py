@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import rowq
+from rowq import Queue
 from tests.concurrency.actors import Actor, Housekeeper, Killer, Producer, Run
 from tests.concurrency.checker import check
 from tests.concurrency.consumers import LEASE_SECONDS, Consumer, TransactionalConsumer
@@ -15,7 +16,7 @@ from tests.concurrency.history import Event, read, write
 from tests.dice import SEED
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
-from tests.stored_times import pass_seconds
+from tests.stored_times import pass_seconds, tick
 
 QUIET_SECONDS = 60
 """When nothing at all is completed for so many seconds, the sessions hang."""
@@ -45,6 +46,9 @@ def perform(run: Run, messages: int, tmp_path: Path, meanwhile: Callable[[], Non
         deadlocks = dialect.deadlocks(judge)
     _let_work(run, ten_sessions(run, messages), meanwhile)
     with _judge(run) as judge:
+        for _ in range(2 if run.groups else 0):
+            tick(judge, run.queue_name)
+            Queue(judge).maintain(run.queue_name, 10000)
         left = _take_census(run, judge)
         drain(run, judge)
         assert set(_take_census(run, judge)) <= {"dead"}
@@ -138,7 +142,7 @@ def _judged(run: Run, path: Path) -> list[Event]:
     """Return the history as the file has it, if the checker finds nothing wrong."""
     write(run.recorder.history(), path)
     history = read(path)
-    faults = check(history)
+    faults = check(history, max(run.group_limits))
     assert not faults, f"{len(faults)} faults, of which {faults[:10]}; the history is in {path}"
     return history
 

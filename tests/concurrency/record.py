@@ -22,9 +22,16 @@ class Lease:
 
 
 class Record:
-    """A history, sorted by message and by claim."""
+    """A history, sorted by message and by claim.
 
-    def __init__(self, history: Sequence[Event]) -> None:
+    group_limit: the highest that the queue had. groups: group key by message. joined: the call that
+        put a message into its group, unless it was delayed.
+    """
+
+    def __init__(self, history: Sequence[Event], group_limit: int = 1) -> None:
+        self.group_limit = group_limit
+        self.groups: dict[int, str] = {}
+        self.joined: dict[int, Event] = {}
         self.history = sorted(history, key=lambda event: event.end)
         self.leases: dict[int, list[Lease]] = defaultdict(list)
         self.finishes: dict[int, list[tuple[Event, str]]] = defaultdict(list)
@@ -48,6 +55,10 @@ class Record:
         elif event.action == "enqueue":
             self.lost_enqueues += not event.known
             self.enqueued |= {message: event for message, _ in event.results}
+        elif event.action in ("join", "join_later"):
+            self.groups |= {message: str(key) for message, key in event.results}
+            if event.action == "join":
+                self.joined |= {message: event for message, _ in event.results}
         elif event.action != "census":
             self.lost_resets += event.action == "reset" and not event.known
             self._by_claim[event.claim_id].append(event)

@@ -3,20 +3,27 @@
 Time stands still in it until pass_seconds; the order of calls decides between equal moments.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 FRONT, TAIL = 0, 1
+STATES = ("ready", "delayed", "leased", "dead", "blocked")
 
 
 @dataclass
 class Entry:
-    """A message and where it is; place orders the ready ones, due the delayed ones."""
+    """A message and where it is; place orders the ready ones, due the delayed ones.
+
+    has_token: whether it is one of those of its group that may be in work.
+    """
 
     message_id: int
     priority: int
     allowed: int
     key: str | None = None
+    group: str | None = None
+    has_token: bool = False
     state: str = "ready"
     attempt: int = 0
     error: str | None = None
@@ -33,13 +40,23 @@ class Claim:
 
 
 class ReferenceQueue:
-    """One queue. Message and claim ids are given by the engine that is compared with this."""
+    """One queue. Message and claim ids are given by the engine that is compared with this.
 
-    def __init__(self, max_attempts: int, backoff: Sequence[int]) -> None:
+    always_rechecks: whether each dequeue that finds nothing looks at the groups that may have more
+    in work, and not only one that has promoted nothing, after maintain has met such a group.
+    """
+
+    def __init__(self, max_attempts: int, backoff: Sequence[int], *, always_rechecks: bool) -> None:
         self.now = 0
         self.paused = False
         self.entries: dict[int, Entry] = {}
         self.claims: dict[int, Claim] = {}
+        self.group_limit = 1
+        self.dead_hold_groups = False
+        self._tokens: defaultdict[str, set[int]] = defaultdict(set)
+        self._hints: list[str] = []
+        self._dequeues_recheck = False
+        self._always_rechecks = always_rechecks
         self._max_attempts = max_attempts
         self._backoff = backoff
         self._count = 0
@@ -52,7 +69,7 @@ class ReferenceQueue:
     def counts(self) -> dict[str, int]:
         """Return the number of messages by state."""
         states = [entry.state for entry in self.entries.values()]
-        return {state: states.count(state) for state in ("ready", "delayed", "leased", "dead")}
+        return {state: states.count(state) for state in STATES}
 
     def line(self) -> list[Entry]:
         """Return the ready messages in the order of delivery."""
@@ -67,20 +84,48 @@ class ReferenceQueue:
         return None
 
     def enqueue(
-        self, message_id: int, priority: int, delay: int, key: str | None, allowed: int | None
+        self,
+        message_id: int,
+        priority: int,
+        delay: int,
+        key: str | None,
+        allowed: int | None,
+        group: str | None,
     ) -> None:
         """Take a message that is no duplicate."""
-        entry = Entry(message_id, priority, allowed or self._max_attempts, key)
+        entry = Entry(message_id, priority, allowed or self._max_attempts, key, group)
         self.entries[message_id] = entry
         self._step()
         self._delay(entry, delay)
+
+    def set_groups(self, limit: int, *, dead_hold: bool) -> None:
+        """Change the settings of groups."""
+        if limit > self.group_limit:
+            waiting = {entry.group for entry in self._blocked() if entry.group}
+            self._hints += sorted(waiting)
+        self.group_limit, self.dead_hold_groups = limit, dead_hold
+
+    def keep_groups(self) -> int:
+        """Do what maintain does for groups; from the first hint on, dequeues do so, too."""
+        self._dequeues_recheck = self._dequeues_recheck or bool(self._hints)
+        return self.recheck()
+
+    def recheck(self, limit: int = 1000) -> int:
+        """Give groups whose limit was raised more messages in work; return how many were seen."""
+        seen, self._hints = self._hints[:limit], self._hints[limit:]
+        for group in seen:
+            while self._blocked(group) and self._enter(group):
+                self._leave([group])
+        return len(seen)
 
     def dequeue(self, claim_id: int, batch_size: int, lease: int) -> list[Entry]:
         """Lease up to batch_size messages to a claim of this number."""
         if self.paused:
             return []
         if not self.line():
-            self.promote(batch_size)
+            may_look = self.promote(batch_size) == 0 and self._dequeues_recheck
+            if may_look or self._always_rechecks:
+                self.recheck(10)
         taken = self.line()[:batch_size]
         for entry in taken:
             entry.state = "leased"
@@ -101,27 +146,35 @@ class ReferenceQueue:
 
     def finish(self, entries: Iterable[Entry]) -> None:
         """Forget messages."""
-        for entry in entries:
+        gone = list(entries)
+        for entry in gone:
             del self.entries[entry.message_id]
+        self._let_go(gone)
 
     def retry(self, entries: Iterable[Entry], delay: int | None, error: str) -> dict[int, str]:
         """Delay messages, or bury them; return what was done with each."""
         outcomes = {}
+        died: list[Entry] = []
         self._step()
         for entry in entries:
-            entry.error = error
             if entry.attempt >= entry.allowed:
-                entry.state, outcomes[entry.message_id] = "dead", "dead"
+                outcomes[entry.message_id] = "dead"
+                died.append(entry)
                 continue
+            entry.error = error
             wait = self._backoff[entry.attempt - 1] if delay is None else delay
             self._delay(entry, wait)
             outcomes[entry.message_id] = "retrying"
+        self.bury(died, error)
         return outcomes
 
     def bury(self, entries: Iterable[Entry], error: str) -> None:
         """Make messages dead."""
-        for entry in entries:
+        died = list(entries)
+        for entry in died:
             entry.state, entry.error = "dead", error
+        if not self.dead_hold_groups:
+            self._let_go(died)
 
     def release(self, entries: Iterable[Entry]) -> None:
         """Give messages back to the front without the attempt."""
@@ -140,8 +193,9 @@ class ReferenceQueue:
         for message in message_ids:
             state = self.state(message)
             outcomes[message] = {None: "not_found", "leased": "leased"}.get(state, "cancelled")
-            if outcomes[message] == "cancelled":
-                del self.entries[message]
+        self.finish(
+            self.entries[message] for message, done in outcomes.items() if done == "cancelled"
+        )
         return outcomes
 
     def reset(self, limit: int) -> dict[int, str]:
@@ -153,7 +207,7 @@ class ReferenceQueue:
         for entry in (self.entries[message_id] for message_id in dead):
             if self.holder(entry.key) is None:
                 entry.attempt = 0
-                self._queue_up(entry, TAIL)
+                self._join(entry)
                 outcomes[entry.message_id] = "reset"
             else:
                 outcomes[entry.message_id] = "duplicate"
@@ -166,7 +220,7 @@ class ReferenceQueue:
             (entry for entry in delayed if entry.due[0] <= self.now), key=lambda entry: entry.due
         )
         for entry in due[:limit]:
-            self._queue_up(entry, TAIL)
+            self._join(entry)
         return len(due[:limit])
 
     def reap(self) -> tuple[int, int]:
@@ -175,29 +229,79 @@ class ReferenceQueue:
         for claim_id in sorted(
             claim_id for claim_id, held in self.claims.items() if held.until <= self.now
         ):
-            for entry in self.claims.pop(claim_id).entries:
+            held = self.claims.pop(claim_id).entries
+            dead = [entry for entry in held if entry.attempt >= entry.allowed]
+            for entry in (entry for entry in held if entry not in dead):
                 entry.error = "lease expired: worker"
-                if entry.attempt >= entry.allowed:
-                    entry.state = "dead"
-                    died += 1
-                else:
-                    self._queue_up(entry, FRONT)
-                    back += 1
+                self._queue_up(entry, FRONT)
+            self.bury(dead, "lease expired: worker")
+            back, died = back + len(held) - len(dead), died + len(dead)
         return back, died
 
     def purge(self, *, include_dead: bool) -> int:
         """Forget what waits."""
-        states = {"ready", "delayed", "dead"} if include_dead else {"ready", "delayed"}
+        states = {"blocked", "ready", "delayed", *(["dead"] if include_dead else [])}
         gone = [entry for entry in self.entries.values() if entry.state in states]
         self.finish(gone)
         return len(gone)
 
     def _delay(self, entry: Entry, seconds: int) -> None:
         if seconds == 0:
-            self._queue_up(entry, TAIL)
+            self._join(entry)
             return
         entry.state = "delayed"
         entry.due = (self.now + seconds, self._count, entry.message_id)
+
+    def _join(self, entry: Entry) -> None:
+        """Make a message ready, unless it has to wait in its group."""
+        if entry.group and not entry.has_token:
+            if not self._enter(entry.group):
+                entry.state = "blocked"
+                return
+            entry.has_token = True
+        self._queue_up(entry, TAIL)
+
+    def _enter(self, group: str) -> bool:
+        """Take a token of a group."""
+        tokens = self._tokens[group]
+        free = [number for number in range(1, self.group_limit + 1) if number not in tokens]
+        if not free or len(tokens) >= self.group_limit:
+            return False
+        tokens.add(free[0])
+        return True
+
+    def _let_go(self, ended: Iterable[Entry]) -> None:
+        """Pass on the tokens of messages that have ended, each group once a round."""
+        left = sorted(entry.group for entry in ended if entry.group and entry.has_token)
+        for entry in ended:
+            entry.has_token = False
+        while left:
+            turn = sorted(set(left))
+            self._leave(turn)
+            for group in turn:
+                left.remove(group)
+
+    def _leave(self, groups: Iterable[str]) -> None:
+        """Pass one token of each group on, or give it back."""
+        for group in groups:
+            tokens, waiting = self._tokens[group], self._blocked(group)
+            surplus = [number for number in tokens if number > self.group_limit]
+            if surplus and len(surplus) < len(tokens):
+                tokens.remove(min(surplus))
+            elif waiting:
+                first = min(waiting, key=lambda entry: entry.message_id)
+                first.has_token = True
+                self._queue_up(first, TAIL)
+            else:
+                tokens.remove(max(tokens))
+
+    def _blocked(self, group: str | None = None) -> list[Entry]:
+        """Return the messages that wait in a group, or in any."""
+        return [
+            entry
+            for entry in self.entries.values()
+            if entry.state == "blocked" and group in (None, entry.group)
+        ]
 
     def _queue_up(self, entry: Entry, end: int) -> None:
         entry.state = "ready"

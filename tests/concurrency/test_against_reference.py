@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.concurrency.comparison import Comparison
 from tests.dice import IS_GIVEN, SEED, dice, limit, times
-from tests.engines.base import Connection
+from tests.engines.base import Connection, Server
 
 SETTINGS = settings(
     max_examples=times(15),
@@ -29,20 +29,23 @@ EVERYTHING = {
     *("reset: reset", "reset: duplicate", "promote", "reap: back", "reap: died"),
     *("maintain: promoted", "maintain: reaped", "purge"),
 }
+OF_GROUPS = {"blocked", "groups that wait for a dead message", "maintain: rechecked"}
 
 
 @pytest.mark.timeout(limit(300))
-@pytest.mark.promise("P04", "P05", "P08", "P09", "P10", "P11", "P12", "P18")
+@pytest.mark.promise("P04", "P05", "P08", "P09", "P10", "P11", "P12", "P18", "P21", "P22", "P23")
 def test_a_queue_does_step_by_step_what_the_contract_says(
-    connection: Connection, queue_name: str
+    server: Server, connection: Connection, queue_name: str
 ) -> None:
+    has_groups = "groups" in server.capabilities
     numbers = count()
     seen: Counter[str] = Counter()
 
     @SETTINGS
     @given(steps=st.lists(st.integers(0, 2**32), min_size=80, max_size=100))
     def compare(steps: list[int]) -> None:
-        comparison = Comparison(connection, f"{queue_name}_{next(numbers)}", seen)
+        name = f"{queue_name}_{next(numbers)}"
+        comparison = Comparison(connection, name, seen, has_groups=has_groups)
         for place, number in enumerate(steps):
             comparison.step(Random(f"{number} {place}"))
         comparison.compare_messages()
@@ -56,4 +59,5 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
     (seed(SEED)(compare) if IS_GIVEN else compare)()
     # A seed that was not chosen for it may miss a rare outcome among few examples, so a given seed
     # is not judged.
-    assert IS_GIVEN or EVERYTHING - {what for what, times in seen.items() if times} == set()
+    everything = EVERYTHING | (OF_GROUPS if has_groups else set())
+    assert IS_GIVEN or everything - {what for what, times in seen.items() if times} == set()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.concurrency import checker
-from tests.concurrency.checker import check, check_order
+from tests.concurrency.checker import check, check_limits, check_order
 from tests.concurrency.history import Event, Recorder, Results, read, write
 from tests.concurrency.record import Record
 
@@ -49,7 +49,64 @@ BROKEN_OFF = [
     Event(8, 9, "judge", "census", None, ((2, "leased"), (3, "ready"))),
 ]
 
+
+def of_group(*more: Event) -> list[Event]:
+    """Return a history in which messages of one group came one after the other."""
+    return [
+        Event(0, 1, "p", "enqueue", None, ((1, 5),)),
+        Event(0, 1, "p", "join", None, ((1, "g"),)),
+        Event(2, 3, "p", "enqueue", None, ((2, 5), (3, 5))),
+        Event(2, 3, "p", "join", None, ((2, "g"), (3, "g"))),
+        Event(4, 5, "a", "dequeue", 10, ((1, 1),), lease_seconds=30),
+        *more,
+    ]
+
+
 BAD = {
+    "a message of a group delivered too early": (
+        checker.groups_in_order,
+        of_group(
+            Event(5, 6, "a", "retry_later", 10, ((1, "retrying"),)),
+            Event(7, 8, "b", "dequeue", 11, ((2, 1),), lease_seconds=30),
+            Event(9, 10, "b", "complete", 11, ((2, "completed"),)),
+            Event(11, 12, "a", "dequeue", 12, ((1, 2),), lease_seconds=30),
+            Event(13, 14, "a", "complete", 12, ((1, "completed"),)),
+        ),
+        "message 2 was delivered before 1 of its group had ended",
+    ),
+    "a message of a group that is never finished, and overtaken": (
+        checker.groups_in_order,
+        of_group(
+            Event(5, 6, "a", "release", 10, ((1, "released"),)),
+            Event(7, 8, "b", "dequeue", 11, ((3, 1),), lease_seconds=30),
+        ),
+        "message 3 was delivered before 1 of its group had ended",
+    ),
+    "two messages of a group in work": (
+        checker.groups_keep_their_limit,
+        of_group(
+            Event(6, 7, "a", "complete", 10, ((1, "completed"),)),
+            Event(8, 9, "b", "dequeue", 11, ((2, 1),), lease_seconds=30),
+            Event(10, 11, "a", "dequeue", 12, ((3, 1),), lease_seconds=30),
+        ),
+        "messages [2, 3] of group g were in work at once",
+    ),
+    "two messages of a group ready": (
+        checker.groups_keep_their_limit_at_rest,
+        of_group(
+            Event(6, 7, "a", "complete", 10, ((1, "completed"),)),
+            Event(8, 9, "judge", "census", None, ((2, "ready"), (3, "ready"))),
+        ),
+        "{'ready': 2} messages of group g were in work at once",
+    ),
+    "a group that nobody passes on": (
+        checker.no_group_stranded,
+        of_group(
+            Event(6, 7, "a", "complete", 10, ((1, "completed"),)),
+            Event(8, 9, "judge", "census", None, ((2, "blocked"), (3, "blocked"))),
+        ),
+        "2 messages of group g wait for nothing",
+    ),
     "two live leases": (
         checker.no_double_lease,
         bad(Event(3, 4.5, "c", "dequeue", 13, ((1, 2),), lease_seconds=30)),
@@ -214,6 +271,38 @@ def test_what_may_have_been_right_is_no_double_lease(event: Event) -> None:
     assert list(checker.no_double_lease(Record(bad(event)))) == []
 
 
+GROUP_IN_ORDER = of_group(
+    Event(6, 7, "a", "complete", 10, ((1, "completed"),)),
+    Event(6.5, 8, "b", "dequeue", 11, ((2, 1),), lease_seconds=30),
+    Event(9, 10, "b", "fail_now", 11, ((2, "dead"),)),
+    Event(11, 12, "b", "dequeue", 12, ((3, 1),), lease_seconds=30),
+    Event(13, 14, "judge", "census", None, ((2, "dead"), (3, "leased"))),
+)
+
+
+@pytest.mark.promise("P21", "P22", "P24")
+def test_a_group_in_order_passes() -> None:
+    assert check(GROUP_IN_ORDER) == []
+
+
+def test_two_of_a_group_may_be_in_work_where_its_limit_is_two() -> None:
+    at_once = of_group(Event(5, 6, "b", "dequeue", 11, ((2, 1),), lease_seconds=30))
+    assert check(at_once) != []
+    assert check(at_once, group_limit=2) == []
+
+
+def test_of_two_messages_of_a_group_that_came_at_once_either_may_be_first() -> None:
+    both = [
+        Event(0, 2, "p", "enqueue", None, ((1, 5),)),
+        Event(0, 2, "p", "join", None, ((1, "g"),)),
+        Event(1, 3, "q", "enqueue", None, ((2, 5),)),
+        Event(1, 3, "q", "join", None, ((2, "g"),)),
+        Event(4, 5, "a", "dequeue", 10, ((2, 1),), lease_seconds=30),
+        Event(6, 7, "a", "complete", 10, ((2, "completed"),)),
+    ]
+    assert check(both) == []
+
+
 def test_a_lost_complete_leaves_open_whether_the_message_is_still_there() -> None:
     lost = Event(15, 16, "a", "complete", 12, ((4, "completed"),), known=False)
     gone = Event(18, 19, "judge", "census")
@@ -252,6 +341,55 @@ def test_order_is_judged_by_priority_and_then_by_arrival() -> None:
     assert check_order([sent, taken(3, 1, 2)]) == []
     assert check_order([sent, taken(1, 3, 2)]) == ["message 1 came before message 3"]
     assert check_order([sent, taken(3, 2, 1)]) == ["message 2 came before message 1"]
+
+
+LIMITED = [
+    Event(0, 1, "p", "enqueue", None, tuple((message, 5) for message in range(1, 9))),
+    Event(2, 3, "a", "dequeue", 10, ((1, 1), (2, 1)), lease_seconds=30),
+    Event(3, 4, "b", "dequeue", 11, ((3, 1),), lease_seconds=4),
+    Event(5, 6, "a", "complete", 10, ((1, "completed"),)),
+    Event(5.5, 6.5, "b", "dequeue", 12, ((4, 1),), lease_seconds=30),
+    Event(7.5, 8, "a", "dequeue", 13, ((5, 1),), lease_seconds=30),
+    Event(8, 9, "a", "rollback", 13),
+]
+
+
+def leasing(start: float, message: int, lasts: float = 0.1) -> Event:
+    return Event(
+        start, start + lasts, "c", "dequeue", 20 + message, ((message, 1),), lease_seconds=30
+    )
+
+
+def test_limits_that_were_kept_are_found_to_be() -> None:
+    assert check_limits(LIMITED, max_leased=3, rate_limit=4, rate_seconds=5) == []
+
+
+@pytest.mark.parametrize(
+    ("event", "fault"),
+    [
+        (leasing(4.2, 6), "4 messages were leased at 4.300000, and not 3"),
+        (leasing(6.6, 6), "4 messages were leased at 6.700000, and not 3"),
+    ],
+)
+@pytest.mark.promise("P28")
+def test_one_lease_too_many_is_rejected(event: Event, fault: str) -> None:
+    assert fault in check_limits([*LIMITED, event], max_leased=3)
+
+
+@pytest.mark.promise("P28")
+def test_a_lease_may_begin_as_soon_as_another_may_have_ended() -> None:
+    others = [event for event in LIMITED if event.claim_id != 12]
+    assert check_limits([*others, leasing(5, 6)], max_leased=3) == []
+    assert check_limits([*LIMITED, leasing(8.1, 6)], max_leased=3) == []
+
+
+@pytest.mark.promise("P29")
+def test_one_delivery_too_many_within_a_window_is_rejected() -> None:
+    assert check_limits([*LIMITED, leasing(6.6, 6)], rate_limit=4, rate_seconds=5) == [
+        "5 deliveries began in 5 s from 2.000000, and not 4"
+    ]
+    whole = [*LIMITED, leasing(6.6, 6, lasts=1)]
+    assert check_limits(whole, rate_limit=4, rate_seconds=5) == [], "one that may have begun later"
 
 
 def test_a_history_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:

@@ -44,6 +44,36 @@ def test_ten_sessions_at_one_queue_lose_nothing_and_do_nothing_twice(
     assert count(history, "enqueue") >= 10_000
 
 
+@pytest.mark.requires("groups")
+@pytest.mark.promise("P02", "P21", "P22", "P24")
+@pytest.mark.parametrize(
+    ("groups", "group_limits", "archive_days"),
+    [(3, (1,), 0), (30, (1,), 7), (10, (3,), 0), (10, (1, 2, 3), 0)],
+)
+def test_ten_sessions_at_a_queue_with_groups_keep_their_order_and_their_limits(
+    server: Server,
+    database_url: str,
+    connection: Connection,
+    queue_name: str,
+    groups: int,
+    group_limits: tuple[int, ...],
+    archive_days: int,
+    tmp_path: Path,
+) -> None:
+    Queue(connection).create_queue(
+        queue_name,
+        archive_days=archive_days,
+        backoff_base_seconds=0,
+        max_attempts=10000,
+        group_limit=group_limits[0],
+    )
+    run = Run(
+        server, database_url, queue_name, Recorder(), groups=groups, group_limits=group_limits
+    )
+    history = perform(run, times(2_000), tmp_path, kill_now_and_then(run))
+    assert count(history, "join") >= 1_000
+
+
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
 def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_double(

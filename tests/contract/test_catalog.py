@@ -15,18 +15,23 @@ each_routine = pytest.mark.parametrize(
 )
 
 
+def as_there(connection: Connection, routine: Routine) -> Routine:
+    """Return a routine as the connection's engine has it."""
+    return routine.on(engine_for_connection(connection).name)
+
+
 @each_routine
 def test_parameters_have_the_contract_s_names_types_and_defaults(
     connection: Connection, routine: Routine
 ) -> None:
     dialect = dialect_of(connection)
     found = dialect.installed_parameters(connection, routine)
-    assert found == dialect.contract_parameters(routine)
+    assert found == dialect.contract_parameters(as_there(connection, routine))
 
 
 @each_routine
 def test_a_call_returns_the_contract_s_columns(queue: CheckedQueue, routine: Routine) -> None:
-    dialect = dialect_of(queue.connection)
+    dialect, routine = dialect_of(queue.connection), as_there(queue.connection, routine)
     found = dialect.result_columns(queue.connection, routine, queue.name)
     assert found == dialect.contract_columns(routine)
 

@@ -16,13 +16,12 @@ def wanted(engine: str) -> dict[str, str]:
     said = {f"table {name}": text for name, text in comments.tables(engine).items()}
     if engine != "oracle":
         said |= {f"routine {name}": text for name, text in comments.routines(engine).items()}
-    if engine in ("postgres", "oracle"):
-        of_columns = comments.columns(engine).items()
-        said |= {f"column {table}.{name}": text for (table, name), text in of_columns}
+    of_columns = comments.columns(engine).items()
+    said |= {f"column {table}.{name}": text for (table, name), text in of_columns}
     return said
 
 
-def test_the_catalog_says_what_each_routine_and_table_is(connection: Connection) -> None:
+def test_the_catalog_says_what_each_routine_table_and_column_is(connection: Connection) -> None:
     found = dialect_of(connection).comments(connection)
     assert found == wanted(engine_for_connection(connection).name)
 

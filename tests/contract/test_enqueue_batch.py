@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract.test_enqueue import TEN_YEARS
 from tests.contract.test_round_trip import TEXTS
-from tests.engines.base import Connection
+from tests.engines.base import Connection, Server
 from tests.helpers.calls import Row, bodies, rolled_back, transaction
 from tests.helpers.queues import CheckedQueue, Connect, SecondSession
 
@@ -207,6 +207,16 @@ def test_texts_come_out_as_they_went_in(queue: CheckedQueue) -> None:
     assert [row.headers for row in rows] == [{text: text} for text in TEXTS]
 
 
+@pytest.mark.promise("P05", "P20")
+def test_texts_that_are_all_a_batch_has_come_out_as_they_went_in_and_in_their_order(
+    queue: CheckedQueue,
+) -> None:
+    rows = batch(queue, *({"body": text} for text in TEXTS))
+    assert [row.position for row in rows] == list(range(1, len(TEXTS) + 1))
+    assert [queue.message(row.message_id).body for row in rows] == TEXTS
+    assert bodies(queue.dequeue(100)) == TEXTS
+
+
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("binary", [b"", b"\x00", bytes(range(256)), bytes(1000)])
 def test_binary_bodies_come_out_as_they_went_in(queue: CheckedQueue, binary: bytes) -> None:
@@ -235,6 +245,7 @@ def test_anything_but_an_array_is_refused(queue: CheckedQueue, messages: Any) ->
     assert "array" in text
 
 
+BEYOND_DOUBLE = {"delay_seconds": 10**400}
 BAD_MESSAGES: list[tuple[Any, str]] = [
     (None, "object"),
     ("text", "object"),
@@ -260,7 +271,7 @@ BAD_MESSAGES: list[tuple[Any, str]] = [
     ({"delay_seconds": "infinity"}, "delay_seconds"),
     ({"delay_seconds": {}}, "delay_seconds"),
     ({"delay_seconds": 1e300}, "delay_seconds"),
-    ({"delay_seconds": 10**400}, "delay_seconds"),
+    (BEYOND_DOUBLE, "delay_seconds"),
     ({"run_at": "not a time"}, "run_at"),
     ({"run_at": "2030-13-01T00:00:00Z"}, "run_at"),
     ({"run_at": "infinity"}, "run_at"),
@@ -293,10 +304,14 @@ BAD_MESSAGES: list[tuple[Any, str]] = [
 @pytest.mark.promise("P01", "P15")
 @pytest.mark.parametrize(("message", "named"), BAD_MESSAGES, ids=lambda value: repr(value)[:50])
 def test_a_bad_message_is_refused_with_its_position_and_none_is_stored(
-    queue: CheckedQueue, message: Any, named: str
+    queue: CheckedQueue, server: Server, message: Any, named: str
 ) -> None:
     messages = [{"body": "good"}, {"body": "good"}, message, {"body": "good"}]
     text = queue.refused("RQ711", "enqueue_batch", messages=messages)
-    assert named in text
-    assert "(message 3)" in text
+    if server.product == "mysql" and message == BEYOND_DOUBLE:
+        # For MySQL a number that no double holds is no JSON, wherever it stands.
+        assert "messages must be a JSON array" in text
+    else:
+        assert named in text
+        assert "(message 3)" in text
     assert sum(queue.stored().values()) == 0

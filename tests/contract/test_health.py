@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engines.base import Connection
+from tests.engines.base import Connection, Server
 from tests.helpers.calls import Row, call
 from tests.helpers.queues import CheckedQueue
 
@@ -19,9 +19,12 @@ def check(connection: Connection, name: str, queue: str | None) -> Row:
 
 
 @pytest.mark.promise("P19")
-def test_a_new_queue_is_in_good_health(connection: Connection, queue: CheckedQueue) -> None:
+def test_a_new_queue_is_in_good_health(
+    server: Server, connection: Connection, queue: CheckedQueue
+) -> None:
     found = [row for row in call(connection, "health") if row.queue_name == queue.name]
-    assert {row.check_name for row in found} == set(OF_EACH_QUEUE)
+    groups = {"overdue_groups"} & {f"overdue_{word}" for word in server.capabilities}
+    assert {row.check_name for row in found} == {*OF_EACH_QUEUE, *groups}
     assert {(row.status, row.value) for row in found} == {("ok", 0)}
 
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from rowq.contract import Parameter, Routine, load_contract
+from rowq.engines import engine_for_connection
 from tests.dice import IS_GIVEN, SEED, limit, times
 from tests.engines.base import Connection
 from tests.helpers.calls import call, dequeue, enqueue, make_dead
@@ -125,7 +126,10 @@ class FilledQueue:
     def prepare(self) -> dict[str, Any]:
         """Set the queue up; return what the names of the places stand for."""
         call(self.connection, "create_queue", queue_name=self.queue)
-        call(self.connection, "alter_queue", queue_name=self.queue, max_body_length=1_048_576)
+        alter = ROUTINES["alter_queue"].on(engine_for_connection(self.connection).name)
+        limits = {"max_leased", "rate_limit"} & {parameter.name for parameter in alter.parameters}
+        settings = {"max_body_length": 1_048_576} | dict.fromkeys(limits, 0)
+        call(self.connection, "alter_queue", queue_name=self.queue, **settings)
         call(self.connection, "resume_queue", queue_name=self.queue)
         make_dead(self.connection, self.queue, "dead")
         enqueue(self.connection, self.queue, "delayed", delay_seconds=1000)
@@ -175,7 +179,7 @@ def test_any_argument_is_taken_or_refused_by_name(owner: Connection, routine: Ro
     seen: set[str] = set()
 
     @SETTINGS
-    @given(drawn=arguments_of(routine))
+    @given(drawn=arguments_of(routine.on(engine_for_connection(owner).name)))
     def compare(drawn: dict[str, Any]) -> None:
         places = filled.prepare()
         arguments = {name: _placed(value, places) for name, value in drawn.items()}

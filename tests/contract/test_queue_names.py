@@ -22,7 +22,7 @@ OTHER_ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "retry_later": [{"claim_id": 1}],
 }
 """What each routine is called with beside the name, where that is more than nothing."""
-ONE_ENGINES_OWN = {"listen", "unlisten"}
+ONE_ENGINES_OWN = {"elect_keeper", "listen", "unlisten"}
 """engine_only/postgres/test_listen.py has them."""
 NEEDS_NO_NAME = {"maintain", "queue_stats"}
 """Null means every queue to them."""

@@ -25,6 +25,8 @@ REMEDIES = {
     "waits": "the engine itself, not one that speaks its language",
     "log": "local programs",
     "genuine": "the engine itself, not one that speaks its language",
+    "groups": "--engine postgres18,mariadb",
+    "limits": "--engine postgres18",
 }
 """By capability of a server, what to run for a test that needs it."""
 
@@ -48,6 +50,8 @@ class Server(Protocol):
         log          a failed test shows what it has written meanwhile: it is a private server
         genuine      it is the engine itself, with its locks and plans, not one that only speaks
                      its language
+        groups       messages may have a group_key
+        limits       rowq has max_leased and rate_limit there
     """
 
     name: str

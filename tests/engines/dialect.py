@@ -21,6 +21,7 @@ class Dialect(ABC):
     readers_wait: whether whoever reads a table that another session holds waits for it.
     savepoints_give_back: whether a row is free as soon as its lock is rolled back to a savepoint,
         and not at the end of the transaction only.
+    row_version: the columns that show whether a row was written again.
     counts: by what a table holds, the query for the number of its rows of a queue.
     places: queries for unfinished messages and where they are.
     ends: queries for finished messages and their states.
@@ -31,6 +32,7 @@ class Dialect(ABC):
     is_free_of_deadlocks: bool
     readers_wait: bool
     savepoints_give_back: bool
+    row_version: str = "*"
     counts: Mapping[str, str]
     places: Sequence[str]
     ends: Sequence[str]

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from rowq.contract import load_contract
+from rowq.contract import Routine, load_contract
+from rowq.engines import engine_for_connection
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
 
@@ -24,7 +25,7 @@ class Row(SimpleNamespace):
 
 def call(connection: Connection, routine: str, **arguments: Any) -> list[Row]:
     """Call a routine and return its rows; columns and outcomes must be the contract's."""
-    entry = load_contract().routine(routine)
+    entry = _entry(connection, routine)
     unknown = arguments.keys() - {parameter.name for parameter in entry.parameters}
     assert not unknown, f"{routine} has no parameter {unknown}"
     columns, rows = dialect_of(connection).call(connection, entry, arguments)
@@ -47,8 +48,7 @@ def refused(connection: Connection, number: str, routine: str, **arguments: Any)
 
     The number must be one that the contract gives for the routine.
     """
-    contract = load_contract()
-    entry = contract.routine(routine)
+    entry = _entry(connection, routine)
     assert number in entry.errors, f"{routine} does not declare {number}"
     dialect = dialect_of(connection)
     for parameter in entry.parameters:
@@ -61,8 +61,13 @@ def refused(connection: Connection, number: str, routine: str, **arguments: Any)
         call(connection, routine, **arguments)
     found, text = dialect.error(caught.value)
     assert found == number, f"{routine}: {found} {text}"
-    assert text.startswith(f"{number} {contract.errors[number].name}: "), text
+    assert text.startswith(f"{number} {load_contract().errors[number].name}: "), text
     return text
+
+
+def _entry(connection: Connection, routine: str) -> Routine:
+    """Return a routine as the connection's engine has it."""
+    return load_contract().of(engine_for_connection(connection).name)[routine]
 
 
 @contextmanager

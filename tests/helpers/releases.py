@@ -15,6 +15,16 @@ _STANDARD = (
     "alter table rowq.queue add column if not exists note text;",
     "alter table rowq.queue drop column if exists note;",
 )
+# MySQL has no "if not exists" for columns.
+_ON_MYSQL = """\
+set @rowq_text = (
+    select if(count(*) = {there}, 'alter table rowq.queue {change}', 'do 0')
+    from information_schema.columns
+    where table_schema = 'rowq' and table_name = 'queue' and column_name = 'note'
+);
+prepare rowq_change from @rowq_text;
+execute rowq_change;
+deallocate prepare rowq_change;"""
 _ON_ORACLE = """
 declare
     v_columns number;
@@ -31,7 +41,10 @@ end;
 """
 COLUMN = {
     "postgres": _STANDARD,
-    "mysql": _STANDARD,
+    "mysql": (
+        _ON_MYSQL.format(there=0, change="add column note text"),
+        _ON_MYSQL.format(there=1, change="drop column note"),
+    ),
     "sqlserver": (
         "if col_length(N'rowq.queue', N'note') is null"
         " alter table rowq.queue add note nvarchar(100) null;",

@@ -4,6 +4,7 @@ import pytest
 
 from rowq import Queue, StaleClaim
 from tests.interleavings.conftest import Open
+from tests.interleavings.test_expiry import DONE, FINISHES, STATE, expired_claim, states
 from tests.interleavings.work import claim_of
 
 
@@ -97,6 +98,88 @@ def test_a_heartbeat_beside_an_open_partial_complete_holds_the_rest(
     assert beating.result().claim_id == claim
     rest = [worker.queue.get_message(queue, message_id) for message_id in ids[1:]]
     assert {detail.lease_until for detail in rest if detail} == {beating.result().lease_until}
+
+
+@pytest.mark.promise("P08")
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@pytest.mark.parametrize("second_part", [None, [1, 2]], ids=["everything", "a part"])
+@pytest.mark.parametrize("first_part", [None, [0, 1]], ids=["everything", "a part"])
+@pytest.mark.parametrize(
+    ("first_finish", "second_finish"),
+    [
+        pair
+        for other in ("retry_later", "fail_now", "release")
+        for pair in (("complete", other), (other, "complete"))
+    ],
+)
+def test_two_different_finishes_of_one_claim_take_effect_for_each_message_once(
+    sessions: Open,
+    queue: str,
+    first_finish: str,
+    second_finish: str,
+    first_part: list[int] | None,
+    second_part: list[int] | None,
+    ending: str,
+) -> None:
+    first, second = sessions(2)
+    claim, ids = claim_of(first, queue, 4)
+    ours = [ids[place] for place in first_part] if first_part else ids
+    theirs = [ids[place] for place in second_part] if second_part else None
+    first.begin()
+    FINISHES[first_finish](first.queue, queue, claim, ours if first_part else None)
+    finishing = second.start(lambda own: FINISHES[second_finish](own, queue, claim, theirs))
+    finishing.waits_for(first)
+    first.end(ending)
+
+    taken = dict.fromkeys(ours, STATE[first_finish]) if ending == "commit" else {}
+    rest = [message_id for message_id in ids if message_id not in taken]
+    if theirs is None and not rest:
+        with pytest.raises(StaleClaim):
+            finishing.result()
+    else:
+        found = {outcome.message_id: outcome.outcome for outcome in finishing.result()}
+        named = rest if theirs is None else theirs
+        done = DONE[second_finish]
+        assert found == {number: "stale" if number in taken else done for number in named}
+        rest = [message_id for message_id in rest if message_id not in named]
+    expected = {**dict.fromkeys(ids, STATE[second_finish]), **dict.fromkeys(rest, "leased")}
+    for message_id, state in {**expected, **taken}.items():
+        assert states(first, queue, [message_id]) == {state}
+
+
+@pytest.mark.promise("P08")
+@pytest.mark.parametrize("part", [None, [0, 1]], ids=["everything", "a part"])
+@pytest.mark.parametrize("finish", FINISHES)
+def test_a_finish_waits_for_an_open_heartbeat_and_is_then_done(
+    sessions: Open, queue: str, finish: str, part: list[int] | None
+) -> None:
+    worker, heart = sessions(2)
+    claim, ids = claim_of(worker, queue, 3)
+    named = [ids[place] for place in part] if part else None
+    heart.begin().queue.extend_lease(queue, claim, lease_seconds=600)
+    finishing = worker.start(lambda own: FINISHES[finish](own, queue, claim, named))
+    finishing.waits_for(heart)
+    heart.commit()
+    assert {outcome.outcome for outcome in finishing.result()} == {DONE[finish]}
+    assert states(worker, queue, named or ids) == {STATE[finish]}
+    if named:
+        assert states(worker, queue, ids[2:]) == {"leased"}
+
+
+@pytest.mark.promise("P02", "P09")
+@pytest.mark.parametrize("finish", FINISHES)
+def test_reap_takes_the_rest_of_a_claim_of_which_a_part_was_finished_meanwhile(
+    sessions: Open, queue: str, finish: str
+) -> None:
+    worker, reaper = sessions(2)
+    claim, ids = expired_claim(worker, queue, 4)
+    worker.begin()
+    FINISHES[finish](worker.queue, queue, claim, ids[1:3])
+    assert reaper.queue.reap(queue).reaped == 0
+    worker.commit()
+    assert reaper.queue.reap(queue).reaped == 2
+    assert states(reaper, queue, ids[1:3]) == {STATE[finish]}
+    assert states(reaper, queue, [ids[0], ids[3]]) == {"ready"}
 
 
 @pytest.mark.promise("P03", "P15")

@@ -2,7 +2,8 @@
 
     short    what a newcomer needs: all but LONG, on the newest PostgreSQL, the newest MariaDB, and
              servers that are given
-    all      LONG too, on the newest version of each product, and VERSIONS on the older ones
+    all      LONG too, on the newest version of each product, and VERSIONS on the older ones, and on
+             a product that runs the SQL files of another one of the run
     named    whatever the command line names, on every server that is chosen
 
 A run that names no tests is a short one, unless it is told to be another.
@@ -17,6 +18,9 @@ SELECTIONS = ("short", "all", "named")
 
 AT_FIRST = ("postgres", "mariadb")
 """The products of a short run: they need no container."""
+
+SAME_SQL = {"mysql": "mariadb"}
+"""By product, another one that runs the same SQL files."""
 
 LONG = (
     "tests/benchmarks/",
@@ -49,7 +53,7 @@ VERSIONS = (
     "tests/migrations/",
     "tests/security/",
 )
-"""Rooms whose tests may come out otherwise on an older version of an engine."""
+"""Rooms whose tests may come out otherwise on an older version, or on a product of SAME_SQL."""
 
 
 def selection_of(config: pytest.Config) -> str:
@@ -58,6 +62,11 @@ def selection_of(config: pytest.Config) -> str:
     option = config.option
     is_named = config.args_source is config.ArgsSource.ARGS or option.keyword or option.markexpr
     return given or ("named" if is_named else "short")
+
+
+def product_of(name: str) -> str:
+    """Return the product of a server, such as mysql of mysql9.7."""
+    return name.rstrip(".0123456789")
 
 
 def newest(names: Iterable[str]) -> set[str]:
@@ -98,4 +107,5 @@ def favoured_by(selection: str, chosen: list[str], given: set[str], *, is_asked:
     latest = newest(chosen)
     if selection == "short":
         return {name for name in latest if name.startswith(AT_FIRST) or name in given}
-    return latest
+    products = {product_of(name) for name in chosen}
+    return {name for name in latest if SAME_SQL.get(product_of(name)) not in products}

@@ -81,12 +81,36 @@ def label(value: object) -> str:
 
 
 def routines_of(engine: str) -> dict[str, dict[str, Any]]:
-    """Return the contract's entries of every routine that an engine has, by name."""
+    """Return the contract's entries of every routine that an engine has, as it has it, by name."""
     return {
         name: entry
+        | {
+            "parameters": [
+                given
+                for given in entry["parameters"]
+                if _is_on(engine, CONTRACT["parameters"][given["name"]])
+            ],
+            "columns": [
+                column for column in entry["columns"] if _is_on(engine, CONTRACT["columns"][column])
+            ],
+            "errors": [
+                number
+                for number in entry["errors"]
+                if engine in entry.get("error_engines", {}).get(number, [engine])
+            ],
+            "promises": [
+                number
+                for number in entry["promises"]
+                if engine in CONTRACT["promise_engines"].get(number, [engine])
+            ],
+        }
         for name, entry in CONTRACT["routine"].items()
-        if engine in entry.get("engines", [engine])
+        if _is_on(engine, entry)
     }
+
+
+def _is_on(engine: str, entry: dict[str, Any]) -> bool:
+    return engine in entry.get("engines", [engine])
 
 
 def object_name(path: Path) -> str:

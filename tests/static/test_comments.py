@@ -6,8 +6,6 @@ from generate import comments
 from rowq.oracle.packages import packages
 from tests.static.sources import CONTRACT, ENGINES, SQL
 
-WITH_COLUMNS = ("postgres", "oracle")
-
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_table_and_column_has_a_description(engine: str) -> None:
@@ -17,17 +15,16 @@ def test_every_table_and_column_has_a_description(engine: str) -> None:
         if "\ncreate table " in path.read_text(encoding="utf-8")
     }
     assert comments.tables(engine).keys() == made
-    if engine in WITH_COLUMNS:
-        described = comments.columns(engine)
-        assert {table for table, _ in described} == made
-        assert ("ready", "lane") in described
-        assert all(described.values())
+    described = comments.columns(engine)
+    assert {table for table, _ in described} == made
+    assert ("ready", "lane") in described
+    assert all(described.values())
 
 
 def test_the_contract_describes_no_table_or_column_that_is_nowhere() -> None:
     tables = {table for engine in ENGINES for table in comments.tables(engine)}
     assert tables == CONTRACT["tables"].keys()
-    places = [place for engine in WITH_COLUMNS for place in comments.columns(engine)]
+    places = [place for engine in ENGINES for place in comments.columns(engine)]
     known = {column for _, column in places} | {".".join(place) for place in places}
     assert set(CONTRACT["table_columns"]) <= known
 

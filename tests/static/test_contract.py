@@ -161,7 +161,7 @@ def test_install_sql_names_every_file_once(engine: str) -> None:
 
 @pytest.mark.parametrize(("engine", "name"), ROUTINES, ids=label)
 def test_parameters_have_the_contract_s_order_types_and_defaults(engine: str, name: str) -> None:
-    entry = CONTRACT["routine"][name]
+    entry = routines_of(engine)[name]
     kind, parameters, _ = signature(engine, name)
     # On the other engines a procedure's results are a result set or cursor, and a procedure of
     # MySQL has no defaults.
@@ -202,7 +202,7 @@ def default_on(engine: str, given: dict[str, str]) -> str:
 def test_oracle_columns_have_the_contract_s_order(name: str) -> None:
     for listed in _SELECTED.findall(routine_file("oracle", name)):
         columns = [part.split()[-1].rpartition(".")[2] for part in top_level(listed)]
-        assert columns == CONTRACT["routine"][name]["columns"]
+        assert columns == routines_of("oracle")[name]["columns"]
 
 
 def top_level(text: str) -> list[str]:
@@ -217,7 +217,7 @@ def top_level(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", routines_of("postgres"))
 def test_postgres_columns_have_the_contract_s_order_and_types(name: str) -> None:
-    engine, entry = "postgres", CONTRACT["routine"][name]
+    engine, entry = "postgres", routines_of("postgres")[name]
     kind, _, columns = signature(engine, name)
     if kind == "procedure":
         assert [given["name"] for given in entry["parameters"][-1:]] == entry["columns"]
@@ -234,7 +234,7 @@ def type_of(column: str) -> str:
 @pytest.mark.parametrize(("engine", "name"), ROUTINES, ids=label)
 def test_a_routine_raises_the_errors_it_declares_and_no_others(engine: str, name: str) -> None:
     possible = errors_of(engine, name_on(engine, name)) - UNREACHABLE.get((engine, name), set())
-    assert possible == set(CONTRACT["routine"][name]["errors"])
+    assert possible == set(routines_of(engine)[name]["errors"])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -269,10 +269,16 @@ def test_contract_names_only_what_it_describes_and_describes_only_what_it_names(
     assert {described_type["type"] for described_type in described} == CONTRACT["types"].keys()
 
 
-def test_a_routine_of_some_engines_only_names_engines_that_there_are() -> None:
-    named = {
-        engine for entry in CONTRACT["routine"].values() for engine in entry.get("engines", ())
-    }
+def test_what_only_some_engines_have_names_engines_that_there_are() -> None:
+    entries = [
+        entry for kind in ("routine", "parameters", "columns") for entry in CONTRACT[kind].values()
+    ]
+    named = {engine for entry in entries for engine in entry.get("engines", ())}
+    named |= {engine for engines in CONTRACT["promise_engines"].values() for engine in engines}
+    for entry in CONTRACT["routine"].values():
+        assert entry.get("error_engines", {}).keys() <= set(entry["errors"])
+        named |= {engine for by in entry.get("error_engines", {}).values() for engine in by}
+    assert CONTRACT["promise_engines"].keys() <= CONTRACT["promises"].keys()
     assert named <= set(CONTRACT["types"]["text"])
 
 

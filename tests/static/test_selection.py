@@ -36,6 +36,12 @@ def test_a_whole_run_has_everything_on_the_newest_of_each_product(is_asked: bool
     assert favoured == {"postgres18", "mariadb11.8", "sqlserver2022"}
 
 
+def test_a_whole_run_has_of_mysql_what_may_differ_from_mariadb_if_that_is_there() -> None:
+    both = ["mariadb10.11", "mariadb11.8", "mysql9.7"]
+    assert favoured_by("all", both, set(), is_asked=True) == {"mariadb11.8"}
+    assert favoured_by("all", ["mysql8.4", "mysql9.7"], set(), is_asked=True) == {"mysql9.7"}
+
+
 @pytest.mark.parametrize(
     ("selection", "nodeid", "place", "expected"),
     [

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.engines.sqlserver import lab, observe
 from benchmarks.studies.seeds.sections import read_sections
 from benchmarks.studies.seeds.seed_003 import scene
+from benchmarks.studies.statements.traces import SqlserverTrace
 from generate.release import release
 from rowq import migrate
 from rowq.migrate.engines import release_for
@@ -141,7 +142,8 @@ def test_the_forms_of_a_benchmark_pass(
 
 def test_what_the_benchmarks_ask_passes() -> None:
     scenes = [texts["sqlserver"] for texts in (scene._SESSIONS, scene._CUT)]
-    texts = [*observe.QUERIES, *lab.QUERIES, *scenes]
+    counts = [SqlserverTrace.cached, SqlserverTrace.calls, SqlserverTrace.pages]
+    texts = [*observe.QUERIES, *lab.QUERIES, *counts, *scenes]
     asked = [gate.Script(text[:40], _VALUE.sub("0", text)) for text in texts]
     problems = gate.check(asked)
     assert not problems, "\n".join(map(str, problems))

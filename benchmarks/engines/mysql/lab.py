@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pymysql
@@ -83,12 +83,12 @@ class Lab:
 
 
 @contextlib.contextmanager
-def open_lab(url: str | None) -> Iterator[Lab]:
+def open_lab(url: str | None, settings: Mapping[str, str] = SETTINGS) -> Iterator[Lab]:
     """Use the server at a URL, or bring up a private one in a temporary directory."""
     if url is not None:
         yield Lab(url, None)
         return
-    local = LocalMariaDB(find_programs(), SETTINGS)
+    local = LocalMariaDB(find_programs(), settings)
     try:
         yield Lab(local.url, local.home)
     finally:

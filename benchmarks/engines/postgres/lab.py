@@ -50,7 +50,7 @@ class Lab:
     @contextlib.contextmanager
     def database(self, system: Installed) -> Iterator[str]:
         """Make a fresh database with the system in it, and drop it afterwards."""
-        name = self._create(f"{self._mark}_run", f"{self._mark}_{system.name}")
+        name = self._create(f"{self._mark}_{system.name}_run", f"{self._mark}_{system.name}")
         try:
             yield self._at(name)
         finally:

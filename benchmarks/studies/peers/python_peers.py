@@ -46,12 +46,12 @@ PYTHON_PEERS = [
         settings="Worker with a thread for each worker; everything else as it comes",
     ),
     Peer(
-        name="rowq_listen",
+        name="rowq_poll",
         origin="this checkout",
         find=_of_package("rowq"),
-        program=_program("rowq_listen"),
-        settings="the same with listen=True",
-        cannot={"drain": "as rowq: it listens only while a worker is idle"},
+        program=_program("rowq_poll"),
+        settings="the same with listen=False",
+        cannot={"drain": "as rowq, which listens only while a worker is idle"},
         own=True,
     ),
     Peer(

@@ -26,10 +26,11 @@ _CALLS = {
 _SEQ = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - 60000000"
 # These statements fill the tables as rowq's own routines do, but faster than so many calls of them.
 _ROWS = {
-    "ready": f"select 1, s.seq mod {_LANES}, {_SEQ} + s.seq, s.seq, 0 from seq_1_to_{{count}} s",
+    "ready": f"select 1, s.seq mod {_LANES}, {_SEQ} + s.seq, s.seq, 0, 0 from seq_1_to_{{count}} s",
     "delayed": "select 1, utc_timestamp(6) - interval 1 day + interval s.seq microsecond, s.seq,"
     " 11, 0 from seq_1_to_{count} s",
-    "claim": "select 1, null, utc_timestamp(6), null, '[]' from seq_1_to_{count} s",
+    "claim": "select 1, s.seq, utc_timestamp(6), null, 0, 11, 1, s.seq, s.seq, null"
+    " from seq_1_to_{count} s",
 }
 _KEYS = {"ready": "message_id", "delayed": "message_id", "claim": "claim_id"}
 
@@ -70,7 +71,7 @@ def dead(url: str, system: System, scenario: Scenario) -> Figures:
 def _open_lanes(cursor: Cursor) -> None:
     """Let a message pass through every lane: the tails at first, the fronts when it comes back."""
     for priority in range(_LANES // 2):
-        values = f"'1', null, null, null, {priority}, null, null, null, null"
+        values = f"'1', null, null, null, {priority}, null, null, null, null, null"
         _run(cursor, f"call rowq.enqueue('{QUEUE}', {values})")
     for routine in ("release", "complete"):
         claim = _run(cursor, _CALLS["dequeue_ms"])[0][0]

@@ -16,7 +16,7 @@ from rowq.cli.output import console, print_rows, record, table
 from rowq.messages import QueueStats
 from rowq.queue import Queue
 
-_COUNTS = ("ready", "delayed", "leased", "dead")
+_COUNTS = ("ready", "delayed", "leased", "dead", "blocked")
 _SHOWN = ("queue_name", "is_paused", *_COUNTS, "oldest_ready_seconds")
 _STYLES = {"critical": "bold red", "warning": "yellow"}
 
@@ -95,7 +95,7 @@ def _watch(
 def _counts(stats: QueueStats, max_count: int) -> dict[str, Any]:
     """Return a queue's stats for people: a count that was cut off says so."""
     facts: dict[str, Any] = record(stats)
-    return facts | {name: f"{facts[name]}+" for name in _COUNTS if facts[name] >= max_count}
+    return facts | {name: f"{facts[name]}+" for name in _COUNTS if (facts[name] or 0) >= max_count}
 
 
 def _style(check: Mapping[str, Any]) -> str | None:

@@ -48,6 +48,9 @@ def enqueue(
     dedup_key: Annotated[
         str | None, typer.Option(help="Add nothing while an unfinished message has this key.")
     ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="First in, first out, one at a time among those of this key.")
+    ] = None,
     priority: Priority = 5,
     delay_seconds: DelaySeconds = None,
     run_at: RunAt = None,
@@ -66,7 +69,9 @@ def enqueue(
     options = message_options(priority, delay_seconds, run_at, message_type, header, max_attempts)
     content = _content(body, binary, no_body)
     with open_queue(url) as queue:
-        enqueued = queue.enqueue(queue_name, **content, **options, dedup_key=dedup_key)
+        enqueued = queue.enqueue(
+            queue_name, **content, **options, dedup_key=dedup_key, group_key=group
+        )
     _print_enqueued(enqueued, as_json)
 
 

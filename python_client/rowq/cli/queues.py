@@ -15,7 +15,10 @@ from rowq.queue import Queue
 
 app = typer.Typer(help="Make, change and remove queues.", no_args_is_help=True)
 
-_COUNTS = ("queue_name", "is_paused", "ready", "delayed", "leased", "dead", "oldest_ready_seconds")
+_COUNTS = (
+    "queue_name", "is_paused", "ready", "delayed", "leased", "dead", "blocked",
+    "oldest_ready_seconds",
+)  # fmt: skip
 
 LeaseSetting = Annotated[int | None, typer.Option(help="Length of a lease, 1 to 86400.")]
 MaxAttempts = Annotated[int | None, typer.Option(help="Leases before a message is dead.")]
@@ -31,6 +34,24 @@ ArchiveDays = Annotated[
 MaxBodyLength = Annotated[
     int | None, typer.Option(help="Longest body, in characters or, binary, in bytes.")
 ]
+GroupLimit = Annotated[
+    int | None, typer.Option(help="Messages of one group in work at once, 1 to 100.")
+]
+GroupAfterDead = Annotated[
+    str | None, typer.Option(help="What a dead message does to its group: continue or hold.")
+]
+GroupPause = Annotated[
+    float | None, typer.Option(help="Rest of a group between the end of a message and the next.")
+]
+MaxLeased = Annotated[
+    int | None, typer.Option(help="Most messages leased at a time; 0 is no limit.")
+]
+RateLimit = Annotated[
+    int | None, typer.Option(help="Most deliveries begun within --rate-seconds; 0 is no limit.")
+]
+RateSeconds = Annotated[
+    float | None, typer.Option(help="The time that --rate-limit is about; 1 unless set.")
+]
 
 
 @app.command()
@@ -45,6 +66,12 @@ def create(
     backoff_jitter: BackoffJitter = None,
     archive_days: ArchiveDays = None,
     max_body_length: MaxBodyLength = None,
+    group_limit: GroupLimit = None,
+    group_after_dead: GroupAfterDead = None,
+    group_pause_seconds: GroupPause = None,
+    max_leased: MaxLeased = None,
+    rate_limit: RateLimit = None,
+    rate_seconds: RateSeconds = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a queue; one that exists is left as it is, with exit status 4 if asked for another."""
@@ -57,6 +84,12 @@ def create(
         "backoff_jitter": backoff_jitter,
         "archive_days": archive_days,
         "max_body_length": max_body_length,
+        "group_limit": group_limit,
+        "group_after_dead": group_after_dead,
+        "group_pause_seconds": group_pause_seconds,
+        "max_leased": max_leased,
+        "rate_limit": rate_limit,
+        "rate_seconds": rate_seconds,
     }
     with open_queue(url) as queue:
         outcome = queue.create_queue(queue_name, **settings)
@@ -82,6 +115,12 @@ def alter(
     backoff_jitter: BackoffJitter = None,
     archive_days: ArchiveDays = None,
     max_body_length: MaxBodyLength = None,
+    group_limit: GroupLimit = None,
+    group_after_dead: GroupAfterDead = None,
+    group_pause_seconds: GroupPause = None,
+    max_leased: MaxLeased = None,
+    rate_limit: RateLimit = None,
+    rate_seconds: RateSeconds = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of a queue; what is left out stays as it is."""
@@ -96,6 +135,12 @@ def alter(
             backoff_jitter=backoff_jitter,
             archive_days=archive_days,
             max_body_length=max_body_length,
+            group_limit=group_limit,
+            group_after_dead=group_after_dead,
+            group_pause_seconds=group_pause_seconds,
+            max_leased=max_leased,
+            rate_limit=rate_limit,
+            rate_seconds=rate_seconds,
         )
     _print_outcome(outcome, as_json)
 
@@ -175,10 +220,14 @@ def _other_settings(queue: Queue, made: QueueOutcome, asked: Mapping[str, Any]) 
         return []
     here = record(queue.queue_stats(made.queue_name, max_count=1)[0])
     return [
-        f"{name} is {here[name]:g}, asked for {value:g}"
+        f"{name} is {_said(here[name])}, asked for {_said(value)}"
         for name, value in given.items()
         if here[name] != value
     ]
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _print_outcome(outcome: QueueOutcome, as_json: bool) -> None:

@@ -75,9 +75,16 @@ def work(
         ),
     ] = False,
     listen: Annotated[
-        bool,
-        typer.Option("--listen", help="Be told of new messages while idle; PostgreSQL only."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--listen/--no-listen",
+            help=(
+                "Be told of new messages while idle, which only PostgreSQL does. By default where"
+                " that works and without --drain; with --listen an error says why it does not."
+            ),
+            show_default=False,
+        ),
+    ] = None,
     drain: Annotated[bool, typer.Option("--drain", help="End when nothing is left.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -256,6 +256,10 @@ class ListeningEngine(Engine):
     def notifications(self, connection: Any) -> Notifications:
         """Return the notifications of a connection; ask for them before `listen` is called."""
 
+    @abstractmethod
+    def is_direct(self, connection: Any) -> bool:
+        """Whether the session of the connection is the server's own, and not one of a pooler."""
+
 
 class PipeliningEngine(Engine):
     """An engine that makes several calls in one transaction and one round trip."""

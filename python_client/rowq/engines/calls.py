@@ -1,7 +1,8 @@
 """What a routine takes and returns, and how values of a driver are read: all engines share it."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,33 +14,65 @@ from rowq.errors import InvalidArgument
 
 Reader = Callable[[Any], Any]
 """Makes the contract's Python value of a driver's."""
-Readers = tuple[tuple[int, Reader], ...]
-"""Place of a column in the result, and its reader."""
+Inputs = tuple[tuple[str, str], ...]
+"""Name and contract type of each parameter, in order."""
 
 
-def inputs_of(routine: str) -> tuple[tuple[str, str], ...]:
-    """Return name and contract type of each parameter of a routine, in order."""
-    entry = load_contract().routine(routine)
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """How rows of a driver become the contract's.
+
+    by_place: place of a column in the driver's result, and its reader. lacking: places in the
+    contract's result of the columns that the engine does not have, which are None.
+    """
+
+    by_place: tuple[tuple[int, Reader], ...]
+    lacking: tuple[int, ...]
+
+
+def inputs_of(engine: str, routine: str) -> Inputs:
+    """Return name and contract type of each parameter that a routine has on an engine."""
     return tuple(
         (parameter.name, parameter.type)
-        for parameter in entry.parameters
+        for parameter in load_contract().of(engine)[routine].parameters
         if parameter.direction == "in"
     )
 
 
-def readers_of(routine: str, by_type: Mapping[str, Reader]) -> Readers:
+def given(
+    engine: str, inputs: Inputs, arguments: Mapping[str, Any]
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield name, contract type and value of each argument that a routine takes on an engine.
+
+    Raises:
+        InvalidArgument: a value is given for a parameter that the engine does not have.
+    """
+    if len(arguments) > len(inputs):
+        known = {name for name, _ in inputs}
+        for name, value in arguments.items():
+            if value is not None and name not in known:
+                raise InvalidArgument(f"rowq has no {name} on {engine} yet")
+    for name, kind in inputs:
+        yield name, kind, arguments[name]
+
+
+def readers_of(engine: str, routine: str, by_type: Mapping[str, Reader]) -> Readers:
     """Return the readers of a routine's columns; a type that has none comes as it should."""
-    columns = load_contract().routine(routine).columns
-    return tuple(
-        (place, by_type[column.type])
-        for place, column in enumerate(columns)
-        if column.type in by_type
+    whole = load_contract().routine(routine).columns
+    there = load_contract().of(engine)[routine].columns
+    return Readers(
+        tuple(
+            (place, by_type[column.type])
+            for place, column in enumerate(there)
+            if column.type in by_type
+        ),
+        tuple(place for place, column in enumerate(whole) if column not in there),
     )
 
 
 def read_rows(rows: list[Row], readers: Readers) -> list[Row]:
-    """Return rows of a driver in the contract's Python types."""
-    return [_read(row, readers) for row in rows] if readers else rows
+    """Return rows of a driver in the contract's columns and Python types."""
+    return [_read(row, readers) for row in rows] if readers.by_place or readers.lacking else rows
 
 
 def check_finite(name: str, kind: str, value: Any) -> Any:
@@ -60,9 +93,11 @@ def encoded(name: str, text: str, encoding: str = "utf-8") -> bytes:
 
 def _read(row: Row, readers: Readers) -> Row:
     values = list(row)
-    for position, read in readers:
+    for position, read in readers.by_place:
         if values[position] is not None:
             values[position] = read(values[position])
+    for position in readers.lacking:
+        values.insert(position, None)
     return tuple(values)
 
 

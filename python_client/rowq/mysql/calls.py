@@ -10,9 +10,11 @@ from typing import Any
 from rowq.engines.base import Row
 from rowq.engines.calls import (
     READERS,
+    Inputs,
     Readers,
     check_finite,
     encoded,
+    given,
     inputs_of,
     read_rows,
     readers_of,
@@ -24,7 +26,7 @@ class Call:
     """How to call one routine, and how to read what it returns."""
 
     routine: str
-    parameters: tuple[tuple[str, str], ...]
+    parameters: Inputs
     readers: Readers
 
     def text(self, values: list[Any]) -> str:
@@ -35,7 +37,7 @@ class Call:
 
     def values(self, arguments: Mapping[str, Any]) -> list[Any]:
         """Return the arguments as the driver quotes them; raises InvalidArgument."""
-        return [_spell(name, kind, arguments[name]) for name, kind in self.parameters]
+        return [_spell(*one) for one in given("mysql", self.parameters, arguments)]
 
     def rows(self, rows: list[Row]) -> list[Row]:
         """Return rows of the driver in the contract's Python types."""
@@ -45,7 +47,7 @@ class Call:
 @cache
 def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract, such as dequeue_fast."""
-    return Call(routine, inputs_of(routine), readers_of(routine, READERS))
+    return Call(routine, inputs_of("mysql", routine), readers_of("mysql", routine, READERS))
 
 
 def _spell(name: str, kind: str, value: Any) -> Any:

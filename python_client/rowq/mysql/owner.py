@@ -65,7 +65,7 @@ def _may_name_another(connection: Any) -> bool:
     cursor = connection.cursor()
     cursor.execute("show grants")
     found = (_GRANTED_EVERYWHERE.match(text) for (text,) in cursor.fetchall())
-    rights = {right for match in found if match for right in match[1].split(", ")}
+    rights = {right.strip() for match in found if match for right in match[1].split(",")}
     return not rights.isdisjoint(_NAMING_ANOTHER)
 
 

@@ -25,7 +25,7 @@ _OWNER = f"""-- The procedures run as {OWNER}, an account that the script makes:
 _CALLER = "-- The procedures run as the account that runs the script.\n"
 _RAISE = """
 set @rowq_text = if(
-    @rowq_fault is null, 'do 0', concat('select 1 from information_schema.`', @rowq_fault, '`')
+    @rowq_fault is null, 'do 0', concat('select `', @rowq_fault, '`')
 );
 prepare rowq_check from @rowq_text;
 execute rowq_check;
@@ -70,7 +70,10 @@ select if(
          exists (select 1 from rowq.ready where message_id > 0)
          or exists (select 1 from rowq.delayed where message_id > 0)
          or exists (select 1 from rowq.dead)
-         or exists (select 1 from rowq.claim c where claim_id > 0 and json_length(c.messages) > 0)
+         or exists (
+             select 1 from rowq.claim c
+             where claim_id > 0 and (c.messages is null or json_length(c.messages) > 0)
+         )
          or exists (select 1 from rowq.archive)
          or exists (
              select 1 from rowq.finished f where finish_id > 0 and json_length(f.messages) > 0

@@ -64,8 +64,16 @@ _LOSSES = """
             )
             + (select count(*) from (select 1 from rowq.dead limit 100000) d)
             + (
-                select coalesce(sum(json_length(c.messages)), 0)
-                from (select messages from rowq.claim where claim_id > 0 limit 100000) c
+                select
+                    coalesce(
+                        sum(coalesce(json_length(c.messages), c.last_id - c.first_id + 1)), 0
+                    )
+                from (
+                    select messages, first_id, last_id
+                    from rowq.claim
+                    where claim_id > 0
+                    limit 100000
+                ) c
             ),
         (select count(*) from (select 1 from rowq.archive limit 100000) a)
             + (

@@ -11,10 +11,12 @@ from rowq.contract import load_contract
 from rowq.engines.base import Row
 from rowq.engines.calls import (
     READERS,
+    Inputs,
     Reader,
     Readers,
     check_finite,
     encoded,
+    given,
     inputs_of,
     read_rows,
     readers_of,
@@ -45,7 +47,7 @@ class Call:
     """How to call one routine, and how to read what it returns."""
 
     routine: str
-    parameters: tuple[tuple[str, str], ...]
+    parameters: Inputs
     columns: tuple[str, ...]
     readers: Readers
 
@@ -57,7 +59,10 @@ class Call:
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the binds; raises InvalidArgument for what cannot be sent."""
-        return {f"p_{name}": _spell(name, kind, arguments[name]) for name, kind in self.parameters}
+        return {
+            f"p_{name}": _spell(name, kind, value)
+            for name, kind, value in given("oracle", self.parameters, arguments)
+        }
 
     def rows(self, rows: list[Row]) -> list[Row]:
         """Return a result in the contract's Python types."""
@@ -67,12 +72,12 @@ class Call:
 @cache
 def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract."""
-    columns = load_contract().routine(routine).columns
+    columns = load_contract().of("oracle")[routine].columns
     return Call(
         routine,
-        inputs_of(routine),
+        inputs_of("oracle", routine),
         tuple(column.type for column in columns),
-        readers_of(routine, _READERS),
+        readers_of("oracle", routine, _READERS),
     )
 
 

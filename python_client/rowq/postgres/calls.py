@@ -14,7 +14,15 @@ from typing import Any
 from rowq.arguments import check_argument
 from rowq.contract import load_contract
 from rowq.engines.base import Row
-from rowq.engines.calls import Reader, Readers, inputs_of, read_rows, readers_of
+from rowq.engines.calls import (
+    Inputs,
+    Reader,
+    Readers,
+    given,
+    inputs_of,
+    read_rows,
+    readers_of,
+)
 from rowq.engines.json_columns import read_json
 from rowq.errors import InvalidArgument
 from rowq.postgres.driver import load_driver
@@ -35,13 +43,13 @@ class Call:
     """
 
     text: str
-    parameters: tuple[tuple[str, str], ...]
+    parameters: Inputs
     readers: Readers
     has_json: bool
 
     def values(self, arguments: Mapping[str, Any]) -> list[str | bytes | None]:
         """Return the arguments as they are sent; raises InvalidArgument."""
-        return [_spell(name, kind, arguments[name]) for name, kind in self.parameters]
+        return [_spell(*one) for one in given("postgres", self.parameters, arguments)]
 
     def use_reader(self, cursor: Any) -> None:
         """Let a cursor read JSON as rowq does, whatever the connection's owner has set."""
@@ -57,20 +65,20 @@ class Call:
 def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract, such as dequeue_fast."""
     contract = load_contract()
-    entry = contract.routine(routine)
-    parameters = inputs_of(routine)
-    given = ", ".join(
+    entry = contract.of("postgres")[routine]
+    parameters = inputs_of("postgres", routine)
+    marks = ", ".join(
         f"p_{name} => %s::{_type_name(contract.types[kind]['postgres'])}"
         for name, kind in parameters
     )
     columns = ", ".join(column.name for column in entry.columns)
     text = (
-        f"call rowq.{routine}({given})"
+        f"call rowq.{routine}({marks})"
         if entry.kind == "procedure"
-        else f"select {columns} from rowq.{routine}({given})"  # noqa: S608 - from the contract
+        else f"select {columns} from rowq.{routine}({marks})"  # noqa: S608 - from the contract
     )
     has_json = any(column.type == "json" for column in entry.columns)
-    return Call(text, parameters, readers_of(routine, _READERS), has_json)
+    return Call(text, parameters, readers_of("postgres", routine, _READERS), has_json)
 
 
 @cache

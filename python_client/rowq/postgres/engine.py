@@ -135,6 +135,11 @@ class PostgresEngine(ListeningEngine, PipeliningEngine):
     def notifications(self, connection: Any) -> Notifications:
         return PostgresNotifications(connection)
 
+    def is_direct(self, connection: Any) -> bool:
+        # A pooler gives its clients numbers of its own, because it cancels their queries by them.
+        row = connection.execute("select pg_catalog.pg_backend_pid()").fetchone()
+        return bool(row == (connection.pgconn.backend_pid,))
+
     def close(self, connection: Any) -> None:
         connection.close()
 

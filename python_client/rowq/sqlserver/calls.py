@@ -10,9 +10,11 @@ from typing import Any
 from rowq.engines.base import Row
 from rowq.engines.calls import (
     READERS,
+    Inputs,
     Readers,
     check_finite,
     encoded,
+    given,
     inputs_of,
     read_rows,
     readers_of,
@@ -60,14 +62,14 @@ class Call:
     """
 
     text: str
-    parameters: tuple[tuple[str, str], ...]
+    parameters: Inputs
     bindings: list[Binding]
     freetds_bindings: list[Binding]
     readers: Readers
 
     def values(self, arguments: Mapping[str, Any]) -> list[Any]:
         """Return the arguments as the driver binds them; raises InvalidArgument."""
-        return [_spell(name, kind, arguments[name]) for name, kind in self.parameters]
+        return [_spell(*one) for one in given("sqlserver", self.parameters, arguments)]
 
     def rows(self, rows: list[Row]) -> list[Row]:
         """Return rows of the driver in the contract's Python types."""
@@ -77,7 +79,7 @@ class Call:
 @cache
 def call_of(routine: str) -> Call:
     """Return how to call a routine of the contract, such as dequeue_fast."""
-    parameters = inputs_of(routine)
+    parameters = inputs_of("sqlserver", routine)
     marks = ", ".join(f"@{name} = ?" for name, _ in parameters)
     bindings = [_BINDINGS[kind] for _, kind in parameters]
     return Call(
@@ -85,7 +87,7 @@ def call_of(routine: str) -> Call:
         parameters=parameters,
         bindings=bindings,
         freetds_bindings=[_FREETDS.get(binding, binding) for binding in bindings],
-        readers=readers_of(routine, READERS),
+        readers=readers_of("sqlserver", routine, READERS),
     )
 
 

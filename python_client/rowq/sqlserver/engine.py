@@ -21,7 +21,9 @@ from rowq.sqlserver.driver import (
     execute,
     is_by_freetds,
     load_driver,
+    open_connection,
     plain_results,
+    signals_held,
     value_of,
 )
 from rowq.sqlserver.errors import (
@@ -66,7 +68,7 @@ class SqlserverEngine(SynchronousEngine):
         host = target.host.partition("\\")[0]
         try:
             with ending_when_silent(host, target.port):
-                return pyodbc.connect(text, autocommit=True, timeout=target.connect_timeout)
+                return open_connection(text, target.connect_timeout)
         except (pyodbc.Error, UnicodeError) as error:
             raise CannotConnect(f"SQL Server: {text_of(error)}") from error
 
@@ -77,7 +79,11 @@ class SqlserverEngine(SynchronousEngine):
         values = [pyodbc.BinaryNull if value is None else value for value in call.values(arguments)]
         try:
             bindings = call.freetds_bindings if is_by_freetds(connection) else call.bindings
-            with plain_results(connection), closing(connection.cursor()) as cursor:
+            with (
+                signals_held(),
+                plain_results(connection),
+                closing(connection.cursor()) as cursor,
+            ):
                 cursor.setinputsizes(bindings)
                 cursor.execute(call.text, values)
                 return call.rows(drain(cursor))

@@ -12,6 +12,7 @@ import pyodbc
 from rowq.migrate.errors import MigrationError
 from rowq.migrate.installer import BaseInstaller
 from rowq.migrate.losses import Losses
+from rowq.sqlserver.driver import signals_held
 from rowq.sqlserver.errors import words_of
 from rowq.sqlserver.refusals import refusal
 from rowq.sqlserver.statements import BOOKKEEPING, HOLD_MESSAGES, batches
@@ -39,7 +40,7 @@ class Connection:
         """Run a script, one batch after the other; return what the server said beside."""
         said: list[str] = []
         for batch in batches(text):
-            with closing(self.driver_connection.cursor()) as cursor:
+            with signals_held(), closing(self.driver_connection.cursor()) as cursor:
                 cursor.execute(batch)
                 said += _messages(cursor)
                 while cursor.nextset():

@@ -9,6 +9,7 @@ from rowq.engines import is_driver_error
 from rowq.migrate.errors import ForeignSchema, MissingPrivilege
 from rowq.migrate.look import BaseLook
 from rowq.migrate.losses import Losses
+from rowq.sqlserver.driver import signals_held
 from rowq.sqlserver.errors import numbers_of
 from rowq.sqlserver.statements import batches
 
@@ -167,7 +168,7 @@ class Look(BaseLook):
             raise
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        with closing(self._connection.cursor()) as cursor:
+        with signals_held(), closing(self._connection.cursor()) as cursor:
             rows = [tuple(row) for row in cursor.execute(query).fetchall()]
             while cursor.nextset():
                 pass

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from rowq.errors import RowqError
-from rowq.sqlserver.driver import execute, load_driver, value_of
+from rowq.sqlserver.driver import commit, execute, load_driver, roll_back, value_of
 
 # This leaves one transaction open, whether the driver has opened it already or leaves that to the
 # first statement, where an explicit one counts twice.
@@ -61,7 +61,7 @@ class Transactions:
             self._opened[id(connection)] = opened
             yield
             _require_same(connection, opened)
-            connection.commit()
+            commit(connection)
             connection.autocommit = True
         except BaseException:
             _undo(connection)
@@ -92,7 +92,7 @@ def _undo(connection: Any) -> None:
     error = load_driver().Error
     try:
         execute(connection, _REOPEN)
-        connection.rollback()
+        roll_back(connection)
         connection.autocommit = True
     except error:
         with suppress(error):
@@ -106,7 +106,7 @@ def _back_to(connection: Any, savepoint: str) -> None:
         execute(connection, _BACK_TO.format(name=savepoint))
     except error:
         with suppress(error):
-            connection.rollback()
+            roll_back(connection)
 
 
 def _require_same(connection: Any, opened: int) -> None:

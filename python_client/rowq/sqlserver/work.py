@@ -14,7 +14,7 @@ import pyodbc
 
 from rowq.engines.base import Spoiled, TransactionEnded, WorkTransaction
 from rowq.engines.guard import first_words, is_one_of, lent, refuse_ending, refusing
-from rowq.sqlserver.driver import execute, value_of
+from rowq.sqlserver.driver import commit, execute, roll_back, value_of
 
 _ENDING = frozenset(
     {
@@ -85,14 +85,14 @@ class SqlserverWork(WorkTransaction):
 
     def commit(self) -> None:
         execute(self._connection, _CLOSE)
-        self._connection.commit()
+        commit(self._connection)
         self._connection.autocommit = True
 
     def abandon(self) -> None:
         try:
             # Without a transaction to roll back the driver would commit what is open.
             execute(self._connection, _REOPEN)
-            self._connection.rollback()
+            roll_back(self._connection)
             self._connection.autocommit = True
         except pyodbc.Error:
             with suppress(pyodbc.Error):

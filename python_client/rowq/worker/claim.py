@@ -155,6 +155,7 @@ class LiveClaim:
         """Take over the rows of a dequeue that was made at `asked_at` for `lease_seconds`."""
         self._context = context
         self._name = context.settings.queue_name
+        self.asked_at = asked_at
         # The claim's id is the first column, and the same in every row.
         self.claim_id: int = rows[0][0]
         self.lease = LiveLease(self.claim_id, lease_seconds, asked_at, context.stopping)

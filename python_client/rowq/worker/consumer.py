@@ -49,10 +49,10 @@ class Consumer:
             work = self._work(stack)
             claim = self._next()
             while claim:
-                was_asked, following = self._finish(work, claim)
+                is_answered, following = self._finish(work, claim)
                 # Let go of the finished claim, with its messages, before this thread is idle.
                 claim = following
-                claim = claim or (self._poll() if was_asked else self._next())
+                claim = claim or (self._poll() if is_answered else self._next())
 
     def _connect(self) -> None:
         """Connect for the first time; only a restarted worker waits for a database that is away."""
@@ -102,7 +102,9 @@ class Consumer:
     def _poll(self) -> LiveClaim | None:
         empty_rounds = 0
         while self._turn.wait():
-            if claim := self._dequeue():
+            claim = self._dequeue()
+            self._turn.note_answer(found=claim is not None)
+            if claim:
                 self._turn.pass_on(hurry=self._is_full(claim))
                 return claim
             if self._context.settings.drain:
@@ -131,17 +133,23 @@ class Consumer:
     def _exchange(self, claim: LiveClaim) -> tuple[bool, LiveClaim | None]:
         """Hand in what is left of a claim; where that completes all of it, dequeue another with it.
 
-        Return whether another was asked for, and that claim.
+        Nothing is dequeued where the claim had emptied the queue, and the worker would have been
+        told of a message since. Return whether it is known if there is another claim, and that.
         """
         asked: list[LiveClaim | None] = []
-        if (engine := self._pipelining) and self._may_exchange():
+        is_empty = self._has_emptied(claim)
+        if not is_empty and (engine := self._pipelining) and self._may_exchange():
             claim.complete_all(lambda ids: self._complete_and_dequeue(engine, claim, ids, asked))
         claim.flush(self._queue)
         claim.release_rest(self._queue)
         following = asked[0] if asked else None
         if following and self._is_full(following):
             self._context.polling.hurry()
-        return bool(asked), following
+        return is_empty or bool(asked), following
+
+    def _has_emptied(self, claim: LiveClaim) -> bool:
+        """Whether a claim was the last one, as far as the worker is told of messages."""
+        return not self._is_full(claim) and self._context.polling.knows_of_all_since(claim.asked_at)
 
     def _may_exchange(self) -> bool:
         """Whether it is worth trying; completing must not wait for the lease's length."""

@@ -28,6 +28,8 @@ log = logging.getLogger("rowq.worker")
 
 # A stopping worker tries for so long to hand in its results when the database is away.
 _GRACE_SECONDS = 10.0
+# The longest pause between two polls of an idle worker that is not told of messages.
+_POLLING_SECONDS = 0.1
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -53,8 +55,8 @@ class Settings:
     drain: bool
     worker_name: str | None
     idle_min_seconds: float
-    idle_max_seconds: float
-    listen: bool
+    idle_max_seconds: float | None
+    listen: bool | None
     maintain_seconds: float
 
     def __post_init__(self) -> None:
@@ -88,7 +90,7 @@ class Settings:
             "processes must be a whole number, 0 or more": _is_whole(self.processes, 0),
             "idle_min_seconds must be above 0": pause > 0,
             "idle_max_seconds must be at least idle_min_seconds": (
-                _is_number(self.idle_max_seconds, pause)
+                self.idle_max_seconds is None or _is_number(self.idle_max_seconds, pause)
             ),
             "maintain_seconds must be 0 or more": _is_number(self.maintain_seconds, 0),
             "worker_name must be up to 200 characters, the numbers of process and thread among"
@@ -102,6 +104,11 @@ class Settings:
         process = f"-{self.processes}" if self.processes else ""
         thread = f"/{self.threads}" if self.threads != 1 else ""
         return f"{self.worker_name}{process}{thread}"
+
+    def longest_pause(self, otherwise: float) -> float:
+        """Return the longest pause between two polls; `otherwise` where none was given."""
+        longest = otherwise if self.idle_max_seconds is None else self.idle_max_seconds
+        return max(longest, self.idle_min_seconds)
 
     def name_of_thread(self, number: int) -> str:
         """Return the worker_name that thread `number` (from 1) dequeues with."""
@@ -136,9 +143,11 @@ class Context:
         self.settings = settings
         self.is_patient = is_patient
         self.engine = engine_for_url(settings.url)
-        self.listening_engine = _listening(self.engine) if settings.listen else None
+        self.listening_engine = _listening(self.engine, settings)
         self.counter = Counter()
-        self.polling = Polling(settings.idle_min_seconds, settings.idle_max_seconds)
+        self.polling = Polling(settings.idle_min_seconds, settings.longest_pause(_POLLING_SECONDS))
+        self.resting_seconds = 0.0
+        """How long housekeeping may pause, as another process of the queue is elected for it."""
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
         self._give_up_at = float("inf")
@@ -216,10 +225,14 @@ class Context:
         return (isinstance(error, RowqError) and error.retryable) or self.engine.is_passing(error)
 
 
-def _listening(engine: Engine) -> ListeningEngine:
-    if not isinstance(engine, ListeningEngine):
+def _listening(engine: Engine, settings: Settings) -> ListeningEngine | None:
+    """Return the engine if the worker is to listen, or to try to."""
+    is_wanted = not settings.drain if settings.listen is None else settings.listen
+    if isinstance(engine, ListeningEngine):
+        return engine if is_wanted else None
+    if settings.listen:
         raise InvalidArgument("listen is for PostgreSQL: other engines' workers only poll")
-    return engine
+    return None
 
 
 class StopSignals:

@@ -2,7 +2,13 @@
 
 It listens only while a thread is idle, as each producer's commit then notifies, and commits that
 notify wait for each other in the whole server. A message that is not told of is found by the next
-poll.
+poll: one that was being enqueued before anybody listened, or came back by a rollback.
+
+Of the processes that listen one is elected: it calls maintain, and polls while it is idle, about
+once a second, the others more seldom, so that a crowd of idle processes costs little more than one.
+
+At a queue with limits it does not listen: nobody tells when there is room again, so that the worker
+polls.
 """
 
 import time
@@ -12,6 +18,7 @@ from typing import Any
 
 from rowq.engines.base import ListeningEngine, Notifications
 from rowq.errors import WorkerFailed
+from rowq.messages import QueueStats
 from rowq.worker.context import Context, log
 
 _TICK_SECONDS = 0.1
@@ -19,6 +26,13 @@ _FIRST_SECONDS = 5.0
 _AGAIN_SECONDS = 10.0
 # Above this rate a poll finds several messages at a time, so that producers need not notify.
 _MOST_A_SECOND = 500
+# The longest pause between two polls while it listens.
+_LONGEST_SECONDS = 1.25
+# The others poll, call maintain and stand for election only so often; each pause between two polls
+# is shortened by up to a half at random.
+_REST_SECONDS = 7.0
+# Whether the queue has limits is looked up again after so long.
+_SETTING_SECONDS = 60.0
 
 
 class Listener:
@@ -29,23 +43,41 @@ class Listener:
         self._context = context
         self._engine = engine
         self._name = context.settings.queue_name
+        self._is_demanded = bool(context.settings.listen)
         self._rate = Rate(_MOST_A_SECOND)
         self._has_listened = False
         self._is_listening = False
+        self._is_given_up = False
         self._again_at = 0.0
+        self._keeps_house = 0 < context.settings.maintain_seconds <= _REST_SECONDS
+        self._is_elected = False
+        self._stand_at = 0.0
+        self._is_limited = False
+        self._look_again_at = 0.0
 
     def run(self) -> None:
         """Listen, on a new connection when the last one broke.
 
-        Raises WorkerFailed where no notification can come through.
+        Where that cannot be it raises the error if the worker was told to listen. Else it says so
+        in the log, and tries again if it has listened before.
         """
-        while not self._context.stopping.is_set():
-            self._context.persist(self._listen)
+        # A worker that always has something to do needs no connection for this.
+        while not self._context.polling.was_idle():
+            if self._context.stopping.wait(_TICK_SECONDS):
+                return
+        while not (self._is_given_up or self._context.stopping.is_set()):
+            try:
+                self._context.persist(self._listen)
+            except Exception as error:
+                if self._is_demanded:
+                    raise
+                self._do_without(str(error))
 
     def _listen(self) -> None:
         """Listen until the worker stops, or until a connection breaks on which it had worked."""
         if self._context.stopping.is_set():
             return
+        self._is_elected = False
         with self._connected() as connection:
             notifications = self._engine.notifications(connection)
             if why := self._begin(connection, notifications):
@@ -55,6 +87,7 @@ class Listener:
             try:
                 self._go_on(connection, notifications)
             except Exception as error:
+                self._end_told()
                 if not self._engine.is_connection_lost(error):
                     raise
                 log.warning("the connection that listens is lost: %s", error)
@@ -70,6 +103,12 @@ class Listener:
 
     def _begin(self, connection: Any, notifications: Notifications) -> str:
         """Listen; return why that cannot be, or an empty text."""
+        # In the session of a pooler nothing may be left behind, so it is tried only when asked for.
+        if not self._is_demanded and not self._engine.is_direct(connection):
+            return (
+                "the connection is one of a pooler; where that gives each client a session of its"
+                " own, listen=True tries it"
+            )
         with self._connected() as other:
             if notifications.is_deaf(other, _FIRST_SECONDS):
                 return (
@@ -78,50 +117,100 @@ class Listener:
                 )
         if self._switch(connection, to=True) == "unavailable":
             return (
-                "a server that allows prepared transactions does not notify; set"
-                " max_prepared_transactions to 0, or work without listen"
+                "a server that allows prepared transactions does not notify, because a transaction"
+                " that has notified cannot be prepared; set max_prepared_transactions to 0"
             )
         return ""
 
     def _do_without(self, why: str) -> None:
-        """Raise WorkerFailed at the start; where listening has worked before, poll for a while."""
-        if not self._has_listened:
+        """Poll for a while where listening has worked before; else raise WorkerFailed, or end."""
+        if self._has_listened:
+            log.warning("listen, trying again in %g s: %s", _AGAIN_SECONDS, why)
+            self._context.stopping.wait(_AGAIN_SECONDS)
+        elif self._is_demanded:
             raise WorkerFailed(f"listen: {why}")
-        log.warning("listen, trying again in %g s: %s", _AGAIN_SECONDS, why)
-        self._context.stopping.wait(_AGAIN_SECONDS)
+        elif not self._context.stopping.is_set():
+            self._is_given_up = True
+            log.warning("the worker polls and does not listen (nor say this, if told so): %s", why)
 
     def _go_on(self, connection: Any, notifications: Notifications) -> None:
         """Pass notifications on; listen while some thread was idle within the last tick."""
         idle_at = time.monotonic()
         while not self._context.stopping.is_set():
-            self._pass_on(notifications.wait(_TICK_SECONDS))
+            self._pass_on(notifications)
             if self._context.polling.was_idle():
                 idle_at = time.monotonic()
             is_idle = time.monotonic() - idle_at < _TICK_SECONDS
-            is_wanted = is_idle and not self._rate.is_over
-            if is_wanted != self._is_listening and time.monotonic() >= self._again_at:
+            is_wanted = is_idle and not self._rate.is_over and not self._has_limits(connection)
+            if self._context.polling.is_doubted:
+                self._prove(connection)
+            elif is_wanted != self._is_listening and time.monotonic() >= self._again_at:
                 self._switch(connection, to=is_wanted)
+            elif self._context.resting_seconds and time.monotonic() >= self._stand_at:
+                self._stand(connection)
 
     def _switch(self, connection: Any, *, to: bool) -> str:
         """Begin or end to listen; return the outcome, which is "busy" under a stranger's lock."""
-        outcome = self._call(connection, "listen" if to else "unlisten")
+        self._end_told()
+        outcome = str(self._call(connection, "listen" if to else "unlisten"))
         self._is_listening = outcome == "listening"
+        if self._is_listening:
+            self._stand(connection)
         if outcome == "busy":
             self._again_at = time.monotonic() + _AGAIN_SECONDS
             log.warning("listen, trying again in %g s: a stranger holds its lock", _AGAIN_SECONDS)
+        # What came before it was in effect was not told of.
+        self._context.polling.hurry()
         return outcome
 
-    def _pass_on(self, queue_names: list[str]) -> None:
-        for _ in range(queue_names.count(self._name)):
-            self._rate.count()
-            if not self._rate.is_over:
-                self._context.polling.hurry()
+    def _has_limits(self, connection: Any) -> bool:
+        """Whether the queue has limits, as of the last minute: nobody tells when there is room."""
+        if time.monotonic() >= self._look_again_at:
+            arguments = {"queue_name": self._name, "max_count": 1}
+            (row,) = self._engine.call(connection, "queue_stats", arguments)
+            stats = QueueStats(*row)
+            self._is_limited = bool(stats.max_leased or stats.rate_limit)
+            self._look_again_at = time.monotonic() + _SETTING_SECONDS
+        return self._is_limited
 
-    def _call(self, connection: Any, routine: str) -> str:
-        """Call listen or unlisten, and let a thread look for what came before it was in effect."""
-        ((_, outcome),) = self._engine.call(connection, routine, {"queue_name": self._name})
-        self._context.polling.hurry()
-        return str(outcome)
+    def _prove(self, connection: Any) -> None:
+        """Listen anew, with short pauses meanwhile, as the connection may be dead."""
+        self._switch(connection, to=False)
+        self._switch(connection, to=True)
+
+    def _stand(self, connection: Any) -> None:
+        """Stand for election: whoever is not elected rests for a while."""
+        may_rest = self._keeps_house and not self._is_elected
+        if may_rest:
+            self._is_elected = bool(self._call(connection, "elect_keeper"))
+        is_resting = may_rest and not self._is_elected
+        self._context.resting_seconds = _REST_SECONDS if is_resting else 0.0
+        self._stand_at = time.monotonic() + _REST_SECONDS
+        longest = _REST_SECONDS if is_resting else _LONGEST_SECONDS
+        self._context.polling.begin_told(self._context.settings.longest_pause(longest))
+
+    def _end_told(self) -> None:
+        self._is_listening = False
+        self._context.resting_seconds = 0.0
+        self._context.polling.end_told()
+
+    def _call(self, connection: Any, routine: str) -> Any:
+        """Call a routine for the queue; return its second column."""
+        ((_, answer),) = self._engine.call(connection, routine, {"queue_name": self._name})
+        return answer
+
+    def _pass_on(self, notifications: Notifications) -> None:
+        """Wait a tick for notifications; give a hint after those of the queue."""
+        told = notifications.wait(_TICK_SECONDS).count(self._name)
+        if not told:
+            return
+        if courtesy := self._context.polling.courtesy_seconds():
+            self._context.stopping.wait(courtesy)
+            told += notifications.wait(0).count(self._name)
+        for _ in range(told):
+            self._rate.count()
+        if not self._rate.is_over:
+            self._context.polling.hint()
 
 
 class Rate:

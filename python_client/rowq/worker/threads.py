@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from collections.abc import Callable
 
 from rowq.errors import RowqError, WorkerFailed
@@ -107,7 +108,8 @@ class WorkerThreads:
 class Maintenance:
     """Calls maintain about once a second, at once again while there is a backlog.
 
-    It runs in a thread of its own, with its own connection, until `end` is called.
+    It runs in a thread of its own, with its own connection, until `end` is called. While another
+    process of the queue is elected for it, it calls maintain more seldom.
     """
 
     def __init__(self, context: Context) -> None:
@@ -126,7 +128,15 @@ class Maintenance:
             while not self._ended.is_set():
                 results = queue.maintain(name, _MAINTAIN_BATCH_SIZE)
                 if not any(_is_full(result) for result in results):
-                    self._ended.wait(self._pause())
+                    self._wait()
+
+    def _wait(self) -> None:
+        """Wait for the next call; the election may be over before a long pause is."""
+        began_at = time.monotonic()
+        self._ended.wait(self._pause())
+        while time.monotonic() < began_at + self._context.resting_seconds:
+            if self._ended.wait(self._pause()):
+                return
 
     def _pause(self) -> float:
         return self._context.settings.maintain_seconds * random.uniform(0.75, 1.25)  # noqa: S311

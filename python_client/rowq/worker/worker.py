@@ -59,8 +59,8 @@ class Worker:
         drain: bool = False,
         worker_name: str | None = None,
         idle_min_seconds: float = 0.05,
-        idle_max_seconds: float = 0.25,
-        listen: bool = False,
+        idle_max_seconds: float | None = None,
+        listen: bool | None = None,
         maintain_seconds: float = 1.0,
         on_progress: OnProgress | None = None,
     ) -> None:
@@ -83,11 +83,14 @@ class Worker:
         idle_min_seconds    when there is nothing, one idle thread of each process asks again after
                             this pause, the others wait for it
         idle_max_seconds    the pause doubles up to this: for so long at most, and a query, does a
-                            message wait for an idle worker
+                            message wait for an idle worker. None: 0.1; while it listens 1.25, or 7
+                            where another process of the queue keeps house
         listen              be told of new messages while idle: milliseconds instead of that pause,
                             for one more connection and a notification with each producer's commit;
-                            PostgreSQL only, not through a pooler in transaction mode
-        maintain_seconds    how often housekeeping is called; 0: never
+                            PostgreSQL only. None: where that works and without `drain`, else the
+                            worker polls, and a warning in the log says why. True: an error says it
+        maintain_seconds    how often housekeeping is called; 0: never. While it listens, every 7
+                            seconds where another process of the queue keeps house
         on_progress         called several times a second with the WorkerStats so far
 
         Raises InvalidArgument for what cannot work, EngineUnknown for the URL.

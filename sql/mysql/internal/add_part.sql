@@ -14,10 +14,10 @@ begin
 
     insert into rowq.part (part_id) values (p_part_id);
     while v_lane < 20 do
-        -- The lanes of the default priority are open from the start, because most queues use no
-        -- others.
+        -- The tail of the default priority is open from the start, because most queues use no other
+        -- lane.
         insert into rowq.lane (part_id, lane, is_open)
-        values (p_part_id, v_lane, v_lane in (10, 11));
+        values (p_part_id, v_lane, v_lane = 11);
         insert into rowq.ready (part_id, lane, seq, message_id)
         values
             (p_part_id, v_lane, 9223372036854775806, 0),
@@ -26,11 +26,18 @@ begin
     end while;
 
     insert into rowq.lane (part_id, lane)
-    values (p_part_id, -1), (p_part_id, -2), (p_part_id, -3), (p_part_id, -4);
+    values
+        (p_part_id, -1), (p_part_id, -2), (p_part_id, -3), (p_part_id, -4), (p_part_id, -5);
     insert into rowq.delayed (part_id, due_at, message_id, lane)
     values
         (p_part_id, '9999-12-31 23:59:59.999998', 0, 11),
         (p_part_id, '9999-12-31 23:59:59.999999', 0, 11);
+    insert into rowq.grouped (part_id, group_key, message_id, lane)
+    values (p_part_id, x'FF', 0, 11), (p_part_id, x'FFFF', 0, 11);
+    insert into rowq.recheck (part_id, due_at, recheck_id, group_key)
+    values
+        (p_part_id, '9999-12-31 23:59:59.999998', 0, ''),
+        (p_part_id, '9999-12-31 23:59:59.999999', 0, '');
     insert into rowq.claim (part_id, claim_id, lease_until, messages)
     values
         (p_part_id, -2, '9999-12-31 00:00:00', '[]'),

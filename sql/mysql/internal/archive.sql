@@ -44,10 +44,10 @@ begin
 
         insert into rowq.archive (
             part_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
-            dedup_key, headers, body, body_binary
+            dedup_key, headers, body, body_binary, group_key
         )
         select p_part_id, v_finished_at, j.message_id, j.lane, j.attempt, m.enqueued_at, v_state,
-               m.message_type, m.dedup_key, m.headers, m.body, m.body_binary
+               m.message_type, m.dedup_key, m.headers, m.body, m.body_binary, m.group_key
         from json_table(
             v_messages,
             '$[*]' columns (

@@ -14,6 +14,16 @@ begin
     -- transaction" would commit it.
     declare continue handler for 1568 set p_owns_transaction = false;
 
+    /*!80000
+    -- On MySQL only the next insert takes insert_id away again; set to 0, it is the number 0.
+    -- Refuse it before a transaction is opened that nobody would end.
+    if @@insert_id <> 0 then
+        call rowq.internal_refuse(
+            'insert_id is set in this session, and MySQL cannot unset it: connect again'
+        );
+    end if;
+    */
+
     -- With autocommit off, the transaction belongs to the caller and has the isolation level of the
     -- session.
     set p_owns_transaction = @@autocommit;
@@ -24,8 +34,8 @@ begin
     -- Reading these variables costs less than setting them, and few sessions need that. A statement
     -- that sql_safe_updates refuses is left to internal_roll_back. If @@timestamp does not move on,
     -- the caller has set it.
-    if @@insert_id <> 0
-       or @@timestamp = v_moment
+    if /*M!100600 @@insert_id <> 0 or */
+       @@timestamp = v_moment
        or not @@unique_checks
        or not @@sql_big_selects
        or @@sort_buffer_size < 262144

@@ -23,9 +23,9 @@ begin
         -- The claim is newer than the snapshot, or gone. A lock on a key that is gone covers the
         -- gap up to the next row, which is where new claims go. A row that this transaction inserts
         -- and deletes ends the gap before them.
-        insert into rowq.claim (part_id, lease_until, messages)
-        values (p_part_id, utc_timestamp(6) + interval 1 day, '[]');
-        set v_claim_id = last_insert_id();
+        set v_claim_id = uuid_short() & 9007199254740991;
+        insert into rowq.claim (part_id, claim_id, lease_until, messages)
+        values (p_part_id, v_claim_id, utc_timestamp(6) + interval 1 day, '[]');
         delete c
         from rowq.claim c force index (primary)
         where c.part_id = p_part_id

@@ -10,7 +10,10 @@ create procedure rowq.internal_check_settings(
     p_backoff_cap_seconds double,
     p_backoff_jitter double,
     p_archive_days int,
-    p_max_body_length int
+    p_max_body_length int,
+    p_group_limit int,
+    p_group_after_dead longtext,
+    p_group_pause_seconds double
 )
 sql security definer
 modifies sql data
@@ -33,5 +36,14 @@ begin
     call rowq.internal_check_range('backoff_jitter', p_backoff_jitter, 0, 1);
     call rowq.internal_check_range('archive_days', p_archive_days, 0, 36500);
     call rowq.internal_check_range('max_body_length', p_max_body_length, 1, 33554432);
+    call rowq.internal_check_range('group_limit', p_group_limit, 1, 100);
+    call rowq.internal_check_range('group_pause_seconds', p_group_pause_seconds, 0, 86400);
+    if cast(p_group_after_dead as binary) not in ('continue', 'hold') then
+        call rowq.internal_refuse(
+            concat(
+                'group_after_dead must be continue or hold, got ', left(p_group_after_dead, 40)
+            )
+        );
+    end if;
 end//
 delimiter ;

@@ -7,7 +7,8 @@ create procedure rowq.internal_count_messages(
     out p_ready bigint,
     out p_delayed bigint,
     out p_leased bigint,
-    out p_dead bigint
+    out p_dead bigint,
+    out p_blocked bigint
 )
 sql security definer
 reads sql data
@@ -34,9 +35,13 @@ begin
           and d.message_id > 0
         limit p_limit
     ) h;
-    select least(coalesce(sum(json_length(h.messages)), 0), p_limit) into p_leased
+    select least(
+               coalesce(sum(coalesce(json_length(h.messages), h.last_id - h.first_id + 1)), 0),
+               p_limit
+           )
+    into p_leased
     from (
-        select c.messages
+        select c.messages, c.first_id, c.last_id
         from rowq.claim c force index (primary)
         where c.part_id = p_part_id
           and c.claim_id > 0
@@ -47,6 +52,14 @@ begin
         select d.attempt
         from rowq.dead d force index (primary)
         where d.part_id = p_part_id
+        limit p_limit
+    ) h;
+    select count(*) into p_blocked
+    from (
+        select g.lane
+        from rowq.grouped g force index (primary)
+        where g.part_id = p_part_id
+          and g.message_id > 0
         limit p_limit
     ) h;
 end//

@@ -18,13 +18,13 @@ begin
 -- routine   internal_dequeue
 -- purpose   Lease up to p_batch_size ready messages to one new claim, as rows or as one JSON array; nulls when there is none.
 -- promise   P02 P03 P05 P06 P07 P13 P18
--- locks     ready rows, passing over locked ones; the part, shared; the new claim row
+-- locks     ready rows, passing over locked ones; the new claim row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   two routines share it, as a procedure cannot read the result of another
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_lease_seconds, v_promoted int;
+    declare v_part_id, v_lease_seconds, v_promoted, v_solved int;
     declare v_is_paused boolean;
 
     attempt: loop
@@ -62,12 +62,15 @@ begin
                     v_part_id, p_batch_size, v_owns_transaction, p_messages
                 );
                 if p_messages is null then
-                    -- Nothing is ready, so promote what is due by now: it need not wait for the
-                    -- next maintain.
+                    -- Nothing is ready: what has become due meanwhile need not wait for maintain,
+                    -- nor groups of which a token was left.
                     call rowq.internal_promote(
                         v_part_id, p_batch_size, v_owns_transaction, v_promoted
                     );
-                    if v_promoted > 0 then
+                    call rowq.internal_recheck_groups(
+                        v_part_id, 10, v_owns_transaction, v_solved
+                    );
+                    if v_promoted + v_solved > 0 then
                         call rowq.internal_pop_ready(
                             v_part_id, p_batch_size, v_owns_transaction, p_messages
                         );
@@ -76,12 +79,11 @@ begin
             end if;
 
             if p_messages is not null then
-                call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
                 set p_lease_until = utc_timestamp(6)
                     + interval coalesce(p_lease_seconds, v_lease_seconds) second;
-                insert into rowq.claim (part_id, lease_until, worker_name, messages)
-                values (v_part_id, p_lease_until, p_worker_name, p_messages);
-                set p_claim_id = last_insert_id();
+                call rowq.internal_push_claim(
+                    v_part_id, p_lease_until, p_worker_name, p_messages, p_claim_id
+                );
                 if p_is_json then
                     call rowq.internal_trim_claim(
                         v_part_id, p_claim_id, p_lease_until, p_messages, p_json

@@ -4,22 +4,35 @@ delimiter //
 create procedure rowq.internal_finish(
     p_part_id int,
     p_archive_days int,
+    p_is_keyed boolean,
     p_messages longtext,
+    p_tokenless longtext,
+    p_owns_transaction boolean,
     p_state varchar(20)
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_finish
--- purpose   Remove finished messages, or note them for the archive.
--- promise   P04 P12
--- locks     message rows; dedup rows, in key order
+-- purpose   Remove finished messages, or note them for the archive; p_is_keyed is false where none has a key, and those in p_tokenless have no token of their group.
+-- promise   P04 P12 P22
+-- locks     message rows; dedup rows, in key order; as internal_leave_groups
     declare v_message_id bigint;
+    declare v_groups longtext;
 
+    if p_is_keyed then
+        call rowq.internal_read_groups(p_messages, p_tokenless, v_groups);
+    end if;
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, state, messages)
         values (p_part_id, utc_timestamp(6), p_state, p_messages);
-        call rowq.internal_release_dedup_keys(p_part_id, p_messages);
+        if p_is_keyed then
+            call rowq.internal_release_dedup_keys(p_part_id, p_messages);
+        end if;
+    elseif not p_is_keyed then
+        delete m
+        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
     elseif json_length(p_messages) = 1 then
         set v_message_id = json_value(p_messages, '$[0][0]');
         delete m, k
@@ -44,6 +57,9 @@ begin
             on k.part_id = p_part_id
            and k.dedup_key = m.dedup_key
            and k.message_id = j.message_id;
+    end if;
+    if v_groups is not null then
+        call rowq.internal_leave_groups(p_part_id, v_groups, p_owns_transaction);
     end if;
 end//
 delimiter ;

@@ -43,6 +43,15 @@ begin
               and f.finish_id >= p_from
             order by f.part_id, f.finish_id
             limit 1;
+        when -5 then
+            set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
+            select r.due_at, r.is_hint into v_due_at, v_attempt
+            from rowq.recheck r force index (primary)
+            where r.part_id = p_part_id
+              and r.due_at >= v_since
+            order by r.part_id, r.due_at, r.recheck_id
+            limit 1;
+            set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
         else
             select r.seq, r.attempt into p_first, v_attempt
             from rowq.ready r force index (primary)

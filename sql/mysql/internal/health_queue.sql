@@ -8,8 +8,9 @@ begin
 -- routine   internal_health_queue
 -- purpose   Return the checks of a queue, as JSON arrays in a row.
     declare v_now datetime(6) default utc_timestamp(6);
-    declare v_oldest, v_paused_at, v_due_at, v_lease_until datetime(6);
+    declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_recheck_at datetime(6);
     declare v_attempt smallint;
+    declare v_is_hint boolean;
     declare v_dead bigint;
     set p_checks = null;
 
@@ -59,6 +60,18 @@ begin
         'expired_leases', p_part_id,
         coalesce(timestampdiff(microsecond, v_lease_until, v_now) / 1e6, 0), 30, 300,
         'seconds that the oldest expired lease has not been reaped; call maintain every second'
+    ));
+
+    select r.due_at, r.is_hint into v_recheck_at, v_is_hint
+    from rowq.recheck r force index (primary)
+    where r.part_id = p_part_id
+      and r.due_at <= v_now
+    order by r.part_id, r.due_at, r.recheck_id
+    limit 1;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'overdue_groups', p_part_id,
+        coalesce(timestampdiff(microsecond, v_recheck_at, v_now) / 1e6, 0), 30, 300,
+        'seconds that a group has waited for a transaction of a producer to end, or for maintain'
     ));
 end//
 delimiter ;

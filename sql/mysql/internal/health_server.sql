@@ -57,7 +57,7 @@ begin
                    as used
         from information_schema.tables t
         where t.table_schema = 'rowq'
-          and t.table_name in ('queue', 'message', 'claim', 'finished')
+          and t.table_name in ('queue', 'message', 'finished')
     ) h
     order by h.used desc
     limit 1;

@@ -44,23 +44,19 @@ begin
                        and l.lane = -1
                     for update /*!80000 of l */ skip locked
                 ) h;
-                select json_arrayagg(
-                           json_array(
-                               j.part_id,
-                               j.part_id in (
-                                   select f.part_id
-                                   from json_table(v_free, '$[*]' columns (part_id int path '$')) f
-                               )
-                           )
-                       )
-                into p_idle
-                from json_table(v_parts, '$[*]' columns (part_id int path '$')) j;
+                select json_arrayagg(json_array(j.part_id, f.part_id is not null)) into p_idle
+                from json_table(v_parts, '$[*]' columns (part_id int path '$')) j
+                left join (
+                    select distinct h.part_id
+                    from json_table(v_free, '$[*]' columns (part_id int path '$')) h
+                ) f on f.part_id = j.part_id;
                 select json_arrayagg(p.part_id) into p_busy
                 from json_table(p_parts, '$[*]' columns (part_id int path '$')) p
-                where p.part_id not in (
-                    select j.part_id
-                    from json_table(v_parts, '$[*]' columns (part_id int path '$')) j
-                );
+                left join (
+                    select distinct h.part_id
+                    from json_table(v_parts, '$[*]' columns (part_id int path '$')) h
+                ) j on j.part_id = p.part_id
+                where j.part_id is null;
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);

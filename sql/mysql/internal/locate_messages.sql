@@ -5,6 +5,7 @@ create procedure rowq.internal_locate_messages(
     p_part_id int,
     p_message_id bigint,
     p_enqueued_at datetime(6),
+    p_group_key varbinary(800),
     inout p_due_at datetime(6),
     out p_state varchar(20),
     out p_lane smallint,
@@ -12,7 +13,8 @@ create procedure rowq.internal_locate_messages(
     out p_claim_id bigint,
     out p_worker_name varchar(200),
     out p_lease_until datetime(6),
-    out p_finished_at datetime(6)
+    out p_finished_at datetime(6),
+    out p_waits_for bigint
 )
 sql security definer
 reads sql data
@@ -20,8 +22,9 @@ begin
 -- routine   internal_locate_messages
 -- purpose   Find where a message is that still has a body; p_due_at is passed in as its last place in delayed.
     declare v_due_at datetime(6) default p_due_at;
+    declare v_lane smallint;
     set p_due_at = null, p_state = null, p_lane = null, p_attempt = null, p_claim_id = null,
-        p_worker_name = null, p_lease_until = null, p_finished_at = null;
+        p_worker_name = null, p_lease_until = null, p_finished_at = null, p_waits_for = null;
 
     select 'delayed', d.lane, d.attempt, d.due_at
     into p_state, p_lane, p_attempt, p_due_at
@@ -36,6 +39,34 @@ begin
         from rowq.dead d force index (primary)
         where d.part_id = p_part_id
           and d.message_id = p_message_id;
+    end if;
+
+    if p_state is null and p_group_key is not null then
+        select 'blocked', g.lane, 0
+        into p_state, p_lane, p_attempt
+        from rowq.grouped g force index (primary)
+        where g.part_id = p_part_id
+          and g.group_key = p_group_key
+          and g.message_id = p_message_id;
+        select g.message_id, g.lane into p_waits_for, v_lane
+        from rowq.grouped g force index (primary)
+        where p_state is not null
+          and g.part_id = p_part_id
+          and g.group_key = p_group_key
+          and g.message_id < p_message_id
+        order by g.part_id desc, g.group_key desc, g.message_id desc
+        limit 1;
+    end if;
+
+    if p_state is null then
+        select 'leased', c.lane, c.attempt, c.claim_id, c.worker_name, c.lease_until
+        into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_lease_until
+        from rowq.claim c force index (primary)
+        where c.part_id = p_part_id
+          and c.claim_id > 0
+          and c.messages is null
+          and p_message_id between c.first_id and c.last_id
+        limit 1;
     end if;
 
     if p_state is null then

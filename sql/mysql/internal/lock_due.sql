@@ -11,7 +11,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_lock_due
--- purpose   Lock up to p_limit due messages, earliest first: [message_id, lane, attempt, due_at in microseconds].
+-- purpose   Lock up to p_limit due messages, earliest first: [message_id, lane, attempt, due_at in microseconds, group key in hex or null].
 -- promise   P06 P11 P13
 -- locks     delayed rows, passing over locked ones
 -- differs   elsewhere a range is locked without its gaps
@@ -47,11 +47,11 @@ begin
 
         select json_arrayagg(json_array(
                    h.message_id, h.lane, h.attempt,
-                   timestampdiff(microsecond, '1970-01-01', h.due_at)
+                   timestampdiff(microsecond, '1970-01-01', h.due_at), hex(h.group_key)
                ))
         into v_some
         from (
-            select d.due_at, d.message_id, d.lane, d.attempt
+            select d.due_at, d.message_id, d.lane, d.attempt, d.group_key
             from json_table(
                 v_seen, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[2]')
             ) j

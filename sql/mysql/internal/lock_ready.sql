@@ -25,10 +25,10 @@ begin
     set p_messages = null;
 
     if p_owns_transaction then
-        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt + 1, h.seq))
+        select json_arrayagg(json_array(h.message_id, h.lane, h.attempt + 1, h.seq, h.is_keyed))
         into p_messages
         from (
-            select r.lane, r.seq, r.message_id, r.attempt
+            select r.lane, r.seq, r.message_id, r.attempt, r.is_keyed
             from rowq.ready r force index (primary)
             where r.part_id = p_part_id
               and r.lane = p_lane
@@ -58,10 +58,12 @@ begin
                 leave looks;
             end if;
 
-            select json_arrayagg(json_array(h.message_id, h.lane, h.attempt + 1, h.seq))
+            select json_arrayagg(
+                       json_array(h.message_id, h.lane, h.attempt + 1, h.seq, h.is_keyed)
+                   )
             into v_some
             from (
-                select r.lane, r.seq, r.message_id, r.attempt
+                select r.lane, r.seq, r.message_id, r.attempt, r.is_keyed
                 from json_table(
                     v_seen, '$[*]' columns (message_id bigint path '$[0]', seq bigint path '$[2]')
                 ) j

@@ -50,6 +50,14 @@ begin
                          and d.message_id > 0
                        order by d.part_id, d.due_at, d.message_id
                        limit 1
+                   ), true)
+                   and coalesce((
+                       select r.due_at > v_now or r.is_hint is null
+                       from rowq.recheck r force index (primary)
+                       where r.part_id = l.part_id
+                         and r.recheck_id > 0
+                       order by r.part_id, r.due_at, r.recheck_id
+                       limit 1
                    ), true),
                    sysdate(6)
                )

@@ -14,13 +14,13 @@ modifies sql data
 begin
 -- routine   internal_maintain_delivery
 -- purpose   Run the part of maintain that deliveries wait for: floors, promote, reap.
--- promise   P09 P11 P13 P14
+-- promise   P09 P11 P13 P14 P24
 -- locks     as promote and reap; the part, shared
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_max_attempts int;
+    declare v_max_attempts, v_solved int;
     declare v_lane smallint;
     declare v_queue_name longtext;
 
@@ -56,7 +56,12 @@ begin
                 -- Put the floors right first, so that the steps below find what was committed late.
                 call rowq.internal_rescan_floors(p_part_id);
                 call rowq.internal_promote(p_part_id, p_limit, v_owns_transaction, p_promoted);
-                call rowq.internal_reap(p_part_id, v_max_attempts, p_limit, p_reaped, p_died);
+                call rowq.internal_recheck_groups(
+                    p_part_id, p_limit, v_owns_transaction, v_solved
+                );
+                call rowq.internal_reap(
+                    p_part_id, v_max_attempts, p_limit, v_owns_transaction, p_reaped, p_died
+                );
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);

@@ -11,6 +11,7 @@ create procedure rowq.internal_message_fault(
     p_run_at datetime(6),
     p_dedup_key longtext,
     p_max_attempts int,
+    p_group_key longtext,
     p_max_body_length int,
     out p_fault varchar(120)
 )
@@ -35,20 +36,27 @@ begin
             then 'run_at must be a moment within the next ten years'
         when char_length(p_dedup_key) not between 1 and 200
             then 'dedup_key must be 1 to 200 characters'
+        when char_length(p_group_key) not between 1 and 200
+            then 'group_key must be 1 to 200 characters'
         when p_max_attempts not between 1 and 10000
             then concat('max_attempts must be between 1 and 10000, got ', p_max_attempts)
     end;
     -- This is the check of internal_check_text. Where no byte is ED, the engine skips the
     -- conversion.
     if locate(
-            x'ED', cast(concat_ws('', p_body, p_message_type, p_headers, p_dedup_key) as binary)
+            x'ED', cast(
+                concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key) as binary
+            )
         ) > 0
        and convert(
-               convert(concat_ws('', p_body, p_message_type, p_headers, p_dedup_key) using utf16)
+               convert(
+                   concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key)
+                   using utf16
+               )
                using utf8mb4
-           ) <> concat_ws('', p_body, p_message_type, p_headers, p_dedup_key)
+           ) <> concat_ws('', p_body, p_message_type, p_headers, p_dedup_key, p_group_key)
        and p_fault is null then
-        set p_fault = 'body, message_type, headers or dedup_key has half of a surrogate pair';
+        set p_fault = 'body, message_type, headers or a key has half of a surrogate pair';
     end if;
     if p_headers is not null and p_fault is null then
         call rowq.internal_header_fault(p_headers, p_fault);

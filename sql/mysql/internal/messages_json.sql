@@ -17,7 +17,7 @@ begin
 -- promise   P20
 -- differs   elsewhere the most octets of an answer are no setting of the server
     declare v_length bigint;
-    declare v_cut_at bigint default @@group_concat_max_len;
+    declare v_cut_at bigint unsigned default @@group_concat_max_len;
     declare exit handler for sqlexception
     begin
         set session group_concat_max_len = v_cut_at;

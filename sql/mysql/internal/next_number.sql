@@ -12,16 +12,10 @@ begin
 -- routine   internal_next_number
 -- purpose   Take the next number of the claims (lane -1) or of the finished batches (lane -3).
 -- promise   P13
--- locks     a new row, which is gone before anybody sees it
+-- locks     for finished batches a new row, which is gone before anybody sees it
 -- differs   elsewhere a sequence gives it
     if p_lane = -1 then
-        insert into rowq.claim (part_id, lease_until, messages)
-        values (p_part_id, utc_timestamp(6), '[]');
-        set p_number = last_insert_id();
-        delete c
-        from rowq.claim c force index (primary)
-        where c.part_id = p_part_id
-          and c.claim_id = p_number;
+        set p_number = uuid_short() & 9007199254740991;
     else
         insert into rowq.finished (part_id, finished_at, state, messages)
         values (p_part_id, utc_timestamp(6), 'completed', '[]');

@@ -8,7 +8,8 @@ begin
 -- routine   internal_oldest_ready
 -- purpose   Find when the oldest message at the head of a lane was enqueued; null where there is none.
 -- promise   P13
-    declare v_lane, v_next, v_attempt smallint default -2;
+    declare v_lane smallint default -32768;
+    declare v_next, v_attempt smallint;
     declare v_is_hidden boolean default false;
     declare v_floor, v_message_id bigint;
     declare v_head datetime(6);
@@ -26,10 +27,10 @@ begin
         if v_next is null then
             leave lanes;
         end if;
-        if v_next = -1 then
-            -- Look into closed lanes too: maintain has found messages there, but an open
-            -- transaction keeps it from opening the lanes.
-            set v_is_hidden = true, v_lane = v_next;
+        if v_next < 0 then
+            -- Look into closed lanes too: there are messages, but an open transaction keeps others
+            -- from opening the lanes.
+            set v_is_hidden = true, v_lane = -1;
             iterate lanes;
         end if;
 

@@ -28,19 +28,14 @@ begin
         order by a.place;
     else
         select a.message_id,
-               if(
-                   a.message_id in (
-                       select j.message_id
-                       from json_table(
-                           p_messages, '$[*]' columns (message_id bigint path '$[0]')
-                       ) j
-                   ),
-                   p_outcome,
-                   'stale'
-               ) as outcome
+               if(h.message_id is not null, p_outcome, 'stale') as outcome
         from json_table(
             p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
         ) a
+        left join (
+            select distinct j.message_id
+            from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        ) h on h.message_id = a.message_id
         order by a.place;
     end if;
 end//

@@ -6,19 +6,22 @@ create procedure rowq.internal_pop_claimed(
     p_claim_id bigint,
     p_message_ids longtext,
     p_owns_transaction boolean,
+    out p_is_keyed boolean,
     out p_messages longtext
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_pop_claimed
--- purpose   Take messages out of a claim: those asked for that it still holds, or all of them; null when there is none.
+-- purpose   Take messages out of a claim: those asked for that it still holds, or all of them; null when there is none. p_is_keyed is false where none has a dedup key.
 -- promise   P08
 -- locks     the claim row, first of all
 -- errors    RQ721
--- differs   a claim holds its messages as a JSON array
+-- differs   a claim holds its messages as a range of ids or as a JSON array
     declare v_claim_id bigint default p_claim_id;
     declare v_held, v_kept longtext;
+    declare v_first_id, v_last_id bigint;
+    declare v_lane, v_attempt smallint;
     declare v_at int;
     declare v_id, v_place varchar(40);
     set p_messages = null;
@@ -27,12 +30,16 @@ begin
         call rowq.internal_bound_gap(p_part_id, v_claim_id);
     end if;
     -- A locking read by the whole key finds the row as it is now, even under an old snapshot.
-    select c.messages into v_held
+    select c.is_keyed, c.lane, c.attempt, c.first_id, c.last_id, c.messages
+    into p_is_keyed, v_lane, v_attempt, v_first_id, v_last_id, v_held
     from rowq.claim c force index (primary)
     where c.part_id = p_part_id
       and c.claim_id = v_claim_id
       and c.claim_id > 0
     for update;
+    if v_held is null and v_first_id is not null then
+        call rowq.internal_expand_range(v_first_id, v_last_id, v_lane, v_attempt, v_held);
+    end if;
     if v_held is null and p_message_ids is null then
         call rowq.internal_refuse_claim(p_claim_id);
     end if;
@@ -61,10 +68,10 @@ begin
                 attempt smallint path '$[2]'
             )
         ) j
-        where j.message_id in (
-            select a.message_id
+        straight_join (
+            select distinct a.message_id
             from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
-        );
+        ) w on w.message_id = j.message_id;
         if json_length(p_messages) < json_length(v_held) then
             select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into v_kept
             from json_table(
@@ -75,10 +82,11 @@ begin
                     attempt smallint path '$[2]'
                 )
             ) j
-            where j.message_id not in (
-                select a.message_id
+            left join (
+                select distinct a.message_id
                 from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) a
-            );
+            ) w on w.message_id = j.message_id
+            where w.message_id is null;
         end if;
     end if;
 

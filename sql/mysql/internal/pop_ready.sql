@@ -15,7 +15,7 @@ begin
 -- promise   P05 P06 P13
 -- locks     ready rows, passing over locked ones; rows of lanes, too
     declare v_left int default p_limit;
-    declare v_lane smallint default -2;
+    declare v_lane smallint default -32768;
     declare v_is_hidden boolean default false;
     declare v_next, v_probe smallint;
     declare v_floor, v_first, v_seen, v_to bigint;
@@ -34,10 +34,10 @@ begin
         if v_next is null then
             leave lanes;
         end if;
-        if v_next = -1 then
-            -- Look into closed lanes too: maintain has found messages there, but an open
-            -- transaction keeps it from opening the lanes.
-            set v_is_hidden = true, v_lane = v_next;
+        if v_next < 0 then
+            -- Look into closed lanes too: there are messages, but an open transaction keeps others
+            -- from opening the lanes.
+            set v_is_hidden = true, v_lane = -1;
             iterate lanes;
         end if;
         set v_lane = v_next;

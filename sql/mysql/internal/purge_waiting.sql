@@ -5,6 +5,7 @@ create procedure rowq.internal_purge_waiting(
     p_part_id int,
     p_of_dead boolean,
     p_limit bigint,
+    p_owns_transaction boolean,
     out p_removed bigint
 )
 sql security definer
@@ -19,7 +20,7 @@ begin
     declare v_before datetime(6);
     declare v_after_id bigint default 0;
     declare v_step int;
-    declare v_ids, v_messages longtext;
+    declare v_ids, v_messages, v_tokenless longtext;
     set p_removed = 0;
 
     steps: loop
@@ -53,9 +54,11 @@ begin
             leave steps;
         end if;
 
-        call rowq.internal_pop_waiting(p_part_id, v_ids, v_messages);
+        call rowq.internal_pop_waiting(p_part_id, v_ids, v_messages, v_tokenless);
         if v_messages is not null then
-            call rowq.internal_finish(p_part_id, 0, v_messages, 'cancelled');
+            call rowq.internal_finish(
+                p_part_id, 0, true, v_messages, v_tokenless, p_owns_transaction, 'cancelled'
+            );
             set p_removed = p_removed + json_length(v_messages);
         elseif not p_of_dead and v_after = v_before then
             -- All rows of this step have the same due_at and are locked by other sessions, so that

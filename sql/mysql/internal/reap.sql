@@ -5,6 +5,7 @@ create procedure rowq.internal_reap(
     p_part_id int,
     p_max_attempts int,
     p_limit int,
+    p_owns_transaction boolean,
     out p_reaped int,
     out p_died int
 )
@@ -18,7 +19,8 @@ begin
     declare v_expired, v_messages, v_alive, v_dead, v_front longtext;
     declare v_worker_name varchar(200);
     declare v_error varchar(300);
-    declare v_after, v_claim_id bigint;
+    declare v_after, v_claim_id, v_first_id, v_last_id bigint;
+    declare v_lane, v_attempt smallint;
     declare v_at int default 0;
     set p_reaped = 0, p_died = 0;
 
@@ -49,13 +51,19 @@ begin
 
         -- Pass over a claim whose heartbeat or finish came first: its lease is longer by then, or
         -- its row is locked or gone.
-        set v_messages = null;
-        select c.messages, c.worker_name into v_messages, v_worker_name
+        set v_messages = null, v_first_id = null;
+        select c.worker_name, c.lane, c.attempt, c.first_id, c.last_id, c.messages
+        into v_worker_name, v_lane, v_attempt, v_first_id, v_last_id, v_messages
         from rowq.claim c force index (primary)
         where c.part_id = p_part_id
           and c.claim_id = v_claim_id
           and c.lease_until <= utc_timestamp(6)
         for update skip locked;
+        if v_messages is null and v_first_id is not null then
+            call rowq.internal_expand_range(
+                v_first_id, v_last_id, v_lane, v_attempt, v_messages
+            );
+        end if;
         if v_messages is null then
             iterate claims;
         end if;
@@ -73,7 +81,7 @@ begin
             set p_reaped = p_reaped + json_length(v_alive);
         end if;
         if v_dead is not null then
-            call rowq.internal_push_dead(p_part_id, v_dead, v_error);
+            call rowq.internal_push_dead(p_part_id, v_dead, v_error, p_owns_transaction);
             set p_died = p_died + json_length(v_dead);
         end if;
     end while;

@@ -14,16 +14,24 @@ begin
     declare v_probe bigint;
     declare v_text varchar(128);
 
-    -- A locking read finds the rows as they are now, even under an old snapshot.
-    select r.message_id into v_probe
-    from rowq.ready r force index (primary)
-    where r.part_id = p_part_id and r.message_id > 0
+    -- A locking read finds the rows as they are now, even under an old snapshot. The order is that
+    -- of internal_delete_queue, for the same reason.
+    select d.message_id into v_probe
+    from rowq.delayed d force index (primary)
+    where d.part_id = p_part_id and d.message_id > 0
     limit 1
     lock in share mode;
     if v_probe is null then
-        select d.message_id into v_probe
-        from rowq.delayed d force index (primary)
-        where d.part_id = p_part_id and d.message_id > 0
+        select g.message_id into v_probe
+        from rowq.grouped g force index (primary)
+        where g.part_id = p_part_id and g.message_id > 0
+        limit 1
+        lock in share mode;
+    end if;
+    if v_probe is null then
+        select r.message_id into v_probe
+        from rowq.ready r force index (primary)
+        where r.part_id = p_part_id and r.message_id > 0
         limit 1
         lock in share mode;
     end if;

@@ -17,12 +17,20 @@ begin
     declare c_short_walk bigint default 300;
     declare c_long_walk bigint default 20000;
     declare c_longest_pause bigint default 3600000000;
-    declare v_lane smallint default -4;
+    declare v_lane smallint default -6;
     declare v_next smallint;
     declare v_is_open boolean;
     declare v_is_hidden boolean default false;
     declare v_floor, v_first, v_latest, v_worth_it, v_took, v_pause bigint;
     declare v_started, v_sweep_at datetime(6);
+    declare v_marks longtext;
+
+    -- Marks of sessions that could not open a lane: those that are there before the looks into the
+    -- lanes are not needed after them.
+    select json_arrayagg(l.lane) into v_marks
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane < -1000;
 
     lanes: loop
         set v_next = null;
@@ -30,6 +38,7 @@ begin
         from rowq.lane l force index (primary)
         where l.part_id = p_part_id
           and l.lane > v_lane
+          and l.lane <> -4
           and l.check_after <= utc_timestamp(6)
         order by l.part_id, l.lane
         limit 1;
@@ -45,7 +54,7 @@ begin
         if v_lane >= 0 and v_first is not null and not v_is_open then
             -- The lane has messages but is closed: the transaction that was to open it has rolled
             -- back, or is still open.
-            call rowq.internal_open_lanes(p_part_id, v_lane);
+            call rowq.internal_open_lane(p_part_id, v_lane);
             select l.is_open into v_is_open
             from rowq.lane l force index (primary)
             where l.part_id = p_part_id
@@ -89,15 +98,36 @@ begin
         end if;
     end loop;
 
+    -- A closed lane that rests was not looked into, and may be the one that a mark is for.
+    set v_next = null;
+    if v_marks is not null then
+        select l.lane into v_next
+        from rowq.lane l force index (primary)
+        where l.part_id = p_part_id
+          and l.lane >= 0
+          and not l.is_open
+          and l.check_after > utc_timestamp(6)
+        limit 1;
+    end if;
+    if v_marks is not null and v_next is null then
+        delete l
+        from json_table(v_marks, '$[*]' columns (lane smallint path '$')) j
+        straight_join rowq.lane l force index (primary)
+            on l.part_id = p_part_id
+           and l.lane = j.lane;
+    end if;
+
     -- maintain may pass over the queue for five minutes while it is idle, but not while a lane
     -- rests, because to see that the queue is idle it would walk over the dead rows.
     set v_sweep_at = utc_timestamp(6) + interval 5 minute;
-    if v_is_hidden or exists(
-        select 1
-        from rowq.lane l force index (primary)
-        where l.part_id = p_part_id
-          and l.check_after > utc_timestamp(6)
-    ) then
+    set v_next = null;
+    select l.lane into v_next
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane > -6
+      and l.check_after > utc_timestamp(6)
+    limit 1;
+    if v_is_hidden or v_next is not null then
         set v_sweep_at = '1970-01-01';
     end if;
     -- This session is the one that is elected and holds the row of lane -1 already, so the update

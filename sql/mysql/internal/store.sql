@@ -13,14 +13,16 @@ create procedure rowq.internal_store(
     p_due_at datetime(6),
     p_dedup_key longtext,
     p_max_attempts int,
+    p_group_key longtext,
     out p_message_id bigint,
-    out p_outcome varchar(20)
+    out p_outcome varchar(20),
+    out p_joining varchar(2000)
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_store
--- purpose   Keep one message, already checked, and let it wait where it belongs.
+-- purpose   Keep one message, already checked, and let it wait where it belongs; p_joining is one that joins its group now, for internal_store_grouped.
 -- promise   P01 P05 P11 P12 P20
 -- locks     new rows only; with a dedup key, waits for another open enqueue of that key
 -- differs   PostgreSQL stores a batch as a set; here ids come one by one
@@ -28,7 +30,7 @@ begin
     declare v_is_open boolean;
     declare v_is_taken boolean default false;
     declare v_enqueued_at datetime(6) default p_now + interval p_place microsecond;
-    set p_outcome = null;
+    set p_outcome = null, p_joining = null;
 
     hold: loop
         if p_dedup_key is not null then
@@ -41,11 +43,11 @@ begin
 
         insert into rowq.message (
             part_id, max_attempts, enqueued_at, due_at, message_type, dedup_key, headers, body,
-            body_binary
+            body_binary, group_key
         )
         values (
             p_part_id, p_max_attempts, v_enqueued_at, if(p_due_at > p_now, p_due_at, null),
-            p_message_type, p_dedup_key, p_headers, p_body, p_body_binary
+            p_message_type, p_dedup_key, p_headers, p_body, p_body_binary, p_group_key
         );
         set p_message_id = last_insert_id();
         if p_dedup_key is null then
@@ -76,19 +78,24 @@ begin
         where l.part_id = p_part_id
           and l.lane = v_lane;
         if not v_is_open then
-            call rowq.internal_open_lanes(p_part_id, v_lane);
+            call rowq.internal_open_lane(p_part_id, v_lane);
         end if;
 
         -- Insert values and not a select, which would lock other rows under the caller's repeatable
         -- read.
         if p_due_at > p_now then
-            insert into rowq.delayed (part_id, due_at, message_id, lane)
-            values (p_part_id, p_due_at, p_message_id, v_lane);
+            insert into rowq.delayed (part_id, due_at, message_id, lane, group_key)
+            values (p_part_id, p_due_at, p_message_id, v_lane, p_group_key);
+        elseif p_group_key is not null then
+            set p_joining = json_array(
+                p_message_id + 0, v_lane + 0, 0, hex(p_group_key),
+                timestampdiff(microsecond, '1970-01-01', v_enqueued_at)
+            );
         else
-            insert into rowq.ready (part_id, lane, seq, message_id)
+            insert into rowq.ready (part_id, lane, seq, message_id, is_keyed)
             values (
                 p_part_id, v_lane, timestampdiff(microsecond, '1970-01-01', v_enqueued_at),
-                p_message_id
+                p_message_id, p_dedup_key is not null
             );
         end if;
     end if;

@@ -11,12 +11,13 @@ modifies sql data
 begin
 -- routine   internal_store_batch
 -- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each.
--- promise   P01 P05 P12
--- locks     new rows only; with dedup keys, waits for other open enqueues of them, in key order
+-- promise   P01 P05 P12 P21
+-- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys
 -- errors    RQ711
 -- differs   PostgreSQL stores a batch as a set; here ids come one by one
     declare v_place int;
     declare v_message, v_chunk, v_body, v_message_type, v_headers, v_dedup_key longtext;
+    declare v_group_key, v_joining, v_all_joining longtext;
     declare v_body_binary longblob;
     declare v_priority, v_max_attempts int;
     declare v_delay_seconds double;
@@ -29,26 +30,34 @@ begin
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_seq bigint default timestampdiff(microsecond, '1970-01-01', v_now);
     declare v_is_plain boolean;
+    declare v_has_groups boolean default json_contains_path(p_messages, 'one', '$[*].group_key');
     declare v_max_body_length, v_usual_length int;
-    -- Store in key order, so that two batches with the same keys cannot wait for each other. A
-    -- plain message has a text body and nothing else.
+    -- Store in key order, so that two batches with the same keys cannot wait for each other; but
+    -- messages of groups need ids in their own order, so that such a batch may meet a deadlock with
+    -- another one, and is tried again. A plain message has a text body and nothing else. MySQL
+    -- sorts texts by their places, but takes JSON into the sort, which then lacks memory; the limit
+    -- makes it sort what was cast to text.
     declare each_message cursor for
-        select j.place, j.message,
-               coalesce(
-                   json_length(j.message) = 1
-                   and json_type(json_extract(j.message, '$.body')) = 'STRING',
-                   false
-               ),
-               json_unquote(json_extract(j.message, '$.body'))
-        from json_table(
-            p_messages,
-            '$[*]' columns (
-                place for ordinality,
-                message json path '$',
-                dedup_key varchar(200) path '$.dedup_key'
-            )
-        ) j
-        order by j.dedup_key, j.place;
+        select h.place, h.message, h.is_plain, h.body
+        from (
+            select j.place, j.dedup_key, cast(j.message as char) as message,
+                   coalesce(
+                       json_length(j.message) = 1
+                       and json_type(json_extract(j.message, '$.body')) = 'STRING',
+                       false
+                   ) as is_plain,
+                   json_unquote(json_extract(j.message, '$.body')) as body
+            from json_table(
+                p_messages,
+                '$[*]' columns (
+                    place for ordinality,
+                    message json path '$',
+                    dedup_key varchar(200) path '$.dedup_key'
+                )
+            ) j
+            limit 10000
+        ) h
+        order by if(v_has_groups, null, h.dedup_key), h.place;
     declare continue handler for not found set v_is_end = true;
     set p_results = '[', v_chunk = '';
 
@@ -73,12 +82,13 @@ begin
             insert into rowq.message (part_id, enqueued_at, body)
             values (p_part_id, v_now + interval v_place microsecond, v_body);
             set v_message_id = last_insert_id(), v_outcome = 'enqueued';
-            insert into rowq.ready (part_id, lane, seq, message_id)
-            values (p_part_id, 11, v_seq + v_place, v_message_id);
+            insert into rowq.ready (part_id, lane, seq, message_id, is_keyed)
+            values (p_part_id, 11, v_seq + v_place, v_message_id, false);
         else
             call rowq.internal_parse_message(
                 v_message, v_max_body_length, v_body, v_body_binary, v_message_type, v_headers,
-                v_priority, v_delay_seconds, v_run_at, v_dedup_key, v_max_attempts, v_fault
+                v_priority, v_delay_seconds, v_run_at, v_dedup_key, v_max_attempts, v_group_key,
+                v_fault
             );
             if v_fault is not null then
                 call rowq.internal_refuse(
@@ -95,8 +105,11 @@ begin
                 p_part_id, v_place, v_now, v_body, v_body_binary, v_message_type, v_headers,
                 v_priority,
                 coalesce(v_run_at, v_now + interval v_delay microsecond),
-                v_dedup_key, v_max_attempts, v_message_id, v_outcome
+                v_dedup_key, v_max_attempts, v_group_key, v_message_id, v_outcome, v_joining
             );
+            if v_joining is not null then
+                set v_all_joining = concat_ws(',', v_all_joining, v_joining);
+            end if;
         end if;
         set v_is_end = false;
 
@@ -111,6 +124,9 @@ begin
         end if;
     end loop;
     close each_message;
+    if v_all_joining is not null then
+        call rowq.internal_store_grouped(p_part_id, concat('[', v_all_joining, ']'));
+    end if;
     set p_results = concat(p_results, v_chunk, ']');
 end//
 delimiter ;

@@ -70,7 +70,8 @@ begin
                 concat(
                     'not delivered: as JSON it is longer than max_allowed_packet, ',
                     @@max_allowed_packet, '; raise that on the server, then reset the message'
-                )
+                ),
+                true
             );
         end if;
     end while;

@@ -14,15 +14,18 @@ begin
         set session unique_checks = @rowq_unique_checks,
             sql_safe_updates = @rowq_safe_updates,
             sql_big_selects = @rowq_big_selects,
-            sort_buffer_size = @rowq_sort_buffer_size,
+            /*M!100600 max_error_count = @rowq_max_error_count, */
             /*M!100600 group_concat_max_len = @rowq_group_concat_max_len, */
             /*M!100600 tmp_disk_table_size = @rowq_tmp_disk_table_size, */
             /*M!100600 default_regex_flags = @rowq_regex_flags, */
             /*M!110602 innodb_snapshot_isolation = @rowq_snapshot_isolation, */
-            max_error_count = @rowq_max_error_count;
+            /*!80000 information_schema_stats_expiry = @rowq_stats_expiry, */
+            sort_buffer_size = @rowq_sort_buffer_size;
+        /*M!100600
         if @rowq_insert_id <> 0 then
             set session insert_id = @rowq_insert_id;
         end if;
+        */
         if @@auto_increment_increment <> @rowq_increment then
             set session auto_increment_increment = @rowq_increment;
         end if;

@@ -10,7 +10,10 @@ create procedure rowq.alter_queue(
     p_backoff_cap_seconds double,
     p_backoff_jitter double,
     p_archive_days int,
-    p_max_body_length int
+    p_max_body_length int,
+    p_group_limit int,
+    p_group_after_dead longtext,
+    p_group_pause_seconds double
 )
 sql security definer
 modifies sql data
@@ -20,13 +23,13 @@ begin
 -- version   1
 -- purpose   Change settings of a queue; null leaves a setting as it is.
 -- promise   P15
--- locks     the queue row
+-- locks     the queue row; new recheck rows
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id int;
+    declare v_part_id, v_group_limit int;
 
     attempt: loop
         begin
@@ -44,14 +47,14 @@ begin
             call rowq.internal_check_settings(
                 p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
                 p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
-                p_max_body_length
+                p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds
             );
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             -- Read the row again with a lock, because the queue may be dropped while this call
             -- waits for it.
             set v_part_id = null;
-            select q.part_id into v_part_id
+            select q.part_id, q.group_limit into v_part_id, v_group_limit
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary)
             for update;
@@ -67,8 +70,14 @@ begin
                 q.backoff_cap_seconds  = coalesce(p_backoff_cap_seconds, q.backoff_cap_seconds),
                 q.backoff_jitter       = coalesce(p_backoff_jitter, q.backoff_jitter),
                 q.archive_days         = coalesce(p_archive_days, q.archive_days),
-                q.max_body_length      = coalesce(p_max_body_length, q.max_body_length)
+                q.max_body_length      = coalesce(p_max_body_length, q.max_body_length),
+                q.group_limit          = coalesce(p_group_limit, q.group_limit),
+                q.group_after_dead     = coalesce(p_group_after_dead, q.group_after_dead),
+                q.group_pause_seconds  = coalesce(p_group_pause_seconds, q.group_pause_seconds)
             where q.part_id = v_part_id;
+            if p_group_limit > v_group_limit then
+                call rowq.internal_hint_groups(v_part_id);
+            end if;
 
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;

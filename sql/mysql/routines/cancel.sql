@@ -10,14 +10,15 @@ begin
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15
--- locks     the part, shared; delayed, ready, dead rows, passing over locked ones; message rows
+-- locks     the part, shared; delayed, dead, grouped and ready rows, passing over locked ones; then
+--           as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_archive_days int;
-    declare v_messages, v_unknown longtext;
+    declare v_messages, v_tokenless, v_finished, v_unknown longtext;
 
     attempt: loop
         begin
@@ -42,28 +43,38 @@ begin
             select q.archive_days into v_archive_days
             from rowq.queue q
             where q.part_id = v_part_id;
-            call rowq.internal_pop_waiting(v_part_id, p_message_ids, v_messages);
+            call rowq.internal_pop_waiting(v_part_id, p_message_ids, v_messages, v_tokenless);
             if v_messages is not null then
-                call rowq.internal_finish(v_part_id, v_archive_days, v_messages, 'cancelled');
+                call rowq.internal_finish(
+                    v_part_id, v_archive_days, true, v_messages, v_tokenless, v_owns_transaction,
+                    'cancelled'
+                );
             end if;
 
             -- A message without a body is unknown, and so is one that is finished and not yet
             -- archived. Every other one that is left is in a worker's hands.
+            select json_arrayagg(x.message_id) into v_finished
+            from rowq.finished f force index (primary)
+            straight_join json_table(
+                f.messages, '$[*]' columns (message_id bigint path '$[0]')
+            ) x
+            straight_join (
+                select distinct j.message_id
+                from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
+            ) a on a.message_id = x.message_id
+            where f.part_id = v_part_id
+              and f.finish_id > 0;
             select json_arrayagg(j.message_id) into v_unknown
             from json_table(p_message_ids, '$[*]' columns (message_id bigint path '$')) j
             left join rowq.message m force index (primary)
                 on m.message_id = j.message_id
                and m.part_id = v_part_id
+            left join (
+                select distinct x.message_id
+                from json_table(v_finished, '$[*]' columns (message_id bigint path '$')) x
+            ) n on n.message_id = m.message_id
             where m.message_id is null
-               or j.message_id in (
-                   select x.message_id
-                   from rowq.finished f force index (primary)
-                   straight_join json_table(
-                       f.messages, '$[*]' columns (message_id bigint path '$[0]')
-                   ) x
-                   where f.part_id = v_part_id
-                     and f.finish_id > 0
-               );
+               or n.message_id is not null;
 
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
@@ -72,19 +83,21 @@ begin
 
     select a.message_id,
            case
-               when a.message_id in (
-                   select j.message_id
-                   from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
-               ) then 'cancelled'
-               when a.message_id in (
-                   select j.message_id
-                   from json_table(v_unknown, '$[*]' columns (message_id bigint path '$')) j
-               ) then 'not_found'
+               when c.message_id is not null then 'cancelled'
+               when u.message_id is not null then 'not_found'
                else 'leased'
            end as outcome
     from json_table(
         p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
     ) a
+    left join (
+        select distinct j.message_id
+        from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+    ) c on c.message_id = a.message_id
+    left join (
+        select distinct j.message_id
+        from json_table(v_unknown, '$[*]' columns (message_id bigint path '$')) j
+    ) u on u.message_id = a.message_id
     order by a.place;
 
     if @rowq_pinned then

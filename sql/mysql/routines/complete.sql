@@ -9,17 +9,93 @@ begin
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08
--- locks     with an archive the part, shared; the claim row; then message and dedup rows
+-- promise   P04 P08 P21 P22 P23 P24
+-- locks     with an archive the part, shared; the claim row; then message and dedup rows; rows of
+--           groups, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id, v_archive_days int;
+    declare v_first_id, v_last_id bigint;
+    declare v_is_keyed boolean;
+    declare v_is_done boolean default false;
     declare v_messages longtext;
 
-    attempt: loop
+    -- Most calls go this short way: a transaction of their own, the whole claim, no key and no
+    -- archive. For everything else, every error included, it changes nothing, and the loop below
+    -- does it all.
+    short_way: begin
+        -- Do not wait for the same lock twice (1205), and do not go on where the call was killed
+        -- (1317) or ran out of its time (1969, 3024).
+        declare exit handler for 1205, 1317, 1969, 3024
+        begin
+            call rowq.internal_roll_back(v_owns_transaction, null, v_tries_left);
+            resignal;
+        end;
+        declare exit handler for sqlexception
+        begin
+            if v_owns_transaction then
+                rollback and no chain no release;
+            end if;
+            set v_is_done = false;
+        end;
+
+        if p_message_ids is not null or p_claim_id is null then
+            leave short_way;
+        end if;
+        call rowq.internal_begin_work(v_owns_transaction);
+        if not v_owns_transaction then
+            leave short_way;
+        end if;
+
+        select c.part_id, c.first_id, c.last_id, c.messages
+        into v_part_id, v_first_id, v_last_id, v_messages
+        from rowq.queue q
+        straight_join rowq.claim c force index (primary)
+            on c.part_id = q.part_id
+           and c.claim_id = p_claim_id
+        where q.queue_name = cast(p_queue_name as binary)
+          and q.archive_days = 0
+          and c.claim_id > 0
+          and not c.is_keyed;
+        if v_part_id is not null then
+            -- The claim was read without a lock. Whoever deletes it as it was read has its
+            -- messages.
+            delete from rowq.claim
+            where part_id = v_part_id
+              and claim_id = p_claim_id
+              and first_id <=> v_first_id
+              and last_id <=> v_last_id
+              and messages <=> v_messages;
+            set v_is_done = row_count() > 0;
+        end if;
+        if v_is_done and v_messages is null then
+            -- Find each message by its key. A delete by a range waits for whoever has locked the
+            -- row behind its end, and reads the whole table where the server takes it for empty, as
+            -- it does after a restart. An array of as many zeros counts to the end of the range.
+            if v_first_id = v_last_id then
+                delete from rowq.message
+                where message_id = v_first_id;
+            else
+                delete m
+                from json_table(
+                    concat('[0', repeat(',0', v_last_id - v_first_id), ']'),
+                    '$[*]' columns (place for ordinality)
+                ) j
+                straight_join rowq.message m force index (primary)
+                    on m.message_id = v_first_id + j.place - 1;
+            end if;
+        elseif v_is_done then
+            delete m
+            from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+            straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
+        end if;
+        commit and no chain no release;
+    end;
+
+    attempt: while not v_is_done do
         begin
             declare v_errno int;
             declare exit handler for sqlexception
@@ -49,18 +125,32 @@ begin
                 call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             end if;
             call rowq.internal_pop_claimed(
-                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_messages
+                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages
             );
             if v_messages is not null then
-                call rowq.internal_finish(v_part_id, v_archive_days, v_messages, 'completed');
+                call rowq.internal_finish(
+                    v_part_id, v_archive_days, v_is_keyed, v_messages, null, v_owns_transaction,
+                    'completed'
+                );
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);
-            leave attempt;
+            set v_is_done = true, v_first_id = null;
         end;
-    end loop;
+    end while;
 
-    call rowq.internal_outcomes(p_message_ids, v_messages, 'completed');
+    if v_messages is not null or p_message_ids is not null then
+        call rowq.internal_outcomes(p_message_ids, v_messages, 'completed');
+    elseif v_first_id = v_last_id then
+        select v_first_id as message_id, 'completed' as outcome;
+    else
+        -- An array of as many zeros counts to the end of the range.
+        select v_first_id + j.place - 1 as message_id, 'completed' as outcome
+        from json_table(
+            concat('[0', repeat(',0', v_last_id - v_first_id), ']'),
+            '$[*]' columns (place for ordinality)
+        ) j;
+    end if;
 
     if @rowq_pinned then
         call rowq.internal_unpin_session();

@@ -11,7 +11,8 @@ create procedure rowq.enqueue(
     p_delay_seconds double,
     p_run_at datetime(6),
     p_dedup_key longtext,
-    p_max_attempts int
+    p_max_attempts int,
+    p_group_key longtext
 )
 sql security definer
 modifies sql data
@@ -20,18 +21,20 @@ begin
 -- routine   enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20
--- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it;
+--           with a group key, for one that has opened the group, and for what is closing it
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
-    declare v_owns_transaction boolean;
+    declare v_owns_transaction, v_is_plain boolean;
     declare v_tries_left int default 5;
     declare v_fault varchar(120);
-    declare v_part_id, v_max_body_length int;
+    declare v_part_id, v_max_body_length, v_usual_length int;
     declare v_now datetime(6);
     declare v_message_id bigint;
     declare v_outcome varchar(20);
+    declare v_joining varchar(2000);
 
     attempt: loop
         begin
@@ -47,28 +50,64 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
 
             set v_part_id = null;
-            select q.part_id, q.max_body_length into v_part_id, v_max_body_length
+            select q.part_id, q.max_body_length,
+                   least(
+                       q.max_body_length,
+                       (cast(@@global.max_allowed_packet as signed) - 1600000) div 6
+                   )
+            into v_part_id, v_max_body_length, v_usual_length
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
-            call rowq.internal_message_fault(
-                p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
-                p_run_at, p_dedup_key, p_max_attempts, v_max_body_length, v_fault
-            );
-            if v_fault is not null then
-                call rowq.internal_refuse(v_fault);
+
+            -- A plain message has a text body and nothing else, and internal_message_fault would
+            -- refuse no such body. So it is stored here, in two inserts: the time of a call is the
+            -- number of its kinds of statement. The lane of the default priority is always open.
+            set v_is_plain = v_part_id is not null
+                and coalesce(length(p_body) <= v_usual_length, false)
+                and locate(x'ED', cast(p_body as binary)) = 0
+                and coalesce(p_priority, 5) = 5
+                and coalesce(
+                    p_body_binary, p_message_type, p_headers, p_delay_seconds, p_run_at,
+                    p_dedup_key, p_max_attempts, p_group_key
+                ) is null;
+            if not v_is_plain then
+                call rowq.internal_message_fault(
+                    p_body, p_body_binary, p_message_type, p_headers, p_priority,
+                    p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
+                    v_max_body_length, v_fault
+                );
+                if v_fault is not null then
+                    call rowq.internal_refuse(v_fault);
+                end if;
+                if v_part_id is null then
+                    call rowq.internal_refuse_queue(p_queue_name);
+                end if;
             end if;
 
-            if v_part_id is null then
-                call rowq.internal_refuse_queue(p_queue_name);
-            end if;
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             set v_now = utc_timestamp(6);
-            call rowq.internal_store(
-                v_part_id, 0, v_now, p_body, p_body_binary, p_message_type, p_headers,
-                coalesce(p_priority, 5),
-                coalesce(p_run_at, v_now + interval round(p_delay_seconds * 1000000) microsecond),
-                p_dedup_key, p_max_attempts, v_message_id, v_outcome
-            );
+            if v_is_plain then
+                insert into rowq.message (part_id, enqueued_at, body)
+                values (v_part_id, v_now, p_body);
+                set v_message_id = last_insert_id(), v_outcome = 'enqueued';
+                insert into rowq.ready (part_id, lane, seq, message_id, is_keyed)
+                values (
+                    v_part_id, 11, timestampdiff(microsecond, '1970-01-01', v_now),
+                    v_message_id, false
+                );
+            else
+                call rowq.internal_store(
+                    v_part_id, 0, v_now, p_body, p_body_binary, p_message_type, p_headers,
+                    coalesce(p_priority, 5),
+                    coalesce(
+                        p_run_at, v_now + interval round(p_delay_seconds * 1000000) microsecond
+                    ),
+                    p_dedup_key, p_max_attempts, p_group_key, v_message_id, v_outcome, v_joining
+                );
+                if v_joining is not null then
+                    call rowq.internal_store_grouped(v_part_id, concat('[', v_joining, ']'));
+                end if;
+            end if;
 
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;

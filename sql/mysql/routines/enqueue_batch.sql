@@ -9,14 +9,15 @@ begin
 -- routine   enqueue_batch
 -- version   1
 -- purpose   Hand over many messages in one call: all of them or, on an error, none.
--- promise   P01 P05 P11 P12 P15 P20
--- locks     new rows; the part, shared; waits for open enqueues of the same keys, in key order
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- locks     new rows; the part, shared; with keys, waits as enqueue does, in the order of the keys
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;
+    declare v_first_id bigint;
     declare v_results longtext;
 
     attempt: loop
@@ -44,7 +45,8 @@ begin
                     call rowq.internal_refuse(
                         'messages must be a JSON array of at most 10000 objects'
                     );
-                elseif json_type(p_messages) <> 'ARRAY' or json_length(p_messages) > 10000 then
+                elseif left(p_messages, 1) <> '[' and json_type(p_messages) <> 'ARRAY'
+                       or json_length(p_messages) > 10000 then
                     call rowq.internal_refuse(
                         'messages must be a JSON array of at most 10000 objects'
                     );
@@ -55,21 +57,33 @@ begin
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
-            call rowq.internal_store_batch(v_part_id, p_messages, v_results);
+            call rowq.internal_store_plain(v_part_id, p_messages, v_first_id);
+            if v_first_id is null then
+                call rowq.internal_store_batch(v_part_id, p_messages, v_results);
+            end if;
 
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
 
-    select j.place as `position`, j.message_id, j.outcome
-    from json_table(
-        v_results,
-        '$[*]' columns (
-            place int path '$[0]', message_id bigint path '$[1]', outcome varchar(20) path '$[2]'
-        )
-    ) j
-    order by j.place;
+    if v_first_id is not null then
+        select j.place as `position`,
+               v_first_id + (j.place - 1) * @@auto_increment_increment as message_id,
+               'enqueued' as outcome
+        from json_table(p_messages, '$[*]' columns (place for ordinality)) j;
+    else
+        select j.place as `position`, j.message_id, j.outcome
+        from json_table(
+            v_results,
+            '$[*]' columns (
+                place int path '$[0]',
+                message_id bigint path '$[1]',
+                outcome varchar(20) path '$[2]'
+            )
+        ) j
+        order by j.place;
+    end if;
 
     if @rowq_pinned then
         call rowq.internal_unpin_session();

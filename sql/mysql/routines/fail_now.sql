@@ -21,6 +21,7 @@ begin
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
+    declare v_is_keyed boolean;
     declare v_part_id int;
     declare v_messages longtext;
 
@@ -48,10 +49,10 @@ begin
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_pop_claimed(
-                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_messages
+                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages
             );
             if v_messages is not null then
-                call rowq.internal_push_dead(v_part_id, v_messages, p_error);
+                call rowq.internal_push_dead(v_part_id, v_messages, p_error, v_owns_transaction);
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);

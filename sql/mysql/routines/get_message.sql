@@ -19,7 +19,8 @@ begin
     declare v_state varchar(20);
     declare v_worker_name varchar(200);
     declare v_lane, v_attempt smallint;
-    declare v_claim_id bigint;
+    declare v_claim_id, v_waits_for bigint;
+    declare v_group_key varbinary(800);
     declare exit handler for sqlexception
     begin
         call rowq.internal_unpin_session();
@@ -32,22 +33,23 @@ begin
     end if;
     call rowq.internal_require_queue(p_queue_name, v_part_id);
 
-    select m.enqueued_at, m.due_at into v_enqueued_at, v_due_at
+    select m.enqueued_at, m.due_at, m.group_key into v_enqueued_at, v_due_at, v_group_key
     from rowq.message m force index (primary)
     where m.message_id = p_message_id
       and m.part_id = v_part_id;
 
     if v_enqueued_at is not null then
         call rowq.internal_locate_messages(
-            v_part_id, p_message_id, v_enqueued_at, v_due_at, v_state, v_lane, v_attempt,
-            v_claim_id, v_worker_name, v_lease_until, v_finished_at
+            v_part_id, p_message_id, v_enqueued_at, v_group_key, v_due_at, v_state, v_lane,
+            v_attempt, v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for
         );
         select m.message_id, v_state as state, v_lane div 2 as priority, v_attempt as attempt,
                coalesce(m.max_attempts, q.max_attempts) as max_attempts, m.message_type,
                m.headers, m.body, m.body_binary,
                convert(m.dedup_key using utf8mb4) as dedup_key, m.enqueued_at,
                v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
-               v_lease_until as lease_until, v_finished_at as finished_at, m.last_error
+               v_lease_until as lease_until, v_finished_at as finished_at, m.last_error,
+               convert(m.group_key using utf8mb4) as group_key, v_waits_for as waits_for
         from rowq.message m force index (primary)
         straight_join rowq.queue q on q.part_id = m.part_id
         where m.message_id = p_message_id
@@ -57,7 +59,8 @@ begin
                cast(null as signed) as max_attempts, a.message_type, a.headers, a.body,
                a.body_binary, convert(a.dedup_key using utf8mb4) as dedup_key, a.enqueued_at,
                v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
-               v_lease_until as lease_until, a.finished_at, cast(null as char) as last_error
+               v_lease_until as lease_until, a.finished_at, cast(null as char) as last_error,
+               convert(a.group_key using utf8mb4) as group_key, v_waits_for as waits_for
         from rowq.archive a force index (archive_message_ix)
         where a.part_id = v_part_id
           and a.message_id = p_message_id;

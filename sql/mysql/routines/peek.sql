@@ -16,7 +16,7 @@ begin
 -- differs   nothing
     declare v_part_id int;
     declare v_left int default coalesce(p_batch_size, 1);
-    declare v_lane smallint default -2;
+    declare v_lane smallint default -32768;
     declare v_is_hidden boolean default false;
     declare v_next smallint;
     declare v_floor bigint;
@@ -43,10 +43,10 @@ begin
         if v_next is null then
             leave lanes;
         end if;
-        if v_next = -1 then
-            -- Look into closed lanes too: maintain has found messages there, but an open
-            -- transaction keeps it from opening the lanes.
-            set v_is_hidden = true, v_lane = v_next;
+        if v_next < 0 then
+            -- Look into closed lanes too: there are messages, but an open transaction keeps others
+            -- from opening the lanes.
+            set v_is_hidden = true, v_lane = -1;
             iterate lanes;
         end if;
         set v_lane = v_next;

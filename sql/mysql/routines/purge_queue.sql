@@ -10,14 +10,15 @@ begin
 -- version   1
 -- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
 -- promise   P15
--- locks     the part, shared; ready, delayed, dead rows, passing over locked ones; message rows
+-- locks     the part, shared; grouped, ready, delayed and dead rows, passing over locked ones; then
+--           as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;
-    declare v_ready, v_delayed, v_dead bigint default 0;
+    declare v_blocked, v_ready, v_delayed, v_dead bigint default 0;
 
     attempt: loop
         begin
@@ -36,13 +37,22 @@ begin
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
-            call rowq.internal_purge_ready(v_part_id, p_max_messages, v_owns_transaction, v_ready);
+            -- Begin with what waits in groups, so that no token is passed on to a message that goes
+            -- too.
+            call rowq.internal_purge_grouped(
+                v_part_id, p_max_messages, v_owns_transaction, v_blocked
+            );
+            call rowq.internal_purge_ready(
+                v_part_id, p_max_messages - v_blocked, v_owns_transaction, v_ready
+            );
             call rowq.internal_purge_waiting(
-                v_part_id, false, p_max_messages - v_ready, v_delayed
+                v_part_id, false, p_max_messages - v_blocked - v_ready, v_owns_transaction,
+                v_delayed
             );
             if p_include_dead then
                 call rowq.internal_purge_waiting(
-                    v_part_id, true, p_max_messages - v_ready - v_delayed, v_dead
+                    v_part_id, true, p_max_messages - v_blocked - v_ready - v_delayed,
+                    v_owns_transaction, v_dead
                 );
             end if;
 
@@ -51,7 +61,7 @@ begin
         end;
     end loop;
 
-    select v_ready + v_delayed + v_dead as removed;
+    select v_blocked + v_ready + v_delayed + v_dead as removed;
 
     if @rowq_pinned then
         call rowq.internal_unpin_session();

@@ -16,7 +16,7 @@ begin
 -- differs   nothing
     declare v_limit int default coalesce(p_max_count, 100000);
     declare v_part_id, v_last int default 0;
-    declare v_ready, v_delayed, v_leased, v_dead bigint;
+    declare v_ready, v_delayed, v_leased, v_dead, v_blocked bigint;
     declare v_oldest datetime(6);
     declare v_counts longtext;
     declare exit handler for sqlexception
@@ -44,13 +44,13 @@ begin
         end if;
         set v_last = v_part_id;
         call rowq.internal_count_messages(
-            v_part_id, v_limit, v_ready, v_delayed, v_leased, v_dead
+            v_part_id, v_limit, v_ready, v_delayed, v_leased, v_dead, v_blocked
         );
         call rowq.internal_oldest_ready(v_part_id, v_oldest);
         set v_counts = concat_ws(
             ',', v_counts,
             json_array(
-                v_part_id, v_ready, v_delayed, v_leased, v_dead,
+                v_part_id, v_ready, v_delayed, v_leased, v_dead, v_blocked,
                 timestampdiff(microsecond, v_oldest, utc_timestamp(6)) / 1e6
             )
         );
@@ -60,10 +60,10 @@ begin
     end loop;
 
     select convert(q.queue_name using utf8mb4) as queue_name, q.paused_at is not null as is_paused,
-           j.ready, j.`delayed`, j.leased, j.dead, j.oldest_ready_seconds,
+           j.ready, j.`delayed`, j.leased, j.dead, j.blocked, j.oldest_ready_seconds,
            q.lease_seconds, q.max_attempts, q.backoff_base_seconds, q.backoff_factor,
            q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
-           q.max_body_length
+           q.max_body_length, q.group_limit, q.group_after_dead, q.group_pause_seconds
     from json_table(
         concat('[', v_counts, ']'),
         '$[*]' columns (
@@ -72,7 +72,8 @@ begin
             `delayed` bigint path '$[2]',
             leased bigint path '$[3]',
             dead bigint path '$[4]',
-            oldest_ready_seconds double path '$[5]'
+            blocked bigint path '$[5]',
+            oldest_ready_seconds double path '$[6]'
         )
     ) j
     straight_join rowq.queue q on q.part_id = j.part_id

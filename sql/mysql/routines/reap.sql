@@ -42,7 +42,8 @@ begin
             end if;
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_reap(
-                v_part_id, v_max_attempts, coalesce(p_batch_size, 1000), v_reaped, v_died
+                v_part_id, v_max_attempts, coalesce(p_batch_size, 1000), v_owns_transaction,
+                v_reaped, v_died
             );
 
             call rowq.internal_commit_work(v_owns_transaction);

@@ -10,7 +10,8 @@ begin
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
 -- promise   P10 P12
--- locks     the part, shared; dead rows, passing over locked ones; dedup rows; new ready rows
+-- locks     the part, shared; dead rows, passing over locked ones; dedup rows; new ready rows;
+--           groups as enqueue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -18,7 +19,7 @@ begin
     declare v_tries_left int default 5;
     declare v_part_id int;
     declare v_limit int default if(p_message_ids is null, coalesce(p_max_messages, 1000), 10000);
-    declare v_seen, v_dead, v_taken, v_reset longtext;
+    declare v_seen, v_dead, v_taken, v_reset, v_joining, v_waiting, v_ready longtext;
 
     attempt: loop
         begin
@@ -61,9 +62,12 @@ begin
                        and d.message_id = a.message_id
                 ) h;
             end if;
-            select json_arrayagg(json_array(h.message_id, h.lane div 2 * 2 + 1, 0)) into v_dead
+            select json_arrayagg(
+                       json_array(h.message_id, h.lane div 2 * 2 + 1, 0, coalesce(h.holds_group, 0))
+                   )
+            into v_dead
             from (
-                select d.message_id, d.lane
+                select d.message_id, d.lane, d.holds_group
                 from (
                     select distinct a.message_id
                     from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) a
@@ -96,15 +100,21 @@ begin
                 where m.dedup_key is not null
                   and coalesce(k.message_id, 0) <> m.message_id;
 
-                select json_arrayagg(json_array(j.message_id, j.lane, 0)) into v_reset
+                select json_arrayagg(json_array(j.message_id, j.lane, 0, j.holds_group))
+                into v_reset
                 from json_table(
                     v_dead,
-                    '$[*]' columns (message_id bigint path '$[0]', lane smallint path '$[1]')
+                    '$[*]' columns (
+                        message_id bigint path '$[0]',
+                        lane smallint path '$[1]',
+                        holds_group tinyint path '$[3]'
+                    )
                 ) j
-                where j.message_id not in (
-                    select a.message_id
+                left join (
+                    select distinct a.message_id
                     from json_table(v_taken, '$[*]' columns (message_id bigint path '$')) a
-                );
+                ) t on t.message_id = j.message_id
+                where t.message_id is null;
             end if;
             if v_reset is not null then
                 delete d
@@ -112,7 +122,40 @@ begin
                 straight_join rowq.dead d force index (primary)
                     on d.part_id = v_part_id
                    and d.message_id = j.message_id;
-                call rowq.internal_push_ready(v_part_id, v_reset);
+                -- One that has kept the token of its group goes on as if it had none.
+                select json_arrayagg(json_array(j.message_id, j.lane, 0, hex(m.group_key)))
+                into v_joining
+                from json_table(
+                    v_reset,
+                    '$[*]' columns (
+                        message_id bigint path '$[0]',
+                        lane smallint path '$[1]',
+                        holds_group tinyint path '$[3]'
+                    )
+                ) j
+                straight_join rowq.message m force index (primary)
+                    on m.message_id = j.message_id
+                where m.group_key is not null
+                  and not j.holds_group;
+                set v_waiting = null, v_ready = v_reset;
+                if v_joining is not null then
+                    call rowq.internal_join_groups(v_part_id, v_joining, v_waiting);
+                end if;
+                if v_waiting is not null then
+                    select json_arrayagg(json_array(j.message_id, j.lane, 0)) into v_ready
+                    from json_table(
+                        v_reset,
+                        '$[*]' columns (message_id bigint path '$[0]', lane smallint path '$[1]')
+                    ) j
+                    left join (
+                        select distinct w.message_id
+                        from json_table(v_waiting, '$[*]' columns (message_id bigint path '$')) w
+                    ) h on h.message_id = j.message_id
+                    where h.message_id is null;
+                end if;
+                if v_ready is not null then
+                    call rowq.internal_push_ready(v_part_id, v_ready);
+                end if;
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);
@@ -128,19 +171,21 @@ begin
     end if;
     select a.message_id,
            case
-               when a.message_id in (
-                   select j.message_id
-                   from json_table(v_reset, '$[*]' columns (message_id bigint path '$[0]')) j
-               ) then 'reset'
-               when a.message_id in (
-                   select j.message_id
-                   from json_table(v_taken, '$[*]' columns (message_id bigint path '$')) j
-               ) then 'duplicate'
+               when r.message_id is not null then 'reset'
+               when t.message_id is not null then 'duplicate'
                else 'not_found'
            end as outcome
     from json_table(
         v_seen, '$[*]' columns (place for ordinality, message_id bigint path '$')
     ) a
+    left join (
+        select distinct j.message_id
+        from json_table(v_reset, '$[*]' columns (message_id bigint path '$[0]')) j
+    ) r on r.message_id = a.message_id
+    left join (
+        select distinct j.message_id
+        from json_table(v_taken, '$[*]' columns (message_id bigint path '$')) j
+    ) t on t.message_id = a.message_id
     order by a.place;
 
     if @rowq_pinned then

@@ -22,6 +22,7 @@ begin
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
+    declare v_is_keyed boolean;
     declare v_part_id, v_max_attempts int;
     declare v_messages, v_alive, v_dead, v_delayed longtext;
 
@@ -56,7 +57,7 @@ begin
             end if;
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_pop_claimed(
-                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_messages
+                v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages
             );
 
             set v_delayed = null, v_dead = null;
@@ -67,7 +68,7 @@ begin
                     call rowq.internal_push_delayed(v_part_id, v_delayed, p_error);
                 end if;
                 if v_dead is not null then
-                    call rowq.internal_push_dead(v_part_id, v_dead, p_error);
+                    call rowq.internal_push_dead(v_part_id, v_dead, p_error, v_owns_transaction);
                 end if;
             end if;
 
@@ -90,11 +91,15 @@ begin
     from json_table(
         p_message_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
     ) a
-    left join json_table(
-        v_delayed, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
+    left join (
+        select distinct j.message_id, j.due_at
+        from json_table(
+            v_delayed, '$[*]' columns (message_id bigint path '$[0]', due_at bigint path '$[3]')
+        ) j
     ) r on r.message_id = a.message_id
-    left join json_table(
-        v_dead, '$[*]' columns (message_id bigint path '$[0]')
+    left join (
+        select distinct j.message_id
+        from json_table(v_dead, '$[*]' columns (message_id bigint path '$[0]')) j
     ) d on d.message_id = a.message_id
     order by a.place;
 

@@ -1,11 +1,13 @@
 -- A row is a message that failed for good. It stays until it is reset, cancelled or purged. The
--- reason is in message.last_error.
+-- reason is in message.last_error. holds_group is true where it has kept the token of its group,
+-- and else null.
 create table if not exists rowq.dead (
-    part_id    int not null,
-    message_id bigint not null,
-    lane       smallint not null,
-    attempt    smallint not null,
-    died_at    datetime(6) not null,
+    part_id     int not null comment 'The queue; never used again for another one.',
+    message_id  bigint not null comment 'The message.',
+    lane        smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
+    attempt     smallint not null comment 'How many times the message has been leased.',
+    died_at     datetime(6) not null comment 'When it failed for good.',
+    holds_group boolean null comment 'Whether the dead message has kept its token, so that its group waits; else null.',
     primary key (part_id, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Messages that failed for good, until they are reset, cancelled or purged.';

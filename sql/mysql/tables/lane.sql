@@ -4,19 +4,23 @@
 -- behind what it took, but never nearer than half a second to now. maintain looks from 0
 -- (internal_rescan_floors) and corrects the floor, so a wrong floor delays a message and never
 -- loses one. Lanes below 0 stand for the other tables that are read from their low end: -1 claim
--- (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished (finish_id). A lock on
--- one of these rows elects one session: on -1 for maintain, on -3 for its archive part, and on -4,
--- which stands for no table, for the waiter of dequeue_wait that looks for all. A lane that was
--- never used is closed, and dequeue does not look into it. While maintain finds messages in a
--- closed lane whose row an open transaction holds, it sets is_open of lane -1, so that dequeue
--- looks into closed lanes too. maintain passes over an idle queue until sweep_at of lane -1.
+-- (claim_id), -2 delayed (due_at in microseconds since 1970), -3 finished (finish_id), -5 recheck
+-- (due_at, too). A lock on one of these rows elects one session: on -1 for maintain, on -3 for its
+-- archive part, and on -4, which stands for no table, for the waiter of dequeue_wait that looks for
+-- all. Dequeue does not look into a closed lane, and where only one is open, it takes a short way.
+-- The tail of the default priority (11) is always open; another lane is opened by the first message
+-- that is put there, and maintain closes an empty front lane again, not before its sweep_at. While
+-- an open transaction holds the row of a closed lane, so that others cannot open it, is_open of a
+-- lane below 0 has dequeue look into closed lanes too: maintain sets it of lane -1, others leave a
+-- mark, a row of a random lane below -1000, which maintain deletes. maintain passes over an idle
+-- queue until sweep_at of lane -1.
 create table if not exists rowq.lane (
-    part_id     int not null,
-    lane        smallint not null,
-    is_open     boolean not null default false,
-    floor       bigint not null default 0,
-    check_after datetime(6) not null default '1970-01-01 00:00:00',
-    sweep_at    datetime(6) not null default '1970-01-01 00:00:00',
+    part_id     int not null comment 'The queue; never used again for another one.',
+    lane        smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
+    is_open     boolean not null default false comment 'Whether dequeue looks into the lane; a mark of its own where the lane is below 0.',
+    floor       bigint not null default 0 comment 'Where the live rows of the lane begin: a hint.',
+    check_after datetime(6) not null default '1970-01-01 00:00:00' comment 'No rescan looks at the lane before this moment.',
+    sweep_at    datetime(6) not null default '1970-01-01 00:00:00' comment 'No sweep, a rescan from the very start, begins before this moment.',
     primary key (part_id, lane)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Lanes of each queue, and where their live rows begin, so that no reader walks the dead rows before them.'

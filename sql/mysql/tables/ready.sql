@@ -6,13 +6,16 @@
 -- compares the end of a range with live rows only: without them a scan would walk the dead rows of
 -- the next lane. Every reader of a lane says "force index (primary)" and "seq <
 -- 9223372036854775806", and selects attempt, because a covering plan would drop the range and
--- ignore the floor. Nothing but drop_queue deletes fence rows.
+-- ignore the floor. Nothing but drop_queue deletes fence rows. is_keyed is false for a message that
+-- is known to have no key; one that was given back or has waited for its time counts as one
+-- that may have.
 create table if not exists rowq.ready (
-    part_id    int not null,
-    lane       smallint not null,
-    seq        bigint not null,
-    message_id bigint not null,
-    attempt    smallint not null default 0,
+    part_id    int not null comment 'The queue; never used again for another one.',
+    lane       smallint not null comment 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.',
+    seq        bigint not null comment 'Place in the lane; it only grows.',
+    message_id bigint not null comment 'The message.',
+    attempt    smallint not null default 0 comment 'How many times the message has been leased.',
+    is_keyed   boolean not null default true comment 'Whether a message may have a key, dedup or group; false where it is known that none has.',
     primary key (part_id, lane, seq, message_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Messages that wait for a worker; the primary key is the order of delivery.'

@@ -17,31 +17,38 @@ is
           and c.claim_id = p_claim_id
         for update;
 begin
-    -- This waits for a session that is finishing the same claim; afterwards the claim is as it was,
-    -- smaller, or gone.
+    -- Both ways wait for a session that is finishing the same claim; afterwards the claim is as it
+    -- was, smaller, or gone.
+    if p_ids is null then
+        delete from rowq_claim c
+        where c.part_id = p_part_id
+          and c.claim_id = p_claim_id;
+        if sql%rowcount = 0 then
+            internal_refuse_claim(p_claim_id);
+        end if;
+        v_held := internal_claimed_messages(p_part_id, p_claim_id);
+        delete from rowq_leased l
+        where l.part_id = p_part_id
+          and l.claim_id = p_claim_id;
+        return v_held;
+    end if;
+
     open claim_row;
     fetch claim_row into v_row_id;
     close claim_row;
     if v_row_id is null then
-        if p_ids is null then
-            internal_refuse_claim(p_claim_id);
-        end if;
         return v_taken;
     end if;
 
     v_held := internal_claimed_messages(p_part_id, p_claim_id);
-    if p_ids is null then
-        v_taken := v_held;
-    else
-        for i in 1 .. p_ids.count loop
-            v_wanted(internal_number_text(p_ids(i))) := i;
-        end loop;
-        for i in 1 .. v_held.count loop
-            if v_wanted.exists(internal_number_text(v_held(i).message_id)) then
-                v_taken(v_taken.count + 1) := v_held(i);
-            end if;
-        end loop;
-    end if;
+    for i in 1 .. p_ids.count loop
+        v_wanted(internal_number_text(p_ids(i))) := i;
+    end loop;
+    for i in 1 .. v_held.count loop
+        if v_wanted.exists(internal_number_text(v_held(i).message_id)) then
+            v_taken(v_taken.count + 1) := v_held(i);
+        end if;
+    end loop;
 
     forall i in 1 .. v_taken.count
         delete from rowq_leased l

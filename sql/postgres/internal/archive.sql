@@ -25,14 +25,16 @@ begin
 
         insert into rowq.archive (
             part_id, lane, attempt, message_id, enqueued_at, finished_at, state, message_type,
-            dedup_key, headers, body, body_binary
+            dedup_key, headers, body, body_binary, group_key
         )
         select p_part_id, u.lane, u.attempt, u.message_id, m.enqueued_at, v_batch.finished_at,
-               v_batch.state, m.message_type, m.dedup_key, m.headers, m.body, m.body_binary
+               v_batch.state, m.message_type, m.dedup_key, m.headers, m.body, m.body_binary,
+               m.group_key
         from unnest(v_batch.message_ids, v_batch.lanes, v_batch.attempts)
             u (message_id, lane, attempt)
         cross join lateral (
-            select x.enqueued_at, x.message_type, x.dedup_key, x.headers, x.body, x.body_binary
+            select x.enqueued_at, x.message_type, x.dedup_key, x.headers, x.body, x.body_binary,
+                   x.group_key
             from rowq.message x
             where x.part_id = p_part_id
               and x.message_id = u.message_id

@@ -6,7 +6,7 @@ returns text[]
 language plpgsql
 as $$
 -- routine   internal_delete_messages
--- purpose   Delete messages; return the dedup keys they had, or null.
+-- purpose   Delete messages; return their ties as internal_cut_ties takes them; null where none has any.
 -- promise   P04 P13
 -- locks     message rows
 declare
@@ -14,8 +14,9 @@ declare
     v_low        bigint;
     v_high       bigint;
     v_message_id bigint;
-    v_key        text;
-    v_keys       text[];
+    v_dedup_key  text;
+    v_group_key  text;
+    v_ties       text[];
 begin
     if cardinality(p_message_ids) > 1 then
         select min(u.message_id), max(u.message_id) into v_low, v_high
@@ -31,23 +32,24 @@ begin
             where m.part_id = p_part_id
               and m.message_id between v_low and v_high
               and m.message_id = any (p_message_ids)
-            returning m.dedup_key
+            returning m.dedup_key, m.group_key
         )
-        select array_agg(g.dedup_key order by g.dedup_key) into v_keys
+        select array_agg(array[g.dedup_key, g.group_key] order by g.dedup_key) into v_ties
         from gone g
-        where g.dedup_key is not null;
-        return v_keys;
+        where g.dedup_key is not null
+           or g.group_key is not null;
+        return v_ties;
     end if;
 
     foreach v_message_id in array coalesce(p_message_ids, '{}') loop
         delete from rowq.message m
         where m.part_id = p_part_id
           and m.message_id = v_message_id
-        returning m.dedup_key into v_key;
-        if v_key is not null then
-            v_keys := v_keys || v_key;
+        returning m.dedup_key, m.group_key into v_dedup_key, v_group_key;
+        if v_dedup_key is not null or v_group_key is not null then
+            v_ties := v_ties || array[array[v_dedup_key, v_group_key]];
         end if;
     end loop;
-    return v_keys;
+    return v_ties;
 end;
 $$;

@@ -4,28 +4,45 @@ create or replace function rowq.internal_finish(
     p_message_ids  bigint[],
     p_lanes        smallint[],
     p_attempts     smallint[],
-    p_state        text
+    p_state        text,
+    p_tokenless    bigint[] default null
 )
 returns void
 language plpgsql
 as $$
 -- routine   internal_finish
--- purpose   Remove finished messages, or note them for the archive.
--- promise   P04 P12
--- locks     message rows; dedup rows
+-- purpose   Remove finished messages, or note them for the archive; those in p_tokenless have no token of their group.
+-- promise   P04 P12 P22
+-- locks     message rows; as internal_cut_ties
 declare
-    v_keys text[];
+    v_ties text[];
 begin
     if p_archive_days > 0 then
         insert into rowq.finished (part_id, finished_at, message_ids, lanes, attempts, state)
         values (p_part_id, clock_timestamp(), p_message_ids, p_lanes, p_attempts, p_state);
-        perform rowq.internal_release_dedup_keys(p_part_id, p_message_ids);
-        return;
     end if;
 
-    v_keys := rowq.internal_delete_messages(p_part_id, p_message_ids);
-    if v_keys is not null then
-        perform rowq.internal_delete_dedup_keys(p_part_id, v_keys, p_message_ids);
+    if p_tokenless is not null then
+        v_ties := case
+            when p_archive_days > 0 then rowq.internal_read_ties(p_part_id, p_tokenless)
+            else rowq.internal_delete_messages(p_part_id, p_tokenless)
+        end;
+        if v_ties is not null then
+            perform rowq.internal_cut_ties(p_part_id, v_ties, p_tokenless, false);
+        end if;
+        p_message_ids := array(
+            select u.message_id
+            from unnest(p_message_ids) u (message_id)
+            where u.message_id <> all (p_tokenless)
+        );
+    end if;
+
+    v_ties := case
+        when p_archive_days > 0 then rowq.internal_read_ties(p_part_id, p_message_ids)
+        else rowq.internal_delete_messages(p_part_id, p_message_ids)
+    end;
+    if v_ties is not null then
+        perform rowq.internal_cut_ties(p_part_id, v_ties, p_message_ids, true);
     end if;
 end;
 $$;

@@ -35,12 +35,26 @@ begin
           and d.due_at >= rowq.internal_from_microseconds(p_from)
         order by d.part_id, d.due_at, d.message_id
         limit 1;
-    else
+    elsif p_lane = -6 then
+        select extract(epoch from s.started_at) * 1000000 into v_key
+        from rowq.started s
+        where s.part_id = p_part_id
+          and s.started_at >= rowq.internal_from_microseconds(p_from)
+        order by s.part_id, s.started_at, s.claim_id
+        limit 1;
+    elsif p_lane = -3 then
         select f.finish_id into v_key
         from rowq.finished f
         where f.part_id = p_part_id
           and f.finish_id >= p_from
         order by f.part_id, f.finish_id
+        limit 1;
+    else
+        select extract(epoch from r.due_at) * 1000000 into v_key
+        from rowq.recheck r
+        where r.part_id = p_part_id
+          and r.due_at >= rowq.internal_from_microseconds(p_from)
+        order by r.part_id, r.due_at, r.recheck_id
         limit 1;
     end if;
     return v_key;

@@ -61,5 +61,23 @@ begin
         where k.part_id = q.part_id
           and k.claim_id >= rowq.internal_read_safe_floor(q.part_id, -1::smallint)
     ) c;
+
+    return query
+    select 'overdue_groups', q.queue_name,
+           coalesce(extract(epoch from clock_timestamp() - w.due_at), 0)::double precision,
+           30::double precision, 300::double precision,
+           'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+    from rowq.queue q
+    left join lateral (
+        select r.due_at
+        from rowq.recheck r
+        where r.part_id = q.part_id
+          and r.due_at <= statement_timestamp()
+          and r.due_at >= rowq.internal_from_microseconds(
+              rowq.internal_read_safe_floor(q.part_id, -4::smallint)
+          )
+        order by r.part_id, r.due_at
+        limit 1
+    ) w on true;
 end;
 $$;

@@ -45,9 +45,9 @@ begin
         select l.part_id
         from lane l
         group by l.part_id
-        having count(*) filter (where l.lane < 0) = 3
+        having count(*) filter (where l.lane between -3 and -1) = 3
            and bool_and(
-               l.sweep_at between v_now and v_now + interval '2 hours'
+               (l.lane = -6 or l.sweep_at between v_now and v_now + interval '2 hours')
                and l.rescan_at <= v_now
                and l.writers < pg_snapshot_xmax(pg_current_snapshot())
                and case
@@ -68,6 +68,14 @@ begin
                            where c.part_id = l.part_id
                              and c.claim_id >= l.safe
                        )
+                   when l.lane = -6 then
+                       not exists (
+                           select
+                           from rowq.started s
+                           where s.part_id = l.part_id
+                             and s.started_at >= timestamp with time zone 'epoch'
+                                 + l.safe * interval '1 microsecond'
+                       )
                    when l.lane = -3 then
                        v_newest[2] >= greatest(l.frontier, l.seq - 1)
                        and not exists (
@@ -75,6 +83,16 @@ begin
                            from rowq.finished f
                            where f.part_id = l.part_id
                              and f.finish_id >= l.safe
+                       )
+                   when l.lane = -4 then
+                       v_newest[3] >= greatest(l.frontier, l.seq - 1)
+                       and not exists (
+                           select
+                           from rowq.recheck r
+                           where r.part_id = l.part_id
+                             and r.due_at >= timestamp with time zone 'epoch'
+                                 + l.safe * interval '1 microsecond'
+                             and r.due_at <= v_now
                        )
                    else
                        v_newest[3] >= greatest(l.frontier, l.seq - 1)

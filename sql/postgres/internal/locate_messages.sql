@@ -1,6 +1,7 @@
 create or replace function rowq.internal_locate_messages(
     p_part_id    integer,
     p_message_id bigint,
+    p_group_key  text,
     out state       text,
     out lane        smallint,
     out attempt     smallint,
@@ -9,7 +10,8 @@ create or replace function rowq.internal_locate_messages(
     out worker_name text,
     out lease_until timestamp with time zone,
     out finished_at timestamp with time zone,
-    out last_error  text
+    out last_error  text,
+    out waits_for   bigint
 )
 language plpgsql
 as $$
@@ -33,6 +35,24 @@ begin
       and d.message_id = p_message_id;
     if found then
         return;
+    end if;
+
+    if p_group_key is not null then
+        select 'blocked', x.lane, 0, x.last_error, (
+                   select max(y.message_id)
+                   from rowq.grouped y
+                   where y.part_id = p_part_id
+                     and y.group_key = p_group_key
+                     and y.message_id < p_message_id
+               )
+        into state, lane, attempt, last_error, waits_for
+        from rowq.grouped x
+        where x.part_id = p_part_id
+          and x.group_key = p_group_key
+          and x.message_id = p_message_id;
+        if found then
+            return;
+        end if;
     end if;
 
     select 'leased', c.lanes[p.place], c.attempts[p.place], c.claim_id, c.worker_name,

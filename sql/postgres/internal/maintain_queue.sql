@@ -19,7 +19,7 @@ language plpgsql
 as $$
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue, unless it is idle, in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P16 P19
+-- promise   P09 P11 P13 P14 P16 P19 P24
 -- locks     advisory lock of the queue, tried
 declare
     v_lane        smallint := -1;
@@ -34,7 +34,7 @@ begin
     o_maintained := p_maintained;
     o_elected := pg_try_advisory_xact_lock(1919907697, p_queue.part_id);
     if not o_elected and p_queue.part_id <> all (o_maintained) then
-        o_maintained := rowq.internal_maintained_parts();
+        o_maintained := rowq.internal_maintained_parts(1919907697);
         o_elected := p_queue.part_id <> all (o_maintained);
     end if;
     o_promoted := 0;
@@ -67,6 +67,26 @@ begin
     );
 
     o_promoted := rowq.internal_promote(p_queue.part_id, p_batch_size);
+
+    -- Only a queue that has left tokens to pass on has this lane.
+    if exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -4) then
+        perform rowq.internal_move_floor(
+            p_queue.part_id, -4::smallint, false, true, p_frontiers[3], v_writers
+        );
+        perform rowq.internal_recheck_groups(p_queue.part_id, p_batch_size);
+        -- From now on a dequeue that finds nothing looks at them, too.
+        if not p_queue.has_recheck
+           and current_setting('transaction_isolation') = 'read committed' then
+            update rowq.queue q
+            set has_recheck = true
+            where q.part_id = (
+                select x.part_id
+                from rowq.queue x
+                where x.part_id = p_queue.part_id
+                for update skip locked
+            );
+        end if;
+    end if;
 
     if v_may_reap then
         v_started := clock_timestamp();
@@ -105,6 +125,16 @@ begin
                 raise warning 'rowq: archive of queue % failed: % %',
                     p_queue.queue_name, sqlstate, sqlerrm;
         end;
+    end if;
+
+    -- A queue without a rate_limit may have notes from a time when it had one, so look for them
+    -- once a minute.
+    if p_queue.rate_limit > 0 or v_may_sweep then
+        perform rowq.internal_purge_started(
+            p_queue.part_id,
+            case when p_queue.rate_limit > 0 then p_queue.rate_seconds else 0 end,
+            10 * p_batch_size, p_frontiers[3], v_writers
+        );
     end if;
 
     if o_promoted > 0 then

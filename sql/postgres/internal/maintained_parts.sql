@@ -1,9 +1,9 @@
-create or replace function rowq.internal_maintained_parts()
+create or replace function rowq.internal_maintained_parts(p_lock integer)
 returns integer[]
 language plpgsql
 as $$
 -- routine   internal_maintained_parts
--- purpose   List the queues whose housekeeping lock is held by a session that may call maintain.
+-- purpose   List the queues whose lock of this kind is held by a session that may call maintain.
 -- promise   P16 P19
 -- differs   only where a lock of this kind may be taken by anybody
 begin
@@ -13,7 +13,7 @@ begin
         cross join lateral pg_stat_get_activity(l.pid) a
         where l.locktype = 'advisory'
           and l.database = (select d.oid from pg_database d where d.datname = current_database())
-          and l.classid = 1919907697
+          and l.classid = p_lock::oid
           and l.objsubid = 2
           and l.granted
           -- A prepared transaction has no session, so its locks elect nobody.

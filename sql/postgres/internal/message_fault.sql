@@ -7,7 +7,8 @@ create or replace function rowq.internal_message_fault(
     p_delay_seconds double precision,
     p_run_at        timestamp with time zone,
     p_dedup_key     text,
-    p_max_attempts  integer
+    p_max_attempts  integer,
+    p_group_key     text
 )
 returns text
 language plpgsql
@@ -31,6 +32,8 @@ begin
             then 'run_at must be a moment within the next ten years'
         when char_length(p_dedup_key) not between 1 and 200
             then 'dedup_key must be 1 to 200 characters'
+        when char_length(p_group_key) not between 1 and 200
+            then 'group_key must be 1 to 200 characters'
         when p_max_attempts not between 1 and 10000
             then format('max_attempts must be between 1 and 10000, got %s', p_max_attempts)
         when p_headers is not null

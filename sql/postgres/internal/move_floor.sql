@@ -19,8 +19,11 @@ as $$
 #variable_conflict use_column
 declare
     -- A step that is shorter than this is not worth a new row. The unit is numbers, or microseconds
-    -- for delayed.
-    c_worth_a_row constant bigint := case when p_lane = -2 then 60000000 else 400 end;
+    -- for delayed, recheck and started.
+    c_worth_a_row constant bigint := case
+        when p_lane in (-2, -4, -6) then 60000000
+        else 400
+    end;
     c_duty        constant integer := 50;
     -- At one row of maintain a second, generation reaches the end of a bigint after 58 years.
     c_step_of_maintain constant bigint := 5000000000;
@@ -62,7 +65,7 @@ begin
     end if;
 
     -- Trust no floor row and begin from 0 if numbers ran backwards (a restore, a failover, setval,
-    -- or for delayed the clock), or if the ledger comes from another server.
+    -- or for moments the clock), or if the ledger comes from another server.
     v_jumped := v_now < v_floor.frontier or v_now < v_floor.seq - 1 or p_writers < v_floor.writers;
     v_sweep := v_jumped or (p_rescan and rowq.internal_is_past(v_floor.sweep_at));
     v_rescan := v_sweep or (p_rescan and rowq.internal_is_past(v_floor.rescan_at));

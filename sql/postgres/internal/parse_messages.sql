@@ -12,7 +12,8 @@ returns table (
     delay_seconds double precision,
     run_at        timestamp with time zone,
     dedup_key     text,
-    max_attempts  integer
+    max_attempts  integer,
+    group_key     text
 )
 language plpgsql
 as $$
@@ -31,34 +32,6 @@ begin
         raise exception
             'RQ711 invalid_argument: messages must be a JSON array of at most 10000 objects'
             using errcode = 'RQ711';
-    end if;
-
-    -- Nearly always the messages have only short bodies and good priorities, so that there is
-    -- nothing else to read or to refuse.
-    if not exists (
-        select 1
-        from jsonb_array_elements(p_messages) e (message)
-        where case
-                  when jsonb_typeof(e.message) <> 'object' then true
-                  when pg_column_size(e.message) > p_max_length then true
-                  -- A body that is no JSON string may be much longer as a text: 1e9999 has ten
-                  -- thousand digits.
-                  when jsonb_typeof(e.message -> 'body') <> 'string'
-                       and octet_length(e.message ->> 'body') > p_max_length then true
-                  when e.message - '{body,priority}'::text[] <> '{}' then true
-                  when jsonb_typeof(e.message -> 'priority') = 'number'
-                      then (e.message ->> 'priority') not in (
-                          '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'
-                      )
-                  else jsonb_typeof(e.message -> 'priority') <> 'null'
-              end
-    ) then
-        return query
-        select e.place::integer, e.message ->> 'body', null::bytea, null::text, null::jsonb,
-               coalesce((e.message ->> 'priority')::integer, 5), null::double precision,
-               null::timestamp with time zone, null::text, null::integer
-        from jsonb_array_elements(p_messages) with ordinality e (message, place);
-        return;
     end if;
 
     select e.place into v_place
@@ -82,7 +55,8 @@ begin
         values
             ('body', 'value'), ('body_base64', 'string'), ('message_type', 'string'),
             ('headers', 'object'), ('priority', 'number'), ('delay_seconds', 'number'),
-            ('run_at', 'string'), ('dedup_key', 'string'), ('max_attempts', 'number')
+            ('run_at', 'string'), ('dedup_key', 'string'), ('max_attempts', 'number'),
+            ('group_key', 'string')
     ) t (key, wanted) on t.key = k.key
     where t.wanted is null
        or t.wanted not in ('value', jsonb_typeof(k.value)) and k.value <> 'null'
@@ -94,7 +68,7 @@ begin
 
     begin
         for place, body, body_binary, message_type, headers, priority, delay_seconds, run_at,
-            dedup_key, max_attempts in
+            dedup_key, max_attempts, group_key in
             select e.place::integer,
                    case when e.body <> 'null' then e.body #>> '{}' end,
                    decode(e.body_base64, 'base64'),
@@ -104,7 +78,8 @@ begin
                    e.delay_seconds,
                    case when e.run_at is not null then rowq.internal_parse_moment(e.run_at) end,
                    e.dedup_key,
-                   e.max_attempts
+                   e.max_attempts,
+                   e.group_key
             from rows from (
                 jsonb_to_recordset(p_messages) as (
                     body          jsonb,
@@ -115,23 +90,32 @@ begin
                     delay_seconds double precision,
                     run_at        text,
                     dedup_key     text,
-                    max_attempts  integer
+                    max_attempts  integer,
+                    group_key     text
                 )
             ) with ordinality e (
                 body, body_base64, message_type, headers, priority, delay_seconds, run_at,
-                dedup_key, max_attempts, place
+                dedup_key, max_attempts, group_key, place
             )
         loop
-            v_fault := coalesce(
-                rowq.internal_message_fault(
-                    body, body_binary, message_type, headers, priority, delay_seconds, run_at,
-                    dedup_key, max_attempts
-                ),
-                rowq.internal_body_fault(body, body_binary, p_max_length)
-            );
-            if v_fault is not null then
-                raise exception 'RQ711 invalid_argument: % (message %)', v_fault, place
-                    using errcode = 'RQ711';
+            -- A short text with a good priority and a good delay has nothing else to check.
+            if priority not between 0 and 9
+               or delay_seconds not between 0 and 315360000
+               or octet_length(body) > p_max_length
+               or num_nonnulls(
+                   body_binary, message_type, headers, run_at, dedup_key, max_attempts, group_key
+               ) > 0 then
+                v_fault := coalesce(
+                    rowq.internal_message_fault(
+                        body, body_binary, message_type, headers, priority, delay_seconds, run_at,
+                        dedup_key, max_attempts, group_key
+                    ),
+                    rowq.internal_body_fault(body, body_binary, p_max_length)
+                );
+                if v_fault is not null then
+                    raise exception 'RQ711 invalid_argument: % (message %)', v_fault, place
+                        using errcode = 'RQ711';
+                end if;
             end if;
             return next;
         end loop;

@@ -12,6 +12,7 @@ as $$
 -- purpose   Append messages to lanes, in the order of the arrays, under new numbers.
 -- promise   P02 P14
 -- locks     new ready rows
+-- differs   notifies the sessions that listen
 begin
     -- Get the transaction id before the numbers: internal_move_floor relies on this order.
     perform pg_current_xact_id();
@@ -22,5 +23,7 @@ begin
     from unnest(p_lanes, p_message_ids, p_attempts, p_errors)
         with ordinality u (lane, message_id, attempt, last_error, place)
     order by u.place;
+
+    perform rowq.internal_notify(p_part_id);
 end;
 $$;

@@ -1,22 +1,19 @@
 create or replace function rowq.internal_store_unkeyed(
     p_part_id    integer,
-    p_queue_name text,
     p_messages   jsonb,
     p_max_length integer,
-    p_now        timestamp with time zone
+    p_now        timestamp with time zone,
+    out o_message_ids bigint[],
+    out o_lanes       smallint[]
 )
-returns bigint[]
 language plpgsql
 as $$
 -- routine   internal_store_unkeyed
--- purpose   Store the messages of a batch of which none has a dedup key; return their ids, in order.
--- promise   P01 P05 P11 P20
+-- purpose   Store the messages of a batch of which none has a dedup key.
+-- promise   P01 P05 P11
 -- locks     new rows only
--- errors    RQ701 RQ711
+-- errors    RQ711
 -- differs   elsewhere part of enqueue_batch: here one statement writes all rows
-declare
-    v_message_ids bigint[];
-    v_lanes       smallint[];
 begin
     with given as materialized (
         select nextval('rowq.message_seq') as message_id, p.*,
@@ -48,18 +45,7 @@ begin
     )
     select array_agg(g.message_id order by g.place),
            array_agg(g.lane) filter (where g.due_at <= p_now or g.due_at is null)
-    into v_message_ids, v_lanes
+    into o_message_ids, o_lanes
     from given g;
-
-    if v_message_ids is not null then
-        perform rowq.internal_require_part(p_part_id, p_queue_name);
-    end if;
-    if v_lanes is not null then
-        perform rowq.internal_open_lanes(p_part_id, v_lanes);
-        if rowq.internal_is_listened(p_part_id) then
-            perform pg_notify('rowq', p_queue_name);
-        end if;
-    end if;
-    return v_message_ids;
 end;
 $$;

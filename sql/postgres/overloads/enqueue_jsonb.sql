@@ -8,7 +8,8 @@ create or replace function rowq.enqueue(
     p_delay_seconds double precision default null,
     p_run_at        timestamp with time zone default null,
     p_dedup_key     text default null,
-    p_max_attempts  integer default null
+    p_max_attempts  integer default null,
+    p_group_key     text default null
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -18,7 +19,7 @@ as $$
 -- routine   enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22
 -- locks     as enqueue with a text body, which it calls
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -28,7 +29,7 @@ begin
     select e.message_id, e.outcome
     from rowq.enqueue(
         p_queue_name, p_body::text, p_body_binary, p_message_type, p_headers, p_priority,
-        p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts
+        p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key
     ) e;
 end;
 $$;

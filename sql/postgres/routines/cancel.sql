@@ -12,17 +12,18 @@ as $$
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15
--- locks     delayed, ready and dead rows, passing over locked ones; message and dedup rows
+-- locks     delayed, dead, grouped and ready rows, passing over locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
 #variable_conflict use_column
 declare
-    v_queue    rowq.queue;
-    v_ids      bigint[];
-    v_lanes    smallint[];
-    v_attempts smallint[];
-    v_unknown  bigint[];
+    v_queue     rowq.queue;
+    v_ids       bigint[];
+    v_lanes     smallint[];
+    v_attempts  smallint[];
+    v_tokenless bigint[];
+    v_unknown   bigint[];
 begin
     if p_message_ids is null then
         raise exception 'RQ711 invalid_argument: message_ids is missing'
@@ -35,13 +36,14 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    select t.o_message_ids, t.o_lanes, t.o_attempts
-    into v_ids, v_lanes, v_attempts
+    select t.o_message_ids, t.o_lanes, t.o_attempts, t.o_tokenless
+    into v_ids, v_lanes, v_attempts, v_tokenless
     from rowq.internal_pop_waiting(v_queue.part_id, p_message_ids) t;
 
     if v_ids <> '{}' then
         perform rowq.internal_finish(
-            v_queue.part_id, v_queue.archive_days, v_ids, v_lanes, v_attempts, 'cancelled'
+            v_queue.part_id, v_queue.archive_days, v_ids, v_lanes, v_attempts, 'cancelled',
+            v_tokenless
         );
     end if;
 

@@ -14,8 +14,8 @@ as $$
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08
--- locks     the claim row first; then message and dedup rows
+-- promise   P04 P08 P21 P22 P23 P24
+-- locks     the claim row first; then message and dedup rows; rows of groups, tried only
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -27,7 +27,8 @@ declare
     v_lanes        smallint[];
     v_attempts     smallint[];
     v_message_id   bigint;
-    v_key          text;
+    v_dedup_key    text;
+    v_group_key    text;
 begin
     select q.part_id, q.archive_days into v_part_id, v_archive_days
     from rowq.queue q
@@ -76,9 +77,11 @@ begin
         delete from rowq.message m
         where m.part_id = v_part_id
           and m.message_id = v_message_ids[1]
-        returning m.dedup_key into v_key;
-        if v_key is not null then
-            perform rowq.internal_delete_dedup_keys(v_part_id, array[v_key], v_message_ids);
+        returning m.dedup_key, m.group_key into v_dedup_key, v_group_key;
+        if v_dedup_key is not null or v_group_key is not null then
+            perform rowq.internal_cut_ties(
+                v_part_id, array[array[v_dedup_key, v_group_key]], v_message_ids, true
+            );
         end if;
     elsif v_message_ids <> '{}' then
         perform rowq.internal_finish(

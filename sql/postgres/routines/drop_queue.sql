@@ -3,7 +3,7 @@ returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set lock_timeout = '90ms'
+set lock_timeout = '60ms'
 set jit = off
 as $$
 -- routine   drop_queue
@@ -21,12 +21,13 @@ begin
     v_queue := rowq.internal_require_queue(p_queue_name);
 
     -- Wait for open enqueues, because their messages are not visible yet. Lock all tables at once,
-    -- in the order in which workers lock, so that no delete below has to wait. Ten time-outs
+    -- in the order in which workers lock, so that no delete below has to wait. All time-outs
     -- together are shorter than deadlock_timeout, so that a deadlock never ends a producer or a
     -- worker.
     begin
-        lock table rowq.queue, rowq.claim, rowq.floor, rowq.ready, rowq.delayed, rowq.message,
-            rowq.dedup, rowq.dead, rowq.finished, rowq.archive in exclusive mode;
+        lock table rowq.queue, rowq.gate, rowq.claim, rowq.floor, rowq.ready, rowq.delayed,
+            rowq.message, rowq.dedup, rowq.grouped, rowq.message_group, rowq.recheck, rowq.dead,
+            rowq.finished, rowq.archive, rowq.started in exclusive mode;
     exception
         when lock_not_available then
             raise exception 'RQ705 queue_busy: open transactions hold the tables; try again'
@@ -47,9 +48,14 @@ begin
     delete from rowq.claim c where c.part_id = v_queue.part_id;
     delete from rowq.dead d where d.part_id = v_queue.part_id;
     delete from rowq.dedup d where d.part_id = v_queue.part_id;
+    delete from rowq.grouped g where g.part_id = v_queue.part_id;
+    delete from rowq.message_group g where g.part_id = v_queue.part_id;
+    delete from rowq.recheck r where r.part_id = v_queue.part_id;
     delete from rowq.finished f where f.part_id = v_queue.part_id;
     delete from rowq.message m where m.part_id = v_queue.part_id;
     delete from rowq.archive a where a.part_id = v_queue.part_id;
+    delete from rowq.started s where s.part_id = v_queue.part_id;
+    delete from rowq.gate g where g.part_id = v_queue.part_id;
     delete from rowq.floor f where f.part_id = v_queue.part_id;
     delete from rowq.queue q where q.part_id = v_queue.part_id;
 

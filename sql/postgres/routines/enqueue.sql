@@ -8,7 +8,8 @@ create or replace function rowq.enqueue(
     p_delay_seconds double precision default null,
     p_run_at        timestamp with time zone default null,
     p_dedup_key     text default null,
-    p_max_attempts  integer default null
+    p_max_attempts  integer default null,
+    p_group_key     text default null
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -21,8 +22,9 @@ as $$
 -- routine   enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20
--- locks     new rows only; with a dedup key, waits for another open enqueue of that key
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- locks     new rows; with a dedup key, waits for another open enqueue of that key; with a group
+--           key, for one that has opened the group, and for what is closing it
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -41,11 +43,11 @@ begin
     -- A message with only a text body and a good priority has nothing else to check.
     if p_priority not between 0 and 9 or p_priority is null or num_nonnulls(
         p_body_binary, p_message_type, p_headers, p_delay_seconds, p_run_at, p_dedup_key,
-        p_max_attempts
+        p_max_attempts, p_group_key
     ) > 0 then
         v_fault := rowq.internal_message_fault(
             p_body, p_body_binary, p_message_type, p_headers, p_priority,
-            p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts
+            p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key
         );
         if v_fault is not null then
             raise exception 'RQ711 invalid_argument: %', v_fault
@@ -103,10 +105,10 @@ begin
 
     insert into rowq.message (
         part_id, message_id, enqueued_at, max_attempts, message_type, dedup_key,
-        headers, body, body_binary
+        headers, body, body_binary, group_key
     )
     select q.part_id, v_message_id, v_now, p_max_attempts, p_message_type, p_dedup_key,
-           p_headers, p_body, p_body_binary
+           p_headers, p_body, p_body_binary, p_group_key
     from rowq.queue q
     where q.part_id = v_part_id;
     if not found then
@@ -121,8 +123,12 @@ begin
 
     v_due_at := coalesce(p_run_at, v_now + make_interval(secs => p_delay_seconds));
     if v_due_at > v_now then
-        insert into rowq.delayed (part_id, lane, message_id, due_at)
-        values (v_part_id, v_lane, v_message_id, v_due_at);
+        insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
+        values (v_part_id, v_lane, v_message_id, v_due_at, p_group_key);
+    elsif p_group_key is not null
+          and not rowq.internal_enter_group(v_part_id, p_group_key) then
+        insert into rowq.grouped (part_id, lane, message_id, group_key)
+        values (v_part_id, v_lane, v_message_id, p_group_key);
     else
         if not v_is_open then
             perform rowq.internal_open_lanes(v_part_id, array[v_lane]);

@@ -10,8 +10,8 @@ as $$
 -- routine   enqueue_batch
 -- version   1
 -- purpose   Hand over many messages in one call: all of them or, on an error, none.
--- promise   P01 P05 P11 P12 P15 P20
--- locks     new rows only; with dedup keys, waits for other open enqueues of them, in key order
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -20,10 +20,12 @@ declare
     v_part_id    integer;
     v_max_length integer;
     v_now      timestamp with time zone;
+    v_stored   record;
     v_messages rowq.message[];
     v_lanes    smallint[];
     v_due_ats  timestamp with time zone[];
     v_kept_ids bigint[];
+    v_waiting  bigint[];
 begin
     select q.part_id, q.max_body_length into v_part_id, v_max_length
     from rowq.queue q
@@ -37,20 +39,32 @@ begin
     perform pg_current_xact_id();
     v_now := clock_timestamp();
 
-    if coalesce(not p_messages @? '$[*].dedup_key', true) then
+    v_stored := rowq.internal_store_plain(v_part_id, p_messages, v_max_length, v_now);
+    if v_stored.o_message_ids is null
+       and coalesce(not p_messages @? '$[*] ? (exists(@.dedup_key) || exists(@.group_key))', true)
+    then
+        v_stored := rowq.internal_store_unkeyed(v_part_id, p_messages, v_max_length, v_now);
+        if v_stored.o_message_ids is null then
+            return;
+        end if;
+    end if;
+    if v_stored.o_message_ids is not null then
+        perform rowq.internal_require_part(v_part_id, p_queue_name);
+        if v_stored.o_lanes is not null then
+            perform rowq.internal_open_lanes(v_part_id, v_stored.o_lanes);
+            if rowq.internal_is_listened(v_part_id) then
+                perform pg_notify('rowq', p_queue_name);
+            end if;
+        end if;
         return query
         select s.place::integer, s.message_id, 'enqueued'
-        from unnest(
-            rowq.internal_store_unkeyed(
-                v_part_id, p_queue_name, p_messages, v_max_length, v_now
-            )
-        ) with ordinality s (message_id, place);
+        from unnest(v_stored.o_message_ids) with ordinality s (message_id, place);
         return;
     end if;
 
     select array_agg(row(
                v_part_id, p.max_attempts, nextval('rowq.message_seq'), v_now, p.message_type,
-               p.dedup_key, p.headers, p.body, p.body_binary
+               p.dedup_key, p.group_key, p.headers, p.body, p.body_binary
            )::rowq.message),
            array_agg((p.priority * 2 + 1)::smallint),
            array_agg(coalesce(p.run_at, v_now + make_interval(secs => p.delay_seconds)))
@@ -64,25 +78,38 @@ begin
 
     insert into rowq.message (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        headers, body, body_binary
+        headers, body, body_binary, group_key
     )
     select m.part_id, m.max_attempts, m.message_id, m.enqueued_at, m.message_type, m.dedup_key,
-           m.headers, m.body, m.body_binary
+           m.headers, m.body, m.body_binary, m.group_key
     from unnest(v_messages, v_kept_ids) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        headers, body, body_binary, kept_id
+        group_key, headers, body, body_binary, kept_id
     )
     where m.message_id = m.kept_id;
     perform rowq.internal_require_part(v_part_id, p_queue_name);
 
-    insert into rowq.delayed (part_id, lane, message_id, due_at)
-    select m.part_id, m.lane, m.message_id, m.due_at
+    insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
+    select m.part_id, m.lane, m.message_id, m.due_at, m.group_key
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        headers, body, body_binary, kept_id, lane, due_at
+        group_key, headers, body, body_binary, kept_id, lane, due_at
     )
     where m.message_id = m.kept_id
       and m.due_at > v_now;
+
+    select rowq.internal_join_groups(
+               v_part_id, array_agg(m.group_key), array_agg(m.message_id), array_agg(m.lane)
+           )
+    into v_waiting
+    from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
+        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+        group_key, headers, body, body_binary, kept_id, lane, due_at
+    )
+    where m.message_id = m.kept_id
+      and m.group_key is not null
+      and (m.due_at <= v_now or m.due_at is null)
+    having count(*) > 0;
 
     perform rowq.internal_open_lanes(v_part_id, array_agg(m.lane))
     from unnest(v_lanes, v_due_ats) m (lane, due_at)
@@ -91,10 +118,11 @@ begin
     select m.part_id, m.lane, m.message_id, m.message_id
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        headers, body, body_binary, kept_id, lane, due_at
+        group_key, headers, body, body_binary, kept_id, lane, due_at
     )
     where m.message_id = m.kept_id
-      and (m.due_at <= v_now or m.due_at is null);
+      and (m.due_at <= v_now or m.due_at is null)
+      and m.message_id = any (v_waiting) is not true;
     if found and rowq.internal_is_listened(v_part_id) then
         perform pg_notify('rowq', p_queue_name);
     end if;
@@ -104,7 +132,7 @@ begin
            case when m.message_id = m.kept_id then 'enqueued' else 'duplicate' end
     from unnest(v_messages, v_kept_ids) with ordinality m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        headers, body, body_binary, kept_id, place
+        group_key, headers, body, body_binary, kept_id, place
     );
 end;
 $$;

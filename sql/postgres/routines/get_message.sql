@@ -16,7 +16,9 @@ returns table (
     worker_name  text,
     lease_until  timestamp with time zone,
     finished_at  timestamp with time zone,
-    last_error   text
+    last_error   text,
+    group_key    text,
+    waits_for    bigint
 )
 language plpgsql
 security definer
@@ -48,9 +50,12 @@ begin
     select m.message_id, p.state, p.lane / 2, p.attempt::integer,
            coalesce(m.max_attempts, v_queue.max_attempts)::integer, m.message_type, m.headers,
            m.body, m.body_binary, m.dedup_key, m.enqueued_at, p.due_at, p.claim_id,
-           p.worker_name, p.lease_until, p.finished_at, p.last_error
+           p.worker_name, p.lease_until, p.finished_at, p.last_error,
+           m.group_key, p.waits_for
     from rowq.message m
-    cross join lateral rowq.internal_locate_messages(v_queue.part_id, p_message_id) p
+    cross join lateral rowq.internal_locate_messages(
+        v_queue.part_id, p_message_id, m.group_key
+    ) p
     where m.part_id = v_queue.part_id
       and m.message_id = p_message_id;
     if found then
@@ -61,7 +66,8 @@ begin
     select a.message_id, a.state, a.lane / 2, a.attempt::integer, null::integer, a.message_type,
            a.headers, a.body, a.body_binary, a.dedup_key, a.enqueued_at,
            null::timestamp with time zone, null::bigint, null::text,
-           null::timestamp with time zone, a.finished_at, null::text
+           null::timestamp with time zone, a.finished_at, null::text,
+           a.group_key, null::bigint
     from rowq.archive a
     where a.part_id = v_queue.part_id
       and a.message_id = p_message_id;

@@ -16,7 +16,7 @@ as $$
 -- version   1
 -- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
 -- promise   P15
--- locks     ready, delayed and dead rows, passing over locked ones; message and dedup rows
+-- locks     grouped, ready, delayed and dead rows, passing over locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -31,6 +31,10 @@ declare
     v_ids     bigint[];
     v_seqs    bigint[];
     v_lanes   smallint[];
+    v_key     text := '';
+    v_id      bigint := 0;
+    v_keys    text[];
+    v_outside bigint[];
 begin
     if p_max_messages not between 1 and 10000 then
         raise exception 'RQ711 invalid_argument: max_messages must be between 1 and 10000, got %',
@@ -38,6 +42,35 @@ begin
             using errcode = 'RQ711';
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
+
+    -- Begin with what waits in groups, so that no token is passed on to a message that goes too.
+    loop
+        v_wanted := least(c_step, p_max_messages - v_removed);
+        exit when v_wanted <= 0;
+
+        select array_agg(h.message_id), array_agg(h.group_key) into v_ids, v_keys
+        from (
+            select x.message_id, x.group_key
+            from rowq.grouped x
+            where x.part_id = v_queue.part_id
+              and (x.group_key, x.message_id) > (v_key, v_id)
+            order by x.part_id, x.group_key, x.message_id
+            limit v_wanted
+            for update skip locked
+        ) h;
+        exit when v_ids is null;
+
+        delete from rowq.grouped x
+        where x.part_id = v_queue.part_id
+          and (x.group_key, x.message_id) > (v_key, v_id)
+          and (x.group_key, x.message_id)
+              <= (v_keys[cardinality(v_keys)], v_ids[cardinality(v_ids)])
+          and x.message_id = any (v_ids);
+        v_key := v_keys[cardinality(v_keys)];
+        v_id := v_ids[cardinality(v_ids)];
+        perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled', v_ids);
+        v_removed := v_removed + cardinality(v_ids);
+    end loop;
 
     loop
         v_wanted := least(c_step, p_max_messages - v_removed);
@@ -69,9 +102,10 @@ begin
         v_removed := v_removed + cardinality(v_ids);
     end loop;
 
-    select array_agg(h.message_id) into v_ids
+    select array_agg(h.message_id), array_agg(h.message_id) filter (where h.group_key is not null)
+    into v_ids, v_outside
     from (
-        select d.message_id
+        select d.message_id, d.group_key
         from rowq.delayed d
         where d.part_id = v_queue.part_id
         order by d.part_id, d.message_id
@@ -82,13 +116,14 @@ begin
     where d.part_id = v_queue.part_id
       and d.message_id between v_ids[1] and v_ids[cardinality(v_ids)]
       and d.message_id = any (v_ids);
-    perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled');
+    perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled', v_outside);
     v_removed := v_removed + coalesce(cardinality(v_ids), 0);
 
     if p_include_dead then
-        select array_agg(h.message_id) into v_ids
+        select array_agg(h.message_id), array_agg(h.message_id) filter (where h.is_outside)
+        into v_ids, v_outside
         from (
-            select d.message_id
+            select d.message_id, d.holds_group is null as is_outside
             from rowq.dead d
             where d.part_id = v_queue.part_id
             order by d.part_id, d.message_id
@@ -99,7 +134,9 @@ begin
         where d.part_id = v_queue.part_id
           and d.message_id between v_ids[1] and v_ids[cardinality(v_ids)]
           and d.message_id = any (v_ids);
-        perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled');
+        perform rowq.internal_finish(
+            v_queue.part_id, 0, v_ids, null, null, 'cancelled', v_outside
+        );
         v_removed := v_removed + coalesce(cardinality(v_ids), 0);
     end if;
 

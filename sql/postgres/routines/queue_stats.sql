@@ -9,6 +9,7 @@ returns table (
     delayed              bigint,
     leased               bigint,
     dead                 bigint,
+    blocked              bigint,
     oldest_ready_seconds double precision,
     lease_seconds        integer,
     max_attempts         integer,
@@ -17,7 +18,13 @@ returns table (
     backoff_cap_seconds  double precision,
     backoff_jitter       double precision,
     archive_days         integer,
-    max_body_length      integer
+    max_body_length      integer,
+    group_limit          integer,
+    group_after_dead     text,
+    group_pause_seconds  double precision,
+    max_leased           integer,
+    rate_limit           integer,
+    rate_seconds         double precision
 )
 language plpgsql
 security definer
@@ -47,10 +54,12 @@ begin
 
     return query
     select q.queue_name, q.paused_at is not null,
-           r.ready, w.delayed, c.leased, f.dead,
+           r.ready, w.delayed, c.leased, f.dead, b.blocked,
            extract(epoch from clock_timestamp() - r.oldest)::double precision,
            q.lease_seconds, q.max_attempts::integer, q.backoff_base_seconds, q.backoff_factor,
-           q.backoff_cap_seconds, q.backoff_jitter, q.archive_days, q.max_body_length
+           q.backoff_cap_seconds, q.backoff_jitter, q.archive_days, q.max_body_length,
+           q.group_limit::integer, q.group_after_dead, q.group_pause_seconds,
+           q.max_leased, q.rate_limit, q.rate_seconds
     from rowq.queue q
     cross join lateral rowq.internal_count_ready(q.part_id, p_max_count) r
     cross join lateral (
@@ -71,6 +80,10 @@ begin
         select count(*) as dead
         from (select 1 from rowq.dead d where d.part_id = q.part_id limit p_max_count) x
     ) f
+    cross join lateral (
+        select count(*) as blocked
+        from (select 1 from rowq.grouped g where g.part_id = q.part_id limit p_max_count) x
+    ) b
     where p_queue_name is null
        or q.queue_name = p_queue_name
     order by q.queue_name;

@@ -16,16 +16,17 @@ as $$
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
 -- promise   P10 P12
--- locks     dead rows, passing over locked ones; dedup rows; new ready rows
+-- locks     dead rows, passing over locked ones; dedup rows; new ready rows; groups as enqueue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
 #variable_conflict use_column
 declare
-    v_queue rowq.queue;
-    v_ids   bigint[];
-    v_reset record;
-    v_taken bigint[];
+    v_queue   rowq.queue;
+    v_ids     bigint[];
+    v_reset   record;
+    v_taken   bigint[];
+    v_waiting bigint[];
 begin
     if not rowq.internal_is_id_list(p_message_ids) then
         raise exception
@@ -78,20 +79,37 @@ begin
         where d.part_id = v_queue.part_id
           and d.message_id = any (v_ids)
           and d.message_id <> all (v_taken)
-        returning d.message_id, d.lane, d.last_error
+        returning d.message_id, d.lane, d.last_error, d.holds_group
     )
     select coalesce(array_agg(f.message_id order by f.message_id), '{}') ids,
            array_agg((f.lane / 2 * 2 + 1)::smallint order by f.message_id) lanes,
-           array_agg(0::smallint) attempts,
-           array_agg(f.last_error order by f.message_id) errors
+           array_agg(f.last_error order by f.message_id) errors,
+           array_agg(m.group_key order by f.message_id) group_keys
     into v_reset
-    from from_dead f;
+    from from_dead f
+    cross join lateral (
+        -- One that has kept the token of its group goes on as if it had none.
+        select case when f.holds_group then null else x.group_key end as group_key
+        from rowq.message x
+        where x.part_id = v_queue.part_id
+          and x.message_id = f.message_id
+        offset 0
+    ) m;
 
-    if v_reset.ids <> '{}' then
-        perform rowq.internal_push_ready(
-            v_queue.part_id, v_reset.lanes, v_reset.ids, v_reset.attempts, v_reset.errors
+    if array_remove(v_reset.group_keys, null) <> '{}' then
+        v_waiting := rowq.internal_join_groups(
+            v_queue.part_id, v_reset.group_keys, v_reset.ids, v_reset.lanes, v_reset.errors
         );
     end if;
+    perform rowq.internal_push_ready(
+        v_queue.part_id, array_agg(u.lane order by u.place),
+        array_agg(u.message_id order by u.place), array_agg(0::smallint),
+        array_agg(u.last_error order by u.place)
+    )
+    from unnest(v_reset.ids, v_reset.lanes, v_reset.errors)
+        with ordinality u (message_id, lane, last_error, place)
+    where u.message_id = any (v_waiting) is not true
+    having count(*) > 0;
 
     return query
     select u.message_id,

@@ -13,6 +13,7 @@ create table if not exists rowq.archive (
     headers      jsonb,
     body         text,
     body_binary  bytea,
+    group_key    text,
     constraint archive_pk primary key (part_id, finished_at, message_id)
 ) partition by range (finished_at);
 

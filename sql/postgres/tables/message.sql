@@ -6,6 +6,7 @@ create table if not exists rowq.message (
     enqueued_at  timestamp with time zone not null,
     message_type text,
     dedup_key    text,
+    group_key    text,
     headers      jsonb,
     body         text,
     body_binary  bytea,

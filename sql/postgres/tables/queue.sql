@@ -11,6 +11,13 @@ create table if not exists rowq.queue (
     backoff_jitter       double precision not null default 0.2,
     archive_days         integer not null default 0,
     max_body_length      integer not null default 1048576,
+    group_limit          smallint not null default 1,
+    group_after_dead     text not null default 'continue',
+    group_pause_seconds  double precision not null default 0,
+    has_recheck          boolean not null default false,
+    max_leased           integer not null default 0,
+    rate_limit           integer not null default 0,
+    rate_seconds         double precision not null default 1,
     paused_at            timestamp with time zone,
     created_at           timestamp with time zone not null default clock_timestamp(),
     constraint queue_pk primary key (part_id),
@@ -26,5 +33,11 @@ create table if not exists rowq.queue (
     constraint queue_backoff_cap_seconds_ck check (backoff_cap_seconds between 0 and 31536000),
     constraint queue_backoff_jitter_ck check (backoff_jitter between 0 and 1),
     constraint queue_archive_days_ck check (archive_days between 0 and 36500),
-    constraint queue_max_body_length_ck check (max_body_length between 1 and 33554432)
+    constraint queue_max_body_length_ck check (max_body_length between 1 and 33554432),
+    constraint queue_group_limit_ck check (group_limit between 1 and 100),
+    constraint queue_group_after_dead_ck check (group_after_dead in ('continue', 'hold')),
+    constraint queue_group_pause_seconds_ck check (group_pause_seconds between 0 and 86400),
+    constraint queue_max_leased_ck check (max_leased between 0 and 100000),
+    constraint queue_rate_limit_ck check (rate_limit between 0 and 100000),
+    constraint queue_rate_seconds_ck check (rate_seconds between 0.1 and 86400)
 );

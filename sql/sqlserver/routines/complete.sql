@@ -45,7 +45,8 @@ begin
                 select @begun = p.part_id from rowq.part p where p.part_id = 0;
             set transaction isolation level read committed;
 
-            exec rowq.InternalCheckIds @message_ids;
+            if @message_ids is not null
+                exec rowq.InternalCheckIds @message_ids;
             if @claim_id is null
                 exec rowq.InternalRefuse N'claim_id is missing';
             if @message_ids is not null

@@ -98,12 +98,16 @@ begin
                     @dedup_key, @headers, @body, @body_binary
                 );
 
-                select @is_open = l.is_open
-                from rowq.lane l with (readuncommitted, forceseek)
-                where l.part_id = @part_id
-                  and l.lane = @lane;
-                if @is_open = 0
-                    exec rowq.InternalOpenLanes @part_id, @lane;
+                -- The lane of the default priority is always open.
+                if @lane <> 11
+                begin
+                    select @is_open = l.is_open
+                    from rowq.lane l with (readuncommitted, forceseek)
+                    where l.part_id = @part_id
+                      and l.lane = @lane;
+                    if @is_open = 0
+                        exec rowq.InternalOpenLanes @part_id, @lane;
+                end;
 
                 if @due_at is null
                     insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)

@@ -5,12 +5,32 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import pytest
+
 from tests.engines.base import Connection
 
 _LOGGED = """
     select convert(sql_text using utf8mb4) from mysql.slow_log
     where thread_id = %s order by start_time
 """
+_ON_MYSQL = """
+    select s.sql_text
+    from performance_schema.events_statements_history_long s
+    join performance_schema.threads t on t.thread_id = s.thread_id
+    where t.processlist_id = %s and s.event_name = 'statement/sp/stmt'
+    order by s.event_id
+"""
+_CONSUMER = (
+    "update performance_schema.setup_consumers set enabled = %s"
+    " where name = 'events_statements_history_long'"
+)
+_VARIABLE = re.compile(r"\b[pv]_(\w+)\b")
+_MESSAGES = "'[[1, 11, 0, 1], [2, 11, 0, 2]]'"
+_MOMENT = "timestamp'2020-01-01 00:00:00'"
+_MOMENTS = {"before", "check_after", "day", "lease_until", "now", "until"}
+_COMPARED = re.compile(r"(\w+(?:_at|_after|_until) *[<>=]+ *)[pv]_\w+")
+_JSON = re.compile(r"json_(?!array|object|quote)\w+\((?:coalesce\()?\s*[pv]_(\w+)")
+_IDS = {"free", "ids", "message_ids", "finished", "parts", "rest", "taken", "unknown"}
 _INTO = re.compile(r"\binto\s+[pv]_\w+(\s*,\s*[pv]_\w+)*")
 _TABLE = re.compile(r"\b(?:from|join|update|into)\s+rowq\.(\w+)(?:\s+([a-z])\b)?")
 _EXPLAINED = ("select", "delete", "update", "insert", "with")
@@ -30,12 +50,14 @@ class Access:
 def run_by(admin: Connection, session: Connection, work: Callable[[], object]) -> list[str]:
     """Do some work in a session; return every statement that its procedures ran, values and all.
 
-    The log of slow statements is the one that has those inside procedures, and as rows of a table.
+    MariaDB's log of slow statements has those inside procedures, and as rows of a table. MySQL's
+    has not; its performance schema has them, without values.
     """
+    if "mariadb" not in session.server_version.lower():
+        return _run_on_mysql(admin, session, work)
     session.execute("set session long_query_time = 0")
-    if "mariadb" in session.server_version.lower():
-        session.execute("set session slow_query_log = 1, log_slow_disabled_statements = ''")
-        session.execute("set session log_slow_filter = ''")
+    session.execute("set session slow_query_log = 1, log_slow_disabled_statements = ''")
+    session.execute("set session log_slow_filter = ''")
     with _log_in_a_table(admin):
         work()
     found = admin.execute(_LOGGED, [session.thread_id()]).fetchall()
@@ -49,14 +71,50 @@ def accesses(admin: Connection, statement: str) -> list[Access]:
     if not names or not statement.lstrip().startswith(_EXPLAINED):
         return []
     cursor = admin.cursor()
-    cursor.execute(f"explain {_INTO.sub('', statement)}")
+    # MySQL 9 would print a tree.
+    form = "" if "mariadb" in admin.server_version.lower() else "format = traditional "
+    cursor.execute(f"explain {form}{_INTO.sub('', statement)}")
     columns = [column[0].lower() for column in cursor.description]
     lines = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+    if "select" in statement and statement.lstrip().startswith("insert"):
+        # MySQL names the table that is written, too.
+        lines = [line for line in lines if line["select_type"] != "INSERT"]
     return [
         Access(statement, names[line["table"]], line["type"], line["key"], line["extra"] or "")
         for line in lines
         if line["table"] in names and line["type"] is not None
     ]
+
+
+def _run_on_mysql(admin: Connection, session: Connection, work: Callable[[], object]) -> list[str]:
+    """Do the same on MySQL, with likely values in the places of variables."""
+    admin.execute("truncate performance_schema.events_statements_history_long")
+    admin.execute(_CONSUMER, ["YES"])
+    try:
+        work()
+        found = admin.execute(_ON_MYSQL, [session.thread_id()]).fetchall()
+    finally:
+        admin.execute(_CONSUMER, ["NO"])
+    if any(text.endswith("...") for (text,) in found):
+        pytest.skip(
+            "the server cuts statements off; to run it: a private server, or a server with"
+            " performance_schema_max_sql_text_length = 8192"
+        )
+    ((part,),) = admin.execute("select max(part_id) from rowq.part").fetchall()
+    texts = [_COMPARED.sub(rf"\1{_MOMENT}", _INTO.sub("", text)) for (text,) in found]
+    lists = set(_JSON.findall(" ".join(texts)))
+    return [_VARIABLE.sub(lambda name: _value(name[1], part, lists), text) for text in texts]
+
+
+def _value(name: str, part: int, lists: set[str]) -> str:
+    """Return what a variable of a procedure may hold, by its name; lists: those that hold JSON."""
+    if name == "part_id":
+        return str(part)
+    if name in _MOMENTS or name.endswith("_at"):
+        return _MOMENT
+    if name in _IDS:
+        return "'[1, 2]'"
+    return _MESSAGES if name in lists else "1"
 
 
 @contextmanager

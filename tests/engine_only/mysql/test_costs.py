@@ -51,6 +51,11 @@ def _expired(session: Connection, queue: str) -> Callable[[], object]:
     return lambda: call(session, "reap", queue_name=queue)
 
 
+def _cancelled(session: Connection, queue: str) -> Callable[[], object]:
+    ids = enqueue(session, queue, *"0123456789")
+    return lambda: call(session, "cancel", queue_name=queue, message_ids=ids)
+
+
 WORK = {
     "enqueue": _simple("enqueue", body="x"),
     "enqueue with a key": _simple("enqueue", dedup_key="key"),
@@ -64,6 +69,7 @@ WORK = {
     "fail_now": _on_claim("fail_now"),
     "release": _on_claim("release"),
     "extend_lease": _on_claim("extend_lease"),
+    "cancel": _cancelled,
     "promote nothing": _simple("promote"),
     "reap": _expired,
 }

@@ -25,8 +25,8 @@ INSERTS = {
     "delayed": "insert into rowq.delayed (part_id, due_at, message_id, lane)"
     " select {part}, utc_timestamp(6) - interval 1 day + interval n.n microsecond, n.n, {lane}"
     " from {numbers} n",
-    "claim": "insert into rowq.claim (part_id, lease_until, messages)"
-    " select {part}, utc_timestamp(6), '[]' from {numbers} n",
+    "claim": "insert into rowq.claim (part_id, claim_id, lease_until, messages)"
+    " select {part}, n.n, utc_timestamp(6), '[]' from {numbers} n",
 }
 KEYS = {"ready": "message_id", "delayed": "message_id", "claim": "claim_id"}
 

@@ -79,10 +79,10 @@ def test_the_routines_run_as_an_account_with_rights_on_nothing_else(
     for right in ("GRANT OPTION", "TRIGGER", "EVENT", "CREATE ROUTINE", "CREATE VIEW", "ALL"):
         assert right not in everywhere
     # The account stays shut even when it has a password.
-    admin.execute("set password for 'rowq_owner'@'localhost' = password('x')")
+    admin.execute("alter user 'rowq_owner'@'localhost' identified by 'Xx1-Xx1-'")
     ((socket,),) = admin.execute("select @@socket").fetchall()
     with pytest.raises(pymysql.Error) as met:
-        Session(unix_socket=socket, user="rowq_owner", password="x")
+        Session(unix_socket=socket, user="rowq_owner", password="Xx1-Xx1-")
     assert met.value.args[0] in LOCKED
 
 

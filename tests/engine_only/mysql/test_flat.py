@@ -132,8 +132,8 @@ def test_reap_does_not_walk_the_claims_that_were_finished(
     part = part_of(connection, queue)
     call(connection, "enqueue", queue_name=queue)
     connection.execute(
-        "insert into rowq.claim (part_id, lease_until, messages)"
-        f" select %s, utc_timestamp(6), '[]' from {_numbers(DEAD)} n",
+        "insert into rowq.claim (part_id, claim_id, lease_until, messages)"
+        f" select %s, n.n, utc_timestamp(6), '[]' from {_numbers(DEAD)} n",
         [part],
     )
     connection.execute("delete from rowq.claim where part_id = %s and claim_id > 0", [part])

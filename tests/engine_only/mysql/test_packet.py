@@ -1,14 +1,17 @@
 """max_allowed_packet bounds what dequeue_wait returns in one value; the rest comes later."""
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pymysql
 import pytest
 
 from tests.engines.base import Connection
 from tests.helpers.calls import call, call_one, counts, dequeue, enqueue, refused
+from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
 SetPacket = Callable[[int], None]
@@ -205,3 +208,20 @@ def test_the_length_that_group_concat_is_cut_to_stays_the_sessions_own(
     [message] = wait(session, queue)
     assert len(message["body"]) > 5000
     assert session.execute("select @@group_concat_max_len").fetchone() == (1024,)
+
+
+@pytest.mark.promise("P02")
+@pytest.mark.parametrize("size", [1024, 4096])
+def test_a_batch_whose_list_no_text_could_hold_is_left_where_it_is(
+    connection: Connection, connect: Connect, queue: str, set_packet: SetPacket, size: int
+) -> None:
+    sent = call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 1000)
+    call(connection, "cancel", queue_name=queue, message_ids=[sent[-4].message_id])
+    set_packet(size)
+    with contextlib.suppress(pymysql.Error):
+        dequeue(connect(), queue, 1000)
+    set_packet(MEGABYTE)
+    dialect_of(connection).pass_seconds(connection, queue, 60)
+    call(connection, "maintain", queue_name=queue)
+    found = [row.message_id for row in dequeue(connection, queue, 1000)]
+    assert sorted(found) == [row.message_id for row in sent if row != sent[-4]]

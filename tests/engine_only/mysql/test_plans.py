@@ -162,6 +162,8 @@ def locked_rows(admin: Connection, session: Connection) -> int:
 def test_maintain_runs_at_most_two_statements_for_an_idle_queue(
     connection: Connection, connect: Connect, queue_name: str
 ) -> None:
+    if "mariadb" not in connection.server_version.lower():
+        pytest.skip("MySQL shows statements without their values; to run it: --engine mariadb")
     queues = [f"{queue_name} {number}" for number in range(50)]
     for queue in queues:
         call(connection, "create_queue", queue_name=queue)

@@ -54,8 +54,16 @@ def test_a_session_is_encrypted_where_the_server_can_and_the_url_says_nothing_el
     url = database_url.replace("ssl_mode=disabled", "")
     with closing(Session(**connection_parameters(url), autocommit=True)) as session:
         ((_, cipher),) = session.execute("show session status like 'ssl_cipher'").fetchall()
-        ((can,),) = own.execute("select @@have_ssl").fetchall()
-        assert bool(cipher) == (can == "YES")
+        # MySQL has no such variable any more.
+        found = (
+            own.execute("show variables like 'have_ssl'").fetchone()
+            or own.execute(
+                "select property, value from performance_schema.tls_channel_status"
+                " where channel = 'mysql_main' and property = 'Enabled'"
+            ).fetchone()
+        )
+        assert found is not None
+        assert bool(cipher) == (found[1].upper() == "YES")
         goes_and_comes_back(rowq.Queue(session), queue_name)
 
 
@@ -251,10 +259,19 @@ def test_a_call_that_runs_out_of_memory_leaves_no_transaction_open(
 ) -> None:
     # No handler sees the error of a sort without room, so that the procedure cannot roll back.
     own.execute("create table numbers as select 1 as a union all select 2 union all select 3")
+    sort = (
+        "select x.a, y.a, repeat('x', 5000) as text from numbers x, numbers y"
+        " order by repeat(x.a, 500), text"
+    )
+    if "mariadb" not in own.server_version.lower():
+        # MySQL lacks the room for JSON that it takes into the sort.
+        sort = (
+            "select j.text from json_table(concat('[\"', repeat('x', 100000), '\"]'),"
+            " '$[*]' columns (place for ordinality, text json path '$')) j order by j.place"
+        )
     own.execute(
         "create procedure runs_out() begin start transaction; insert into numbers values (4);"
-        " select x.a, y.a, repeat('x', 5000) as text from numbers x, numbers y"
-        " order by repeat(x.a, 500), text; commit; end"
+        f" {sort}; commit; end"
     )
     own.execute("set session sort_buffer_size = 1024")
     own.autocommit(True)

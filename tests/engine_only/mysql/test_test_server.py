@@ -1,5 +1,6 @@
 """The test server's own functions: waits are seen, sessions end, a crashed server comes back."""
 
+import re
 import threading
 
 import pymysql
@@ -75,4 +76,6 @@ def test_a_crashed_server_comes_back_under_the_same_url(server: Server, database
 def test_what_a_private_server_writes_is_shown_when_the_test_fails(server: Server) -> None:
     server.crash()
     server.restart()
-    assert any("Starting crash recovery" in text for _, text in LOGS.sections())
+    # A server whose log ended at a checkpoint recovers nothing; each says that it starts.
+    words = re.compile("[Ss]tarting .*as process")
+    assert any(words.search(text) for _, text in LOGS.sections())

@@ -235,7 +235,7 @@ def test_a_transaction_of_a_calls_own_ends_lock_tables_and_without_one_it_is_ref
 
 
 def test_an_event_calls_and_a_trigger_is_refused(connection: Connection, queue: str) -> None:
-    words = f"call rowq.enqueue('{queue}', 'a', null, null, null, null, null, null, null, null)"
+    words = f"call rowq.enqueue('{queue}', 'a'{', null' * 9})"
     connection.execute("create table rowq_test.own (number int primary key)")
     ((usual,),) = connection.execute("select @@global.event_scheduler").fetchall()
     connection.execute("set global event_scheduler = on")
@@ -336,13 +336,14 @@ def test_the_isolation_of_the_callers_next_transaction_is_the_callers(
 def test_only_one_file_opens_transactions_and_none_but_its_counterparts_end_them() -> None:
     folder = sql_directory() / "mysql"
     openers = {"begin_work.sql"}
-    enders = {"commit_work.sql", "roll_back.sql"}
+    # The short ways of two routines are flat, because each call in them would cost.
+    enders = {"commit_work.sql", "roll_back.sql", "complete.sql", "dequeue_fast.sql"}
     for path in [*folder.glob("internal/*.sql"), *folder.glob("routines/*.sql")]:
         code = [line.strip() for line in path.read_text().splitlines()]
         code = [line for line in code if not line.startswith("--")]
         assert ("start transaction;" in code) == (path.name in openers), path
         ends = [line for line in code if line.startswith(("commit", "rollback"))]
-        assert bool(ends) == (path.parent.name == "internal" and path.name in enders), path
+        assert bool(ends) == (path.name in enders), path
 
 
 def _messages(session: Connection, queue: str) -> int:
@@ -352,6 +353,11 @@ def _messages(session: Connection, queue: str) -> int:
 
 def _is_purged(connection: Connection) -> bool:
     """Tell whether no deleted row is left that no transaction wants any more."""
-    query = "show global status like 'Innodb_history_list_length'"
-    ((_, length),) = connection.execute(query).fetchall()
+    if "mariadb" not in connection.server_version.lower():
+        # MySQL counts what is purged until it truncates its undo logs, seldom by default.
+        connection.execute("set global innodb_purge_rseg_truncate_frequency = 1")
+    query = (
+        "select `count` from information_schema.innodb_metrics where name = 'trx_rseg_history_len'"
+    )
+    ((length,),) = connection.execute(query).fetchall()
     return int(length) == 0

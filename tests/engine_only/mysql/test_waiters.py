@@ -32,12 +32,27 @@ def commits(connection: Connection) -> int:
 
 def leader(connection: Connection, queue: str) -> int | None:
     """Return the session that waits for all: it sleeps on the row of the queue's waiters."""
+    if "mariadb" not in connection.server_version.lower():
+        return _holder(connection, queue)
     row = connection.execute(
         "select p.id from information_schema.processlist p"
         " join rowq.queue q on q.queue_name = %s"
         " where p.info like concat("
         "     'select sleep(%%''p_part_id'',', q.part_id, ')%%for update skip locked%%'"
         " )",
+        [queue],
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _holder(connection: Connection, queue: str) -> int | None:
+    """Return the same on MySQL, which shows locks, and statements without their values."""
+    row = connection.execute(
+        "select t.processlist_id from rowq.queue q"
+        " join performance_schema.data_locks k on k.object_schema = 'rowq'"
+        " and k.object_name = 'lane' and k.lock_data = concat(q.part_id, ', -4')"
+        " join performance_schema.threads t on t.thread_id = k.thread_id"
+        " where q.queue_name = %s",
         [queue],
     ).fetchone()
     return None if row is None else int(row[0])

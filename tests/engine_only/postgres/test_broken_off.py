@@ -13,7 +13,10 @@ from tests.engines.base import Connection
 from tests.helpers.broken_off import ROUTINES, fill
 from tests.helpers.queues import CheckedQueue
 
-TABLES = ("message", "ready", "delayed", "claim", "dead", "dedup", "finished", "floor", "archive")
+TABLES = (
+    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "floor", "archive",
+    "gate", "started",
+)  # fmt: skip
 
 
 def stored(connection: Connection) -> dict[str, list[Any]]:

@@ -9,7 +9,15 @@ import pytest
 from rowq.postgres.notifications import PostgresNotifications
 from tests.engine_only.postgres.conftest import Open
 from tests.engines.base import Connection, wait_until
-from tests.helpers.calls import call, call_one, enqueue, refused, rolled_back, transaction
+from tests.helpers.calls import (
+    call,
+    call_one,
+    dequeue_one,
+    enqueue,
+    refused,
+    rolled_back,
+    transaction,
+)
 from tests.helpers.queues import CheckedQueue
 
 SOON = 10.0
@@ -126,6 +134,65 @@ def test_a_delayed_message_and_a_duplicate_are_not_told_of(
     assert listener.told() == []
 
 
+@pytest.mark.promise("P10", "P11", "P13")
+def test_a_message_that_comes_back_or_falls_due_is_told_of_when_it_is_ready(
+    producer: Connection, listener: Listener, queue_name: str
+) -> None:
+    listen(listener, queue_name)
+
+    def told_of(routine: str, **arguments: Any) -> int:
+        call(producer, routine, queue_name=queue_name, **arguments)
+        return listener.told().count(queue_name)
+
+    def claim(**arguments: Any) -> dict[str, int]:
+        return {"claim_id": dequeue_one(producer, queue_name, **arguments).claim_id}
+
+    (message_id,) = enqueue(producer, queue_name, "comes back")
+    assert listener.told() == [queue_name]
+    assert told_of("release", **claim()) == 1
+    assert told_of("retry_later", **claim(), delay_seconds=0) == 1
+    assert told_of("fail_now", **claim()) == 0
+    assert told_of("reset", message_ids=[message_id]) == 1
+    assert told_of("retry_later", **claim(), delay_seconds=0.01) == 0
+    producer.execute("select pg_sleep(0.02)")
+    assert told_of("maintain") == 1
+    claim(lease_seconds=1)
+    producer.execute("select pg_sleep(1.1)")
+    assert told_of("maintain") == 1
+    assert told_of("maintain") == 0
+
+
+@pytest.mark.promise("P18")
+def test_a_queue_that_is_resumed_is_told_of(
+    producer: Connection, listener: Listener, queue_name: str
+) -> None:
+    listen(listener, queue_name)
+    call(producer, "pause_queue", queue_name=queue_name)
+    assert listener.told() == []
+    call(producer, "resume_queue", queue_name=queue_name)
+    assert listener.told() == [queue_name]
+
+
+@pytest.mark.promise("P19")
+def test_of_the_sessions_that_stand_one_is_elected_until_it_ends(
+    producer: Connection, open_notifying: Open, queue_name: str
+) -> None:
+    def is_elected(session: Connection, name: str = queue_name) -> bool:
+        return bool(call_one(session, "elect_keeper", queue_name=name).elected)
+
+    another = f"{queue_name} another"
+    call(producer, "create_queue", queue_name=another)
+    first, second = open_notifying(), open_notifying()
+    assert is_elected(first)
+    assert is_elected(first)
+    assert not is_elected(second)
+    assert is_elected(second, another)
+    # It elects who calls maintain, and keeps nobody from calling it.
+    assert call_one(second, "maintain", queue_name=queue_name).elected
+    first.close()
+    wait_until(lambda: is_elected(second), "the server has seen the end of the first")
+
+
 def test_a_session_that_listens_is_told_of_its_own_messages_only_beside_another(
     producer: Connection, listener: Listener, queue_name: str
 ) -> None:
@@ -187,7 +254,7 @@ def test_unlisten_without_listen_is_answered_without_a_warning(
 
 
 @pytest.mark.promise("P15")
-@pytest.mark.parametrize("routine", ["listen", "unlisten"])
+@pytest.mark.parametrize("routine", ["elect_keeper", "listen", "unlisten"])
 @pytest.mark.parametrize(("name", "number"), [("nowhere", "RQ701"), (None, "RQ711")])
 def test_a_queue_that_is_none_is_refused(
     open_notifying: Open, routine: str, name: str | None, number: str

@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 import rowq
 from rowq.worker import listener
 from tests.engines.base import free_port, wait_until
+from tests.helpers.workers import running
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 SESSIONS_OF_THE_POOL = 2
@@ -172,6 +173,27 @@ def test_a_transactional_workers_heartbeat_leaves_no_setting_in_the_sessions_of_
             own = all_of_them.enter_context(psycopg.connect(url, prepare_threshold=None))
             assert own.execute("show lock_timeout").fetchone() == ("0",)
             assert own.execute("show transaction_isolation").fetchone() == ("read committed",)
+
+
+def test_a_worker_polls_through_the_pool_says_so_once_and_leaves_nothing_behind(
+    notifying_url: str, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with _pooled(notifying_url) as url, rowq.connect(url) as queue:
+        queue.create_queue(queue_name)
+        with running(rowq.Worker(url, queue_name, print, threads=2)) as worker:
+            wait_until(lambda: bool(caplog.records), "it has said that it polls")
+            queue.enqueue(queue_name, 1)
+            wait_until(lambda: worker.stats.processed == 1, "the message is handled")
+        with ExitStack() as all_of_them:
+            for _ in range(SESSIONS_OF_THE_POOL):
+                own = all_of_them.enter_context(psycopg.connect(url.partition("?")[0]))
+                own.prepare_threshold = None
+                assert own.execute("select pg_listening_channels()").fetchall() == []
+    with psycopg.connect(notifying_url) as direct:
+        locks = "select from pg_locks where locktype = 'advisory'"
+        assert direct.execute(locks).fetchall() == []
+    assert [record.message for record in caplog.records if "pooler" in record.message]
+    assert len(caplog.records) == 1
 
 
 def test_a_worker_that_is_to_listen_through_the_pool_says_that_it_cannot(

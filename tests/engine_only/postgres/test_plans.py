@@ -19,9 +19,9 @@ from tests.stored_times import pass_seconds
 
 STORED = {
     "queue", "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
-    "floor",
+    "floor", "gate", "grouped", "message_group", "recheck", "started",
 }  # fmt: skip
-ALWAYS_SMALL = {"queue"}
+ALWAYS_SMALL = {"queue", "gate"}
 """A handful of rows: any plan will do."""
 
 FILL = 20
@@ -151,9 +151,9 @@ def test_a_session_that_planned_on_empty_tables_uses_indexes_when_they_have_grow
 
 
 def dequeue_cost(connection: Connection, batch_size: int) -> int:
-    """Return the shared buffers that the cheapest of three dequeues of full batches touches."""
+    """Return the shared buffers that the cheapest of six dequeues of full batches touches."""
     costs: list[int] = []
-    for _ in range(3):
+    for _ in range(6):
         call(connection, "enqueue_batch", queue_name="hot", messages=[{"body": "x"}] * batch_size)
         [plans] = connection.execute(
             """
@@ -236,3 +236,72 @@ def test_maintain_runs_at_most_two_statements_for_an_idle_queue(
     # A call that is slowed down from outside goes into each queue, too.
     counts = [len(watched.run(lambda session: call(session, "maintain"))) for _ in range(5)]
     assert 0 < min(counts) <= 2 * len(queues)
+
+
+def release_cost(connection: Connection) -> int:
+    """Return the shared buffers that the cheapest of three releases of one message touches."""
+    costs: list[int] = []
+    for _ in range(3):
+        [row] = dequeue(connection, "hot", 1)
+        [plans] = connection.execute(
+            "explain (analyze, buffers, timing off, format json) select rowq.release('hot', %s)",
+            [row.claim_id],
+        ).fetchone()
+        top = plans[0]["Plan"]
+        costs.append(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
+    return min(costs)
+
+
+@pytest.mark.promise("P13")
+def test_a_held_snapshot_does_not_make_release_dearer_while_floors_of_better_lanes_move(
+    owner: Connection, open_owner: Open
+) -> None:
+    call(owner, "create_queue", queue_name="hot")
+    enqueue(owner, "hot", "a", priority=6)
+    session, holder = open_owner(), open_owner()
+    for _ in range(3):  # The first calls plan and read the catalog.
+        release_cost(session)
+    holder.execute("begin isolation level repeatable read")
+    holder.execute("select 1")
+    before = release_cost(session)
+    owner.execute("select setval('rowq.message_seq', 1000000)")
+    owner.execute("""
+        do $$
+        begin
+            for v_number in 1..5000 loop
+                perform rowq.internal_move_floor(
+                    (select q.part_id from rowq.queue q), 10::smallint, true, p_cap => v_number
+                );
+            end loop;
+        end;
+        $$
+        """)
+    assert owner.execute("select pg_relation_size('rowq.floor') / 8192").fetchone()[0] > 50
+    after = release_cost(session)
+    assert after <= before + FLOOR_LAG, f"{before} buffers before, {after} after"
+    holder.execute("rollback")
+
+
+def test_a_batch_out_of_a_table_is_unpacked_once_and_not_for_each_message(
+    owner: Connection,
+) -> None:
+    call(owner, "create_queue", queue_name="hot")
+    owner.execute("""
+        create table public.batch as
+        select jsonb_agg(jsonb_build_object('body', repeat(md5(i::text), 6))) as messages
+        from generate_series(1, 1000) i
+        """)
+    costs: list[int] = []
+    for _ in range(3):  # The first call plans and reads the catalog.
+        [plans] = owner.execute("""
+            explain (analyze, buffers, timing off, format json)
+            select count(*) from rowq.enqueue_batch('hot', (select messages from public.batch))
+            """).fetchone()
+        top = plans[0]["Plan"]
+        costs.append(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
+    (pages,) = owner.execute(
+        "select pg_table_size('public.batch') / current_setting('block_size')::integer"
+    ).fetchone()
+    assert pages > 5, "the batch is stored out of line"
+    # A message takes about six: its row and its place, and where their indexes put them.
+    assert min(costs) < 12 * 1000, costs

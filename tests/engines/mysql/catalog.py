@@ -26,6 +26,10 @@ _COMMENTS = """
     select concat('table ', table_name), table_comment
     from information_schema.tables
     where table_schema = 'rowq'
+    union all
+    select concat('column ', table_name, '.', column_name), column_comment
+    from information_schema.columns
+    where table_schema = 'rowq'
 """
 _WHOLE = {FIELD_TYPE.TINY, FIELD_TYPE.SHORT, FIELD_TYPE.LONG, FIELD_TYPE.LONGLONG}
 _TEXT = {
@@ -69,7 +73,7 @@ class MysqlCatalog:
         ]
 
     def comments(self, connection: Connection) -> dict[str, str]:
-        """Return what is said of routines and tables."""
+        """Return what is said of routines, tables and columns."""
         cursor = connection.cursor()
         cursor.execute(_COMMENTS)
         return {what: comment for what, comment in cursor.fetchall() if comment}

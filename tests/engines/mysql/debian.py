@@ -1,7 +1,7 @@
-"""MariaDB of Debian 13 on another Debian: its packages, unpacked into a folder of .venv.
+"""MariaDB of Debian 13 and MySQL of Debian's unstable suite, unpacked into folders of .venv.
 
-    python -m tests.engines.mysql.debian           says which version is there, or why none is
-    python -m tests.engines.mysql.debian --fetch   downloads and unpacks it, about 20 MB
+    python -m tests.engines.mysql.debian mysql           which version is there, or why none is
+    python -m tests.engines.mysql.debian mysql --fetch   downloads and unpacks it
 
 Nothing is installed: apt resolves the packages for an empty system, with lists of its own, and the
 server is started by the C library that comes with it. apt checks the signatures as it always does.
@@ -14,16 +14,69 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.engines.base import Unavailable
 
-SUITE = "trixie"
-FOLDER = Path(sys.prefix) / f"mariadb-{SUITE}"
-FETCH = "python -m tests.engines.mysql.debian --fetch"
-"""What unpacks it; `make install` and so `make test` do it too."""
 
-_PACKAGES = ("mariadb-server-core", "mariadb-client-core")
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """A server from the packages of a suite of Debian's.
+
+    Attributes:
+        name: such as "MySQL".
+        suite: such as "unstable".
+        packages: what has to be unpacked, with all that it depends on.
+        server: the name of the program.
+    """
+
+    name: str
+    suite: str
+    packages: tuple[str, ...]
+    server: str
+
+    @property
+    def folder(self) -> Path:
+        """Where it is unpacked."""
+        return Path(sys.prefix) / f"{self.name.lower()}-{self.suite}"
+
+    def command(self) -> tuple[str, ...]:
+        """Return the words that start the server; raises Unavailable without it."""
+        server = self.folder / "usr" / "sbin" / self.server
+        starters = sorted(self.folder.glob("usr/lib/*/ld-linux*.so.*"))
+        if not (server.exists() and starters):
+            how = f"python -m tests.engines.mysql.debian {self.name.lower()} --fetch"
+            raise Unavailable(f"no {self.name} of Debian's {self.suite}: {_obstacle() or how}")
+        folders = [starters[0].parent, *self.folder.glob("usr/lib/mysql/private")]
+        libraries = ":".join(str(folder) for folder in folders)
+        return str(starters[0]), "--library-path", libraries, str(server)
+
+    def fetch(self) -> None:
+        """Download the packages and unpack them into the folder.
+
+        Raises:
+            Unavailable: this machine has no apt of Debian's.
+            subprocess.CalledProcessError: apt could not get or resolve them.
+        """
+        if obstacle := _obstacle():
+            raise Unavailable(obstacle)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix="rowq-test-") as made:
+            home = Path(made)
+            apt = ["apt-get", *_apt_options(home, self.suite)]
+            subprocess.run([*apt, "update"], check=True)
+            subprocess.run([*apt, "--download-only", "install", *self.packages], check=True)
+            unpacked = home / "unpacked"
+            for package in sorted((home / "archives").glob("*.deb")):
+                subprocess.run(["dpkg-deb", "--extract", package, unpacked], check=True)
+            shutil.move(unpacked, self.folder)
+
+
+MARIADB = Unpacked("MariaDB", "trixie", ("mariadb-server-core", "mariadb-client-core"), "mariadbd")
+MYSQL = Unpacked("MySQL", "unstable", ("mysql-server-core", "mysql-client-core"), "mysqld")
+ALL = {unpacked.name.lower(): unpacked for unpacked in (MARIADB, MYSQL)}
+
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _SOURCE = """\
 Types: deb
@@ -34,44 +87,13 @@ Signed-By: {keyring}
 """
 
 
-def command() -> tuple[str, ...]:
-    """Return the words that start mariadbd from the folder; raises Unavailable without it."""
-    server = FOLDER / "usr" / "sbin" / "mariadbd"
-    starters = sorted(FOLDER.glob("usr/lib/*/ld-linux*.so.*"))
-    if not (server.exists() and starters):
-        raise Unavailable(f"no MariaDB of Debian's {SUITE}: {_obstacle() or FETCH}")
-    starter = starters[0]
-    return str(starter), "--library-path", str(starter.parent), str(server)
-
-
-def fetch() -> None:
-    """Download the packages and unpack them into the folder.
-
-    Raises:
-        Unavailable: this machine has no apt of Debian's.
-        subprocess.CalledProcessError: apt could not get or resolve them.
-    """
-    if obstacle := _obstacle():
-        raise Unavailable(obstacle)
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix="rowq-test-") as made:
-        home = Path(made)
-        options = _apt_options(home)
-        subprocess.run(["apt-get", *options, "update"], check=True)
-        subprocess.run(["apt-get", *options, "--download-only", "install", *_PACKAGES], check=True)
-        unpacked = home / "unpacked"
-        for package in sorted((home / "archives").glob("*.deb")):
-            subprocess.run(["dpkg-deb", "--extract", package, unpacked], check=True)
-        shutil.move(unpacked, FOLDER)
-
-
-def _apt_options(home: Path) -> list[str]:
+def _apt_options(home: Path, suite: str) -> list[str]:
     """Return options that keep apt to a folder, where nothing is installed yet."""
     (home / "lists" / "partial").mkdir(parents=True)
     (home / "archives" / "partial").mkdir(parents=True)
     (home / "status").touch()
     source = home / "debian.sources"
-    source.write_text(_SOURCE.format(mirror=_mirror(), suite=SUITE, keyring=_KEYRING))
+    source.write_text(_SOURCE.format(mirror=_mirror(), suite=suite, keyring=_KEYRING))
     settings = {
         "Dir::State": home,
         "Dir::State::status": home / "status",
@@ -118,14 +140,17 @@ def _obstacle() -> str | None:
 def main() -> int:
     """Return 0 when it is there, or can never be there; 2 when it is missing."""
     parser = argparse.ArgumentParser(prog="python -m tests.engines.mysql.debian")
+    parser.add_argument("server", choices=sorted(ALL))
     parser.add_argument("--fetch", action="store_true", help="download and unpack it")
     options = parser.parse_args()
+    unpacked = ALL[options.server]
     try:
         if options.fetch:
-            fetch()
-        subprocess.run([*command(), "--no-defaults", "--version"], check=True)
+            unpacked.fetch()
+        subprocess.run([*unpacked.command(), "--no-defaults", "--version"], check=True)
     except (Unavailable, subprocess.CalledProcessError) as reason:
-        print(f"MariaDB of Debian's {SUITE} will not be tested: {reason}", file=sys.stderr)
+        named = f"{unpacked.name} of Debian's {unpacked.suite}"
+        print(f"{named} will not be tested: {reason}", file=sys.stderr)
         return 0 if options.fetch and _obstacle() else 2
     return 0
 

@@ -1,4 +1,4 @@
-"""A private MariaDB in a temporary directory, from the programs of a package, for one test run.
+"""A private MariaDB or MySQL in a temporary directory, from programs of a package, for a test run.
 
 It has its own data, socket, port on the loopback address and account, and reads no configuration
 file; the system's server and its data are never touched. It ends with the process that started it,
@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,11 +34,11 @@ _SCRIPTS = ("system_tables", "performance_tables", "system_tables_data", "sys_sc
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """A MariaDB that can be started here.
+    """A MariaDB or MySQL that can be started here.
 
     Attributes:
         command: the words that start the server.
-        share: the folder of its messages and of the scripts that make its system tables.
+        share: the folder of its messages, and of MariaDB's scripts that make its system tables.
         version: such as "10.11.19".
     """
 
@@ -60,14 +61,14 @@ class Programs:
         }
 
     def scripts(self) -> list[Path]:
-        """Return the scripts that make the system tables, whose names begin with either brand."""
+        """Return the scripts of MariaDB's system tables, whose names begin with either brand."""
         return [next(self.share.glob(f"m*_{name}.sql")) for name in _SCRIPTS]
 
 
 def all_programs() -> list[Programs]:
     """Return every MariaDB that can be started here: the system's own first, then Debian 13's."""
     found: dict[str, Programs] = {}
-    for command in (_system_command, debian.command):
+    for command in (_system_command, debian.MARIADB.command):
         with contextlib.suppress(Unavailable):
             programs = _programs(command())
             found.setdefault(programs.series, programs)
@@ -96,21 +97,48 @@ def _system_command() -> tuple[str, ...]:
     return (server,)
 
 
-def _programs(command: tuple[str, ...]) -> Programs:
-    """Return what belongs to a server; raises Unavailable when it does not run."""
-    answer = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+def find_mysql(series: str | None = None) -> Programs:
+    """Return the MySQL that is here; series, such as "9.7" or "9", is what it must be.
+
+    Raises:
+        Unavailable: there is none, or another one.
+    """
+    command = debian.MYSQL.command()
+    version = _version(command)
+    if series is not None and not f"{version}.".startswith(f"{series}."):
+        raise Unavailable(f"here is {version}")
+    return Programs(command, _root(command) / "share" / "mysql", version)
+
+
+def _version(command: tuple[str, ...]) -> str:
+    """Return the version of a server; raises Unavailable when it does not run."""
+    answer = subprocess.run(
+        [*command, "--no-defaults", "--version"], capture_output=True, text=True, check=False
+    )
     version = re.search(r"Ver (\d+\.\d+\.\d+)", answer.stdout)
     if version is None:
         raise Unavailable(f"{command[-1]} does not run: {answer.stderr.strip()[:200]}")
-    root = Path(command[-1]).resolve().parent.parent
+    return version[1]
+
+
+def _root(command: tuple[str, ...]) -> Path:
+    """Return the folder below which all files of a server are."""
+    return Path(command[-1]).resolve().parent.parent
+
+
+def _programs(command: tuple[str, ...]) -> Programs:
+    """Return what belongs to a MariaDB; raises Unavailable when it does not run."""
+    version, root = _version(command), _root(command)
     for share in (root / "share" / "mysql", root / "share" / "mariadb"):
         if any(share.glob(f"m*_{_SCRIPTS[0]}.sql")):
-            return Programs(command, share, version[1])
+            return Programs(command, share, version)
     raise Unavailable(f"{command[-1]} has no scripts for its system tables below {root}")
 
 
-class LocalMariaDB:
-    """One server, up from the start; `settings` are options of mariadbd by name."""
+class LocalServer(ABC):
+    """One server, up from the start; `settings` are its options by name."""
+
+    scheme: str
 
     def __init__(self, programs: Programs, settings: Mapping[str, str]) -> None:
         """Make the data directory and start; raises Unavailable when that fails."""
@@ -148,7 +176,9 @@ class LocalMariaDB:
         """The URL of an account that may do everything."""
         # There is no TLS, because PyMySQL would read all the system's certificates at each
         # connection, 20 ms of work.
-        return f"mariadb://{self.user}:{self.password}@127.0.0.1:{self.port}/?ssl_mode=disabled"
+        return (
+            f"{self.scheme}://{self.user}:{self.password}@127.0.0.1:{self.port}/?ssl_mode=disabled"
+        )
 
     @property
     def log(self) -> Path:
@@ -172,9 +202,9 @@ class LocalMariaDB:
         )
         assert self._keeper.stdout is not None
         self.pid = int(self._keeper.stdout.readline())
-        wait_until(lambda: self._answers() or self._ended(), "MariaDB answers or ends", _SECONDS)
+        wait_until(lambda: self._answers() or self._ended(), "the server answers or ends", _SECONDS)
         if self._ended():
-            raise Unavailable(f"mariadbd did not start: {self._last_words()}")
+            raise Unavailable(f"{self.scheme} did not start: {self._last_words()}")
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
         """End the server, as a crash would unless told otherwise, and wait until it is gone."""
@@ -196,24 +226,30 @@ class LocalMariaDB:
             self._keeper.communicate(timeout=_SECONDS)
         shutil.rmtree(self.home, ignore_errors=True)
 
+    @abstractmethod
+    def _make_tables(self) -> subprocess.CompletedProcess[str]:
+        """Make the system tables in the empty data directory."""
+
     def _install(self) -> None:
         """Make the system tables, and the statements that every start begins with."""
         (self.home / "data").mkdir()
-        scripts = [path.read_text(encoding="utf-8") for path in self._programs.scripts()]
-        words = [word for word in self._options if not word.startswith("--init-file=")]
-        done = subprocess.run(
-            [*self._programs.command, *words, "--skip-log-bin", "--bootstrap"],
-            input="\n".join([_MYSQL, *scripts]),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
+        if self._make_tables().returncode:
             raise Unavailable(f"the system tables cannot be made: {self._last_words()}")
         account = f"'{self.user}'@'%'"
         (self.home / "init.sql").write_text(
             f"create user if not exists {account} identified by '{self.password}';\n"
             f"grant all on *.* to {account} with grant option;\n"
+        )
+
+    def _run(self, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        """Run the server once, without its init file, on a text; words are more options."""
+        options = [word for word in self._options if not word.startswith("--init-file=")]
+        return subprocess.run(
+            [*self._programs.command, *options, *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     def _answers(self) -> bool:
@@ -236,3 +272,22 @@ class LocalMariaDB:
         if not self.log.exists():
             return "it said nothing"
         return self.log.read_text(errors="replace")[-1000:]
+
+
+class LocalMariaDB(LocalServer):
+    """A MariaDB."""
+
+    scheme = "mariadb"
+
+    def _make_tables(self) -> subprocess.CompletedProcess[str]:
+        scripts = [path.read_text(encoding="utf-8") for path in self._programs.scripts()]
+        return self._run("--skip-log-bin", "--bootstrap", text="\n".join([_MYSQL, *scripts]))
+
+
+class LocalMySQL(LocalServer):
+    """A MySQL."""
+
+    scheme = "mysql"
+
+    def _make_tables(self) -> subprocess.CompletedProcess[str]:
+        return self._run("--skip-log-bin", "--initialize-insecure")

@@ -28,6 +28,12 @@ _NAMED_WAITS = """
     where state in ('User lock', 'Waiting for table metadata lock', 'Waiting for backup lock')
     """
 _NAMED_HOLDERS = "select thread_id from information_schema.metadata_lock_info"
+_MYSQL_NAMED_HOLDERS = """
+    select distinct t.processlist_id
+    from performance_schema.metadata_locks l
+    join performance_schema.threads t on t.thread_id = l.owner_thread_id
+    where l.lock_status = 'GRANTED' and t.processlist_id is not null
+    """
 _EVERYBODY = "select id from information_schema.processlist"
 
 
@@ -86,7 +92,7 @@ class MysqlServer(ControlledServer):
         self.name = f"{self.product}{series}"
         self.how = f"{how} {self.version}"
         spares = [] if spare is None else ["databases"]
-        self.capabilities = self._capabilities("days", "genuine", "waits", *spares)
+        self.capabilities = self._capabilities("days", "genuine", "groups", "waits", *spares)
 
     def fresh_database(self) -> str:
         """Return a URL where there is no rowq yet: on this server, or when in use on a spare one.
@@ -173,7 +179,8 @@ class MysqlServer(ControlledServer):
 
     def _holders(self, connection: Session) -> set[int]:
         try:
-            rows = connection.execute(_NAMED_HOLDERS).fetchall()
+            holders = _NAMED_HOLDERS if self.is_mariadb else _MYSQL_NAMED_HOLDERS
+            rows = connection.execute(holders).fetchall()
         except pymysql.Error:
             rows = connection.execute(_EVERYBODY).fetchall()
         return {int(session) for (session,) in rows}

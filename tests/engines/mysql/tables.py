@@ -9,22 +9,29 @@ from tests.engines.dialect import ShiftedDialect
 Connection = Any
 
 PER_QUEUE = (
-    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
+    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
+    "message_group", "recheck",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
 _PART = "part_id = (select part_id from rowq.queue where queue_name = %(queue)s)"
 # Fence rows are no messages.
 _LIVE = {"ready": "message_id > 0", "delayed": "message_id > 0", "claim": "claim_id > 0"}
-_LIVE["finished"] = "finish_id > 0"
+_LIVE |= {"finished": "finish_id > 0", "grouped": "message_id > 0", "recheck": "recheck_id > 0"}
 
+_IN_A_CLAIM = (
+    "json_table(coalesce(b.messages, concat('[[]', repeat(',[]', b.last_id - b.first_id), ']')),"
+    " '$[*]' columns (place for ordinality, message_id bigint path '$[0]')) m"
+)
 _IN_A_BATCH = "json_table(b.messages, '$[*]' columns (message_id bigint path '$[0]')) m"
 _CENSUS = (
     f"select message_id, 'ready' from rowq.ready where message_id > 0 and {_PART}",
     f"select message_id, 'delayed' from rowq.delayed where message_id > 0 and {_PART}",
-    f"select m.message_id, 'leased' from rowq.claim b, {_IN_A_BATCH}"
+    "select coalesce(m.message_id, b.first_id + m.place - 1), 'leased'"
+    f" from rowq.claim b, {_IN_A_CLAIM}"
     f" where claim_id > 0 and b.{_PART}",
     f"select message_id, 'dead' from rowq.dead where {_PART}",
+    f"select message_id, 'blocked' from rowq.grouped where message_id > 0 and {_PART}",
 )
 _FINISHED = (
     f"select m.message_id, b.state from rowq.finished b, {_IN_A_BATCH}"
@@ -45,6 +52,7 @@ _MICROSECONDS = "- %(seconds)s * 1000000"
 _SHIFTS = (
     ("claim", "part_id, claim_id", "claim_id > 0", f"t.lease_until = t.lease_until {_BACK}"),
     ("delayed", "part_id, due_at, message_id", "message_id > 0", f"t.due_at = t.due_at {_BACK}"),
+    ("recheck", "part_id, due_at, recheck_id", "recheck_id > 0", f"t.due_at = t.due_at {_BACK}"),
     ("dead", "part_id, message_id", "true", f"t.died_at = t.died_at {_BACK}"),
     ("finished", "part_id, finish_id", "finish_id > 0", f"t.finished_at = t.finished_at {_BACK}"),
     (
@@ -57,7 +65,7 @@ _SHIFTS = (
     (
         "lane",
         "part_id, lane",
-        "lane >= 0 or lane = -2",
+        "lane >= 0 or lane in (-2, -5)",
         f"t.floor = greatest(0, t.floor {_MICROSECONDS})",
     ),
 )
@@ -76,6 +84,7 @@ class MysqlTables(ShiftedDialect):
 
     archive_table = "rowq.archive"
     is_free_of_deadlocks = False
+    row_version = "recheck_id, due_at"
     readers_wait = True
     savepoints_give_back = False
 
@@ -132,9 +141,11 @@ class MysqlTables(ShiftedDialect):
         """Change the rows of a queue in a table that nobody else holds."""
         table, key, live, how = shift
         with _read_committed(connection) as cursor:
+            # Without a limit MySQL merges what is selected into the update, and waits.
             cursor.execute(
                 f"update (select {key} from rowq.{table} where ({live}) and {_PART}"
-                f" for update skip locked) c straight_join rowq.{table} t force index (primary)"
+                " limit 1000000 for update skip locked) c"
+                f" straight_join rowq.{table} t force index (primary)"
                 f" using ({key}) set {how}",
                 {"queue": queue, "seconds": seconds},
             )

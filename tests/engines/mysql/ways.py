@@ -1,4 +1,4 @@
-"""The ways to MariaDB and MySQL for the tests: a given URL, a container, or a private MariaDB."""
+"""The ways to MariaDB and MySQL for the tests: a given URL, a container, or a private server."""
 
 import secrets
 
@@ -9,7 +9,14 @@ from rowq.mysql.url import connection_parameters
 from tests.engines.base import Control, Unavailable
 from tests.engines.docker import DockerProvider, require_docker, run
 from tests.engines.mysql import debian
-from tests.engines.mysql.local import LocalMariaDB, all_programs, find_programs
+from tests.engines.mysql.local import (
+    LocalMariaDB,
+    LocalMySQL,
+    LocalServer,
+    all_programs,
+    find_mysql,
+    find_programs,
+)
 from tests.engines.mysql.server import MysqlServer
 
 # Processes are killed in the tests, machines are not: what was written survives without syncing.
@@ -23,16 +30,28 @@ SETTINGS = {
     "max-connections": "300",
     "server-id": "1",
 }
-LOCAL_SETTINGS = {
+_PRIVATE_SETTINGS = {
     **SETTINGS,
-    "debug-no-sync": "1",
     "innodb-buffer-pool-size": "256M",
     "innodb-doublewrite": "0",
-    "innodb-log-file-size": "32M",
     "innodb-print-all-deadlocks": "1",
     "innodb-use-native-aio": "0",
-    "plugin-load-add": "metadata_lock_info",
     "skip-name-resolve": "1",
+}
+LOCAL_SETTINGS = {
+    **_PRIVATE_SETTINGS,
+    "debug-no-sync": "1",
+    "innodb-log-file-size": "32M",
+    "plugin-load-add": "metadata_lock_info",
+}
+# Debian's MySQL asks for a folder of the system's own for files, and opens a second port.
+MYSQL_FILES = {"mysqlx": "0", "secure-file-priv": ""}
+LOCAL_MYSQL_SETTINGS = {
+    **_PRIVATE_SETTINGS,
+    **MYSQL_FILES,
+    "innodb-redo-log-capacity": "128M",
+    "performance-schema-max-sql-text-length": "8192",
+    "sync-binlog": "0",
 }
 
 
@@ -43,6 +62,18 @@ class MysqlProvider(DockerProvider):
     product = "mysql"
     versions: tuple[str, ...] = ("8.4", "9", "8.0")
     image = "mysql:{}"
+
+    def at_hand(self) -> list[str]:
+        """Return the versions that can be had: all with Docker, else that of the local programs."""
+        return super().at_hand() or self._local_series()
+
+    def outlook(self) -> list[str]:
+        """Say what is here: a Docker daemon or not, and which programs."""
+        try:
+            found = f"local programs {find_mysql().version}"
+        except Unavailable as reason:
+            found = str(reason)
+        return [*super().outlook(), f"mysql: {found}"]
 
     def from_url(self, url: str) -> MysqlServer:
         """Use a server that runs already; it must not have a database rowq."""
@@ -68,6 +99,23 @@ class MysqlProvider(DockerProvider):
         how = f"docker image {container.image},"
         return MysqlServer(url, how, control, spare=lambda: self.from_docker(version))
 
+    def from_local(self, version: str) -> MysqlServer:
+        """Start the programs of a package in a directory of their own."""
+        local = self._start_local(version)
+        control = Control(stop=local.stop, crash=local.kill, restart=local.restart, log=local.log)
+        return MysqlServer(
+            local.url, "local programs", control, spare=lambda: self.from_local(version)
+        )
+
+    def _local_series(self) -> list[str]:
+        try:
+            return [find_mysql().series]
+        except Unavailable:
+            return []
+
+    def _start_local(self, version: str) -> LocalServer:
+        return LocalMySQL(find_mysql(version), LOCAL_MYSQL_SETTINGS)
+
 
 class MariaDBProvider(MysqlProvider):
     """The ways to a MariaDB server."""
@@ -78,26 +126,23 @@ class MariaDBProvider(MysqlProvider):
 
     def at_hand(self) -> list[str]:
         """Return the versions that can be had: those of the local programs, all with Docker."""
-        found = [programs.series for programs in all_programs()]
-        return list(dict.fromkeys([*super().at_hand(), *found]))
+        return list(dict.fromkeys([*DockerProvider.at_hand(self), *self._local_series()]))
 
     def outlook(self) -> list[str]:
         """Say what is here: a Docker daemon or not, and which programs."""
         found = [f"local programs {programs.version}" for programs in all_programs()]
-        for look in (find_programs, debian.command):
+        for look in (find_programs, debian.MARIADB.command):
             try:
                 look()
             except Unavailable as reason:
                 found.append(str(reason))
-        return [*super().outlook(), *(f"mariadb: {line}" for line in found)]
+        return [*DockerProvider.outlook(self), *(f"mariadb: {line}" for line in found)]
 
-    def from_local(self, version: str) -> MysqlServer:
-        """Start the programs of a package in a directory of their own."""
-        local = LocalMariaDB(find_programs(version), LOCAL_SETTINGS)
-        control = Control(stop=local.stop, crash=local.kill, restart=local.restart, log=local.log)
-        return MysqlServer(
-            local.url, "local programs", control, spare=lambda: self.from_local(version)
-        )
+    def _local_series(self) -> list[str]:
+        return [programs.series for programs in all_programs()]
+
+    def _start_local(self, version: str) -> LocalServer:
+        return LocalMariaDB(find_programs(version), LOCAL_SETTINGS)
 
 
 def accepts(url: str) -> bool:

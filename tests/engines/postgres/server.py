@@ -27,10 +27,11 @@ class PostgresServer(ControlledServer):
         self._databases: list[str] = []
         with self._admin() as connection:
             self.version = str(connection.info.parameter_status("server_version")).split()[0]
-        self.name = f"{self.engine}{self.version.partition('.')[0]}"
+            major = connection.info.server_version // 10000  # the text may be 19rc1
+        self.name = f"{self.engine}{major}"
         self.how = f"{how} {self.version}"
         self.capabilities = self._capabilities(
-            "async", "databases", "days", "genuine", "psql", "waits"
+            "async", "databases", "days", "genuine", "groups", "limits", "psql", "waits"
         )
 
     def fresh_database(self) -> str:

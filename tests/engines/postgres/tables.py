@@ -9,13 +9,14 @@ from tests.engines.dialect import Dialect
 Connection = psycopg.Connection[Any]
 
 PER_QUEUE = (
-    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive",
+    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
+    "message_group", "recheck", "started",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
 _PART = "part_id = (select part_id from rowq.queue where queue_name = %s)"
 # A new row of the ledger: the old one may be held by an open transaction that has moved the floor.
-# The floor of the delayed messages is a moment too.
+# The floors of delayed messages, of tokens to look at again and of starts are moments, too.
 _FLOOR = (
     "insert into rowq.floor select n.part_id, n.lane, least(n.generation, 0) - 5000000000,"
     " n.seq - s.shift, n.safe - s.shift, n.frontier - s.shift, n.writers,"
@@ -23,13 +24,16 @@ _FLOOR = (
     " from (select distinct on (lane) * from rowq.floor where "
     + _PART
     + " order by lane, generation) n"
-    " cross join lateral (select case lane when -2 then {1} * 1000000::bigint else 0 end) s (shift)"
+    " cross join lateral"
+    " (select case when lane in (-2, -4, -6) then {1} * 1000000::bigint else 0 end) s (shift)"
 )
 _SHIFTS = (
     "update rowq.claim set lease_until = lease_until - interval '{0}' second where " + _PART,
     "update rowq.delayed set due_at = due_at - interval '{0}' second where " + _PART,
+    "update rowq.recheck set due_at = due_at - interval '{0}' second where " + _PART,
     "update rowq.dead set died_at = died_at - interval '{0}' second where " + _PART,
     "update rowq.finished set finished_at = finished_at - interval '{0}' second where " + _PART,
+    "update rowq.started set started_at = started_at - interval '{0}' second where " + _PART,
     "update rowq.message set enqueued_at = enqueued_at - interval '{0}' second where " + _PART,
 )
 
@@ -41,6 +45,8 @@ _CENSUS = f"""
     select unnest(message_ids), 'leased' from rowq.claim where {_PART}
     union all
     select message_id, 'dead' from rowq.dead where {_PART}
+    union all
+    select message_id, 'blocked' from rowq.grouped where {_PART}
     """
 _FINISHED = f"""
     select unnest(message_ids), state from rowq.finished where {_PART}
@@ -62,6 +68,7 @@ class PostgresTables(Dialect):
     archive_table = "rowq.archive"
     is_free_of_deadlocks = True
     readers_wait = True
+    row_version = "xmin::text, ctid::text"
     savepoints_give_back = True
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:

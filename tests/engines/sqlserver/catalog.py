@@ -25,11 +25,12 @@ _PARAMETERS = """
     order by p.parameter_id
     """
 _COMMENTS = """
-    select o.type, o.name, cast(p.value as nvarchar(3000))
+    select iif(o.type = 'P', 'routine', iif(c.name is null, 'table', 'column')),
+        o.name, c.name, cast(p.value as nvarchar(3000))
     from sys.extended_properties p
     join sys.objects o on o.object_id = p.major_id
-    where o.schema_id = schema_id(N'rowq') and p.class = 1 and p.minor_id = 0
-      and p.name = N'MS_Description'
+    left join sys.columns c on c.object_id = o.object_id and c.column_id = p.minor_id
+    where o.schema_id = schema_id(N'rowq') and p.class = 1 and p.name = N'MS_Description'
     """
 _FAMILIES: dict[str, type] = {
     "boolean": bool,
@@ -71,13 +72,14 @@ class SqlserverCatalog:
         ]
 
     def comments(self, connection: Connection) -> dict[str, str]:
-        """Return what is said of procedures, by the contract's names, and of tables."""
+        """Return what is said of procedures, by the contract's names, of tables and columns."""
         spelled = {procedure_name(name): name for name in load_contract().of("sqlserver")}
+        said = {}
         with closing(connection.cursor()) as cursor:
-            return {
-                f"table {name}" if kind.strip() == "U" else f"routine {spelled[name]}": comment
-                for kind, name, comment in cursor.execute(_COMMENTS).fetchall()
-            }
+            for kind, name, column, comment in cursor.execute(_COMMENTS).fetchall():
+                what = spelled[name] if kind == "routine" else name
+                said[f"{kind} {what}.{column}" if column else f"{kind} {what}"] = comment
+        return said
 
     def result_columns(self, connection: Connection, routine: Routine, queue: str) -> list[Any]:
         """Return name and Python type of each column of a call, which is rolled back."""

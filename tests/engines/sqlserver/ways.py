@@ -1,6 +1,7 @@
 """The ways to SQL Server for the tests: a given URL, or a container."""
 
 import secrets
+from urllib.parse import quote
 
 from testcontainers.core.container import DockerContainer
 
@@ -8,6 +9,7 @@ from rowq.errors import DriverMissing, RowqError
 from rowq.sqlserver.driver import load_driver
 from tests.engines.base import Unavailable
 from tests.engines.docker import DockerProvider, require_docker, run
+from tests.engines.sqlserver import odbc
 from tests.engines.sqlserver.server import SqlserverServer, accepts
 
 
@@ -43,7 +45,7 @@ class SqlserverProvider(DockerProvider):
         container = DockerContainer(self.image.format(version))
         container.with_env("ACCEPT_EULA", "Y").with_env("MSSQL_PID", "Developer")
         container.with_env("MSSQL_SA_PASSWORD", password)
-        options = "encrypt=yes&trust_server_certificate=yes"
+        options = f"encrypt=yes&trust_server_certificate=yes{_driver()}"
         url, control = run(
             container,
             1433,
@@ -52,6 +54,14 @@ class SqlserverProvider(DockerProvider):
             seconds=180,
         )
         return SqlserverServer(url, f"docker image {container.image},", control)
+
+
+def _driver() -> str:
+    """Return the part of a URL that names the driver of .venv, where the system has none."""
+    there = odbc.library()
+    if there is None or any("SQL Server" in name for name in load_driver().drivers()):
+        return ""
+    return f"&driver={quote(str(there), safe='')}"
 
 
 PROVIDERS = (SqlserverProvider(),)

@@ -27,9 +27,10 @@ ENOUGH = 50 * 65535
 far from the next one as a session may have them (auto_increment_increment)."""
 
 PASSING = {
+    "statement_id",
     *("error_count", "identity", "in_transaction", "last_gtid", "last_insert_id", "warning_count"),
     *("gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos", "gtid_executed"),
-    *("rand_seed1", "rand_seed2", "character_set_database", "collation_database"),
+    *("rand_seed1", "rand_seed2", "statement_id", "character_set_database", "collation_database"),
 }
 """Variables that every statement changes; the last two by every call into another database."""
 

@@ -214,6 +214,11 @@ def test_an_account_that_is_as_mighty_or_only_makes_dumps_is_not(
     admin: Connection, empty_database: str, other: Callable[[str], None], rights: str
 ) -> None:
     other(rights)
+    if "create user" in rights and "mariadb" not in admin.server_version.lower():
+        # On MySQL an account without SYSTEM_USER may not change those that have it.
+        with pytest.raises(migrate.ForeignSchema, match="open to rowq_test_other"):
+            migrate.migrate(empty_database)
+        return
     script_of(admin)(empty_database)
     migrate.migrate(empty_database)
     assert migrate.plan_rollback(empty_database).removed == (1,)

@@ -53,6 +53,19 @@ def test_housekeeping_goes_on_whatever_locks_a_stranger_holds(
     assert call_one(consumer, "maintain", queue_name="q").reaped == 2
 
 
+@pytest.mark.promise("P16", "P19")
+@pytest.mark.parametrize("role", [(), ("rowq_producer",), ("rowq_monitor",)], ids=str)
+def test_a_strangers_lock_does_not_keep_a_session_from_being_the_one_that_keeps_house(
+    owner: Session, as_role: Callable[..., Session], role: tuple[str, ...]
+) -> None:
+    del owner
+    as_role("stranger", *role).execute(
+        "select pg_advisory_lock(1919907699, part_id) from generate_series(-2, 20) part_id"
+    )
+    consumer = as_role("consumer", "rowq_consumer")
+    assert call_one(consumer, "elect_keeper", queue_name="q").elected
+
+
 def test_of_those_who_may_keep_house_one_is_elected(
     owner: Session, as_role: Callable[..., Session]
 ) -> None:

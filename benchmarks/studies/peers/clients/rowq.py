@@ -33,7 +33,7 @@ def produce(talk: Talk) -> Mapping[str, Any]:
     return work.result()
 
 
-def consume(talk: Talk, *, listen: bool = False) -> Mapping[str, Any]:
+def consume(talk: Talk, *, listen: bool | None = None) -> Mapping[str, Any]:
     """Run a Worker with a thread for each worker."""
     tally = Tally(talk)
 

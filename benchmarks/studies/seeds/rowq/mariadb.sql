@@ -1,10 +1,12 @@
 -- rowq's routines as a client calls them.
 
 -- name: create
-call rowq.create_queue('bench', null, null, null, null, null, null, null, null)
+call rowq.create_queue(
+    'bench', null, null, null, null, null, null, null, null, null, null, null
+)
 
 -- name: enqueue
-call rowq.enqueue('bench', :body, null, null, null, null, null, null, null, null)
+call rowq.enqueue('bench', :body, null, null, null, null, null, null, null, null, null)
 
 -- name: fill
 call rowq.enqueue_batch('bench', :messages)

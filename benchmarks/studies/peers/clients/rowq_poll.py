@@ -1,4 +1,4 @@
-"""Runs rowq with workers that are told of new messages while they are idle."""
+"""Runs rowq with workers that only poll."""
 
 from functools import partial
 
@@ -6,4 +6,4 @@ from benchmarks.studies.peers.clients.rowq import consume, prepare, produce
 from benchmarks.studies.peers.protocol import run_role
 
 if __name__ == "__main__":
-    run_role({"prepare": prepare, "produce": produce, "consume": partial(consume, listen=True)})
+    run_role({"prepare": prepare, "produce": produce, "consume": partial(consume, listen=False)})

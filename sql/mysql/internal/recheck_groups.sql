@@ -1,0 +1,86 @@
+drop procedure if exists rowq.internal_recheck_groups;
+
+delimiter //
+create procedure rowq.internal_recheck_groups(
+    p_part_id int,
+    p_limit int,
+    p_owns_transaction boolean,
+    out p_solved int
+)
+sql security definer
+modifies sql data
+begin
+-- routine   internal_recheck_groups
+-- purpose   Look again at up to p_limit tokens that were left; return how many are passed on or given back.
+-- promise   P22 P24
+-- locks     recheck rows, passing over locked ones; as internal_pass_group and internal_widen_group
+    declare v_epoch datetime(6) default '1970-01-01 00:00:00';
+    declare v_now datetime(6) default utc_timestamp(6);
+    declare v_since, v_due_at datetime(6);
+    declare v_recheck_id bigint;
+    declare v_group_key varbinary(800);
+    declare v_is_hint, v_is_left, v_is_done boolean;
+    declare v_seen longtext;
+    declare v_next varchar(60);
+    declare v_at int default 0;
+    set p_solved = 0;
+
+    select v_epoch + interval l.floor microsecond into v_since
+    from rowq.lane l force index (primary)
+    where l.part_id = p_part_id
+      and l.lane = -5;
+    -- Find rows without locks, then lock them by their whole keys, so that no gap is locked.
+    select json_arrayagg(
+               json_array(h.recheck_id, timestampdiff(microsecond, '1970-01-01', h.due_at))
+           )
+    into v_seen
+    from (
+        select r.due_at, r.recheck_id, r.is_hint
+        from rowq.recheck r force index (primary)
+        where r.part_id = p_part_id
+          and r.due_at >= v_since
+          and r.due_at <= v_now
+        order by r.part_id, r.due_at, r.recheck_id
+        limit p_limit
+    ) h;
+
+    notes: while v_at < coalesce(json_length(v_seen), 0) do
+        set v_recheck_id = json_extract(v_seen, concat('$[', v_at, '][0]')),
+            v_due_at = v_epoch
+                + interval json_extract(v_seen, concat('$[', v_at, '][1]')) microsecond,
+            v_at = v_at + 1, v_group_key = null;
+        select r.group_key, r.is_hint into v_group_key, v_is_hint
+        from rowq.recheck r force index (primary)
+        where r.part_id = p_part_id
+          and r.due_at = v_due_at
+          and r.recheck_id = v_recheck_id
+        for update skip locked;
+        if v_group_key is null then
+            iterate notes;
+        end if;
+
+        -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
+        -- must not make every look write.
+        if v_is_hint then
+            call rowq.internal_widen_group(
+                p_part_id, v_group_key, p_owns_transaction, v_is_done
+            );
+        else
+            call rowq.internal_pass_group(
+                p_part_id, v_group_key, true, p_owns_transaction, v_next, v_is_left
+            );
+            set v_is_done = not v_is_left;
+            if v_next is not null then
+                call rowq.internal_push_ready(p_part_id, concat('[', v_next, ']'));
+            end if;
+        end if;
+        if v_is_done then
+            delete from rowq.recheck
+            where part_id = p_part_id
+              and due_at = v_due_at
+              and recheck_id = v_recheck_id;
+            set p_solved = p_solved + 1;
+        end if;
+    end while;
+end//
+delimiter ;

@@ -1,0 +1,15 @@
+-- A row is a token that its last owner could not pass on, because another transaction held what it
+-- looked at, or because the group rests. is_hint says that there is no token yet: the group's limit
+-- was raised, and there may be one to take. maintain looks at what is due, and so does a dequeue
+-- that finds nothing. A part ends in two fence rows (recheck_id 0), as in delayed, and readers
+-- select is_hint, as those of delayed do attempt.
+create table if not exists rowq.recheck (
+    part_id    int not null comment 'The queue; never used again for another one.',
+    due_at     datetime(6) not null comment 'Maintain looks at it from this moment on.',
+    recheck_id bigint not null comment 'Makes the key unique.',
+    group_key  varbinary(800) not null comment 'The group that the token is of.',
+    is_hint    boolean not null default false comment 'Whether there is no token yet, but may be one to take.',
+    primary key (part_id, due_at, recheck_id)
+) engine = innodb default character set utf8mb4 collate utf8mb4_bin
+comment = 'Tokens that could not be passed on at once, and groups that may have more of them; maintain looks at them again.'
+stats_persistent = 1 stats_auto_recalc = 0;

@@ -1,0 +1,60 @@
+create or replace function rowq.internal_enter_group(p_part_id integer, p_group_key text)
+returns boolean
+language plpgsql
+as $$
+-- routine   internal_enter_group
+-- purpose   Take a token of a group: true with one, false where the message has to wait behind others.
+-- promise   P21 P22 P24
+-- locks     a new message_group row, or the group's, shared; waits for who opens or closes it
+declare
+    v_limit  integer;
+    v_tokens integer;
+begin
+    loop
+        -- Take the first free number. The count keeps a limit that was lowered.
+        insert into rowq.message_group (part_id, group_key, token_no)
+        select p_part_id, p_group_key, n.token_no
+        from rowq.queue q
+        cross join lateral (
+            select min(s.token_no) as token_no
+            from generate_series(1, q.group_limit) s (token_no)
+            where not exists (
+                select
+                from rowq.message_group x
+                where x.part_id = p_part_id
+                  and x.group_key = p_group_key
+                  and x.token_no = s.token_no
+            )
+        ) n
+        where q.part_id = p_part_id
+          and n.token_no is not null
+          and q.group_limit > (
+              select count(*)
+              from rowq.message_group x
+              where x.part_id = p_part_id
+                and x.group_key = p_group_key
+          )
+        on conflict (part_id, group_key, token_no) do nothing;
+        if found then
+            return true;
+        end if;
+
+        -- Hold the tokens to the end of the transaction: whoever would give the last one back knows
+        -- by this that a message is coming.
+        select count(*), min(h.group_limit) into v_tokens, v_limit
+        from (
+            select q.group_limit
+            from rowq.queue q
+            cross join rowq.message_group x
+            where q.part_id = p_part_id
+              and x.part_id = p_part_id
+              and x.group_key = p_group_key
+            for key share of x
+        ) h;
+        if v_tokens >= v_limit then
+            return false;
+        end if;
+        -- A token was given back in between: try once more.
+    end loop;
+end;
+$$;

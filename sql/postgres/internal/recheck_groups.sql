@@ -1,0 +1,54 @@
+create or replace function rowq.internal_recheck_groups(p_part_id integer, p_limit integer)
+returns integer
+language plpgsql
+as $$
+-- routine   internal_recheck_groups
+-- purpose   Look again at up to p_limit tokens that were left; return how many are passed on or given back.
+-- promise   P22 P24
+-- locks     recheck rows, passing over locked ones; as internal_pass_groups, internal_widen_group
+declare
+    -- The moment is a constant, so that the scan stops at the last row that is due.
+    v_now    constant timestamp with time zone := clock_timestamp();
+    v_floor  bigint;
+    v_note   record;
+    v_solved integer := 0;
+begin
+    -- Only a queue that has left a token has this lane.
+    select f.seq into v_floor
+    from rowq.floor f
+    where f.part_id = p_part_id
+      and f.lane = -4
+    order by f.part_id, f.lane, f.generation
+    limit 1;
+    if not found then
+        return 0;
+    end if;
+
+    for v_note in
+        select r.due_at, r.recheck_id, r.is_hint, r.group_key
+        from rowq.recheck r
+        where r.part_id = p_part_id
+          and r.due_at >= rowq.internal_from_microseconds(v_floor)
+          and r.due_at <= v_now
+        order by r.part_id, r.due_at, r.recheck_id
+        limit p_limit
+        for update skip locked
+    loop
+        -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
+        -- must not make every look write.
+        if v_note.is_hint then
+            continue when not rowq.internal_widen_group(p_part_id, v_note.group_key);
+        else
+            continue when rowq.internal_pass_groups(
+                p_part_id, array[v_note.group_key], true
+            ) is not null;
+        end if;
+        delete from rowq.recheck r
+        where r.part_id = p_part_id
+          and r.due_at = v_note.due_at
+          and r.recheck_id = v_note.recheck_id;
+        v_solved := v_solved + 1;
+    end loop;
+    return v_solved;
+end;
+$$;

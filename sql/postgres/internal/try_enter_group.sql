@@ -1,0 +1,16 @@
+create or replace function rowq.internal_try_enter_group(p_part_id integer, p_group_key text)
+returns boolean
+language plpgsql
+set lock_timeout = '20ms'
+as $$
+-- routine   internal_try_enter_group
+-- purpose   Do what internal_enter_group does, but return null where that takes longer than a moment.
+-- promise   P22
+-- locks     as internal_enter_group, waited for 20 ms, so that a deadlock never ends a producer
+begin
+    return rowq.internal_enter_group(p_part_id, p_group_key);
+exception
+    when lock_not_available or serialization_failure then
+        return null;
+end;
+$$;

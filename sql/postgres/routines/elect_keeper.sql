@@ -1,0 +1,27 @@
+create or replace function rowq.elect_keeper(p_queue_name text)
+returns table (queue_name text, elected boolean)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+-- routine   elect_keeper
+-- version   1
+-- purpose   Elect the one session that calls maintain for a queue each second; the others may call it more seldom.
+-- promise   P19
+-- locks     an advisory lock until the session's end; tried, never waited for
+-- commits   never; the caller owns the transaction
+-- errors    RQ701 RQ711
+-- differs   this engine's own
+declare
+    v_queue rowq.queue;
+begin
+    v_queue := rowq.internal_require_queue(p_queue_name);
+
+    -- A lock that is held by a session that may not call maintain elects nobody. Then every session
+    -- keeps house.
+    return query
+    select p_queue_name,
+           pg_try_advisory_lock(1919907699, v_queue.part_id)
+           or v_queue.part_id <> all (rowq.internal_maintained_parts(1919907699));
+end;
+$$;

@@ -1,0 +1,130 @@
+"""A program that is killed: `limits_program.py <url> <seed> <sessions> <held>` works on `orders`.
+
+So many sessions, each in a thread of its own, take and finish messages; `held` of them do so in
+transactions of their own. Each says as lines of JSON what it did: `dequeue` with the call's
+beginning and end, the server's moment of the delivery, and the messages; `ending` before a call
+that may end the lease; `commit` after a transaction's end. Moments are of the clock that all
+processes of a machine share. First of all the program says that it is `ready`.
+"""
+
+import json
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+import rowq
+from rowq import Message, Queue
+from rowq.engines import engine_for_url
+
+LEASE_SECONDS = 3
+
+
+def say(action: str, claim_id: int, **facts: Any) -> None:
+    """Write one line, whole."""
+    line = json.dumps({"action": action, "claim_id": claim_id, **facts})
+    os.write(1, line.encode() + b"\n")
+
+
+def take(queue: Queue, chance: random.Random, *, held: bool) -> list[Message]:
+    """Dequeue one message or several, and say so."""
+    start = time.monotonic()
+    messages = queue.dequeue_fast(
+        "orders", chance.choice([1, 1, 2, 4]), lease_seconds=LEASE_SECONDS
+    )
+    if messages:
+        say(
+            "dequeue",
+            messages[0].claim_id,
+            start=start,
+            end=time.monotonic(),
+            began=messages[0].lease_until.timestamp() - LEASE_SECONDS,
+            ids=[message.message_id for message in messages],
+            held=held,
+        )
+    return messages
+
+
+def finish(queue: Queue, chance: random.Random, claim_id: int) -> None:
+    """End the claim in one of the ways, or leave it to run out."""
+    way = chance.random()
+    if way < 0.03:
+        return
+    say("ending", claim_id, start=time.monotonic())
+    if way < 0.1:
+        queue.retry_later("orders", claim_id, delay_seconds=0)
+    elif way < 0.15:
+        queue.release("orders", claim_id)
+    else:
+        queue.complete("orders", claim_id)
+
+
+def work(url: str, chance: random.Random) -> None:
+    """Take and finish, each call by itself."""
+    with rowq.connect(url) as queue:
+        while True:
+            if messages := take(queue, chance, held=False):
+                time.sleep(chance.random() * 0.03)
+                finish(queue, chance, messages[0].claim_id)
+            else:
+                time.sleep(0.02)
+
+
+def work_in_transactions(url: str, chance: random.Random) -> None:
+    """Take and finish in one transaction, and roll some of them back."""
+    engine = engine_for_url(url)
+    connection = engine.connect(url)
+    queue = Queue(connection)
+    while True:
+        with suppress(UnwantedError):
+            messages = _work_once(engine.transaction(connection), queue, chance)
+            if messages:
+                say("commit", messages[0].claim_id)
+            else:
+                time.sleep(0.02)
+
+
+class UnwantedError(Exception):
+    """Rolls a transaction back."""
+
+
+def spoil(chance: random.Random, claim_id: int) -> None:
+    """Raise an error now and then, and say that this ends the claim."""
+    if chance.random() < 0.2:
+        say("ending", claim_id, start=time.monotonic())
+        raise UnwantedError
+
+
+def _work_once(
+    transaction: AbstractContextManager[Any], queue: Queue, chance: random.Random
+) -> list[Message]:
+    """Take and finish in a transaction, or roll it back by an error."""
+    with transaction:
+        if messages := take(queue, chance, held=True):
+            time.sleep(chance.random() * 0.03)
+            finish(queue, chance, messages[0].claim_id)
+            spoil(chance, messages[0].claim_id)
+    return messages
+
+
+def main(url: str, seed: str, sessions: int, held: int) -> None:
+    """Run every session until killed; a session that fails ends all of them."""
+
+    def run(part: Callable[[str, random.Random], None], number: int) -> None:
+        try:
+            part(url, random.Random(f"{seed} {number}"))
+        finally:
+            os._exit(1)
+
+    say("ready", 0)
+    for number in range(sessions):
+        part = work_in_transactions if number < held else work
+        threading.Thread(target=run, args=(part, number)).start()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

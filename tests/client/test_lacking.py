@@ -1,0 +1,20 @@
+"""What an engine does not have yet is refused by its name, and read as null."""
+
+import pytest
+
+import rowq
+from rowq.engines.calls import Readers, given, read_rows
+
+INPUTS = (("queue_name", "text"), ("body", "text"))
+
+
+def test_an_argument_that_the_engine_lacks_is_refused_and_none_is_left_out() -> None:
+    arguments = {"queue_name": "orders", "body": "x", "group_key": None}
+    assert [value for _, _, value in given("oracle", INPUTS, arguments)] == ["orders", "x"]
+    with pytest.raises(rowq.InvalidArgument, match="rowq has no group_key on oracle yet"):
+        list(given("oracle", INPUTS, arguments | {"group_key": "a"}))
+
+
+def test_a_column_that_the_engine_lacks_is_none_at_its_place() -> None:
+    assert read_rows([(1, 2)], Readers(((1, str),), (1, 3))) == [(1, None, "2", None)]
+    assert read_rows([(1, 2)], Readers((), ())) == [(1, 2)]

@@ -1,0 +1,113 @@
+"""Workers at a queue with limits keep to them, use all of the room, and ask at a calm pace."""
+
+import threading
+import time
+from contextlib import ExitStack
+
+import pytest
+
+import rowq
+from tests.client.test_worker_polling import Calls
+from tests.engines.base import wait_until
+from tests.helpers.worker_queue import MakeQueue, WorkerQueue
+from tests.helpers.workers import running
+
+pytestmark = pytest.mark.requires("limits")
+
+
+@pytest.fixture
+def calls(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Calls:
+    return Calls(database_url, monkeypatch)
+
+
+class Crowd:
+    """A handler that counts how many messages are in work at a time."""
+
+    def __init__(self) -> None:
+        self.most = self.now = self.done = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, _message: rowq.Message) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.002)
+        with self._lock:
+            self.now -= 1
+            self.done += 1
+
+
+@pytest.mark.promise("P28")
+def test_workers_together_keep_to_max_leased_and_drain_the_queue(make_queue: MakeQueue) -> None:
+    queue = make_queue(max_leased=3)
+    queue.fill(200)
+    crowd = Crowd()
+    workers = [queue.worker(crowd, threads=3, batch_size=2) for _ in range(2)]
+    with ExitStack() as stack:
+        for worker in workers:
+            stack.enter_context(running(worker))
+        wait_until(lambda: crowd.done == 200, "all is done", seconds=60)
+    assert 1 <= crowd.most <= 3
+
+
+@pytest.mark.promise("P29")
+def test_a_worker_delivers_as_fast_as_the_rate_limit_lets_it_and_no_faster(
+    make_queue: MakeQueue,
+) -> None:
+    queue = make_queue(rate_limit=5, rate_seconds=0.5)
+    queue.fill(1000)
+    begun: list[float] = []
+    worker = queue.worker(lambda _message: begun.append(time.monotonic()), batch_size=10)
+    with running(worker):
+        wait_until(lambda: len(begun) >= 25, "25 messages", seconds=60)
+    seconds = begun[24] - begun[0]
+    # Four windows have passed at least; a poll at the longest pause comes after each.
+    assert seconds >= 1.9
+    assert seconds < 10
+
+
+@pytest.fixture
+def full(make_queue: MakeQueue) -> WorkerQueue:
+    """Return a queue with messages and without room, because somebody else holds all of it."""
+    queue = make_queue(max_leased=2, lease_seconds=600)
+    queue.fill(50)
+    assert len(queue.dequeue_fast(2)) == 2
+    return queue
+
+
+@pytest.mark.promise("P28")
+def test_at_a_full_queue_a_process_asks_twenty_times_a_second_at_most(
+    full: WorkerQueue, calls: Calls
+) -> None:
+    with running(full.worker(print, threads=8, batch_size=10)):
+        wait_until(lambda: len(calls.asking) >= 14, "the pauses are long")
+        began_at, before = time.monotonic(), len(calls.asking)
+        time.sleep(2)
+        asked, seconds = len(calls.asking) - before, time.monotonic() - began_at
+    assert asked / seconds <= 21
+
+
+@pytest.mark.promise("P28")
+def test_while_its_own_messages_fill_the_queue_a_process_asks_as_seldom(
+    make_queue: MakeQueue, calls: Calls
+) -> None:
+    queue = make_queue(max_leased=2, lease_seconds=600)
+    queue.fill(50)
+    go = threading.Event()
+    with running(queue.worker(lambda _message: go.wait(60), threads=8, batch_size=1)):
+        wait_until(lambda: queue.counts()[2] == 2, "the queue is full")
+        time.sleep(1)
+        began_at, before = time.monotonic(), len(calls.asking)
+        time.sleep(2)
+        asked, seconds = len(calls.asking) - before, time.monotonic() - began_at
+        go.set()
+    assert asked / seconds <= 21
+
+
+@pytest.mark.promise("P28")
+def test_room_that_others_make_is_used_within_a_moment(full: WorkerQueue) -> None:
+    seen = threading.Event()
+    with running(full.worker(lambda _message: seen.set(), batch_size=10)):
+        assert not seen.wait(0.5)
+        full.alter_queue(max_leased=3)
+        assert seen.wait(5)

@@ -1,0 +1,87 @@
+"""A group that closes and opens again all the time: a message may come as its last token goes."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+import rowq
+from tests.dice import times
+from tests.engines.base import Connection
+from tests.helpers.calls import state_of
+
+pytestmark = pytest.mark.requires("groups")
+
+QUIET_SECONDS = 20
+"""When nothing comes for so many seconds, a message waits for nothing."""
+
+
+@dataclass
+class Traffic:
+    """One producer and two workers of one group, which is empty most of the time; and a keeper."""
+
+    url: str
+    name: str
+    count: int
+    group_limit: int
+    sent: list[int] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
+    in_work: set[int] = field(default_factory=set)
+    faults: list[BaseException] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Let them work until everything was delivered; raise what went wrong."""
+        acts = [self._produce, self._consume, self._consume, self._keep_house]
+        threads = [threading.Thread(target=self._live, args=(act,)) for act in acts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(180)
+        assert not self.faults, self.faults
+
+    def _live(self, act: Callable[[rowq.Queue], None]) -> None:
+        try:
+            with rowq.connect(self.url) as queue:
+                act(queue)
+        except BaseException as error:
+            self.faults.append(error)
+
+    def _produce(self, queue: rowq.Queue) -> None:
+        while len(self.sent) < self.count and not self.faults:
+            if len(self.taken) < len(self.sent):
+                time.sleep(0)  # The next one comes when a worker is about to end this one.
+                continue
+            self.sent.append(queue.enqueue(self.name, 0, group_key="a").message_id)
+
+    def _consume(self, queue: rowq.Queue) -> None:
+        last = time.monotonic()
+        while len(self.taken) < self.count and not self.faults:
+            assert time.monotonic() - last < QUIET_SECONDS, f"only {len(self.taken)} came"
+            for message in queue.dequeue_fast(self.name):
+                last = time.monotonic()
+                self.in_work.add(message.message_id)
+                assert len(self.in_work) <= self.group_limit
+                self.taken.append(message.message_id)
+                self.in_work.remove(message.message_id)
+                queue.complete(self.name, message.claim_id)
+
+    def _keep_house(self, queue: rowq.Queue) -> None:
+        while len(self.taken) < self.count and not self.faults:
+            queue.maintain(self.name)
+            time.sleep(0.1)
+
+
+@pytest.mark.promise("P21", "P22", "P24")
+@pytest.mark.parametrize("group_limit", [1, 2])
+def test_what_comes_while_a_group_closes_is_delivered_in_its_order(
+    connection: Connection, database_url: str, queue_name: str, group_limit: int
+) -> None:
+    rowq.Queue(connection).create_queue(queue_name, group_limit=group_limit)
+    traffic = Traffic(database_url, queue_name, times(1500), group_limit)
+    traffic.run()
+    assert sorted(traffic.taken) == traffic.sent
+    if group_limit == 1:
+        assert traffic.taken == traffic.sent
+    assert state_of(connection, queue_name, traffic.sent[-1]) is None

@@ -1,0 +1,408 @@
+"""Messages with a group key: their order, how many are in work, whose turn it is."""
+
+import pytest
+
+from tests.helpers.calls import Row, bodies, call, outcomes, rolled_back
+from tests.helpers.queues import CheckedQueue
+
+pytestmark = pytest.mark.requires("groups")
+
+
+def take(queue: CheckedQueue, count: int = 10) -> list[str | None]:
+    """Dequeue up to `count` messages and return their bodies."""
+    return bodies(queue.dequeue(count))
+
+
+def finish_next(queue: CheckedQueue, routine: str = "complete", **arguments: object) -> str:
+    """Dequeue one message and end it; return its body."""
+    row = queue.dequeue_one()
+    queue.call(routine, claim_id=row.claim_id, **arguments)
+    return str(row.body)
+
+
+def tied(queue: CheckedQueue) -> dict[str, int]:
+    """Return how many rows the tables of groups have."""
+    stored = queue.stored()
+    return {table: stored[table] for table in ("message_group", "grouped", "recheck")}
+
+
+NOTHING = {"message_group": 0, "grouped": 0, "recheck": 0}
+
+
+@pytest.mark.promise("P21")
+def test_messages_of_a_group_come_one_at_a_time_in_their_order(queue: CheckedQueue) -> None:
+    queue.enqueue("1", "2", "3", group_key="a")
+    for number in ("1", "2", "3"):
+        [row] = queue.dequeue(10)
+        assert row.body == number
+        assert take(queue) == []
+        queue.call("complete", claim_id=row.claim_id)
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P21")
+def test_a_batch_keeps_the_order_of_each_group_and_of_what_has_none(queue: CheckedQueue) -> None:
+    messages = [
+        {"body": "a1", "group_key": "a"},
+        {"body": "free", "group_key": None},
+        {"body": "b1", "group_key": "b", "dedup_key": "key"},
+        {"body": "a2", "group_key": "a"},
+        {"body": "b2", "group_key": "b"},
+        {"body": "twice", "group_key": "c", "dedup_key": "key"},
+    ]
+    rows = queue.call("enqueue_batch", messages=messages)
+    assert [row.outcome for row in rows] == ["enqueued"] * 5 + ["duplicate"]
+    assert queue.stored()["message_group"] == 2
+    [first, free, other] = queue.dequeue(10)
+    assert (first.body, free.body, other.body) == ("a1", "free", "b1")
+    queue.call("complete", claim_id=first.claim_id)
+    assert take(queue) == ["a2", "b2"]
+
+
+@pytest.mark.promise("P22")
+@pytest.mark.parametrize("limit", [2, 5, 100])
+def test_no_more_than_group_limit_messages_of_a_group_are_in_work(
+    queue: CheckedQueue, limit: int
+) -> None:
+    queue.call("alter_queue", group_limit=limit)
+    queue.call("enqueue_batch", messages=[{"body": "x", "group_key": "a"}] * (2 * limit + 1))
+    left = 2 * limit + 1
+    while rows := queue.dequeue(1000):
+        assert len(rows) == min(left, limit)
+        queue.call("complete", claim_id=rows[0].claim_id)
+        left -= len(rows)
+    assert left == 0
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P23")
+def test_groups_take_turns(queue: CheckedQueue) -> None:
+    queue.enqueue("a1", "a2", "a3", group_key="a")
+    queue.enqueue("b1", "b2", group_key="b")
+    queue.enqueue("c1", group_key="c")
+    assert [finish_next(queue) for _ in range(6)] == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+def test_a_blocked_message_says_what_it_waits_for(queue: CheckedQueue) -> None:
+    first, second, third = queue.enqueue("1", "2", "3", group_key="a")
+    [other] = queue.enqueue("other")
+
+    def told(message_id: int) -> tuple[str, str | None, int | None]:
+        row = queue.message(message_id)
+        return row.state, row.group_key, row.waits_for
+
+    assert told(first) == ("ready", "a", None)
+    assert told(second) == ("blocked", "a", None)
+    assert told(third) == ("blocked", "a", second)
+    assert told(other) == ("ready", None, None)
+    stats = queue.call_one("queue_stats")
+    assert (stats.ready, stats.blocked) == (2, 2)
+    finish_next(queue)
+    assert told(second) == ("ready", "a", None)
+    assert queue.call_one("queue_stats", max_count=1).blocked == 1
+
+
+def test_a_message_of_a_group_is_archived_with_its_key(queue: CheckedQueue) -> None:
+    queue.call("alter_queue", archive_days=1)
+    first, second = queue.enqueue("1", "2", group_key="a")
+    finish_next(queue)
+    assert queue.state_of(second) == "ready"
+    queue.call("archive")
+    row = queue.message(first)
+    assert (row.state, row.group_key, row.waits_for) == ("completed", "a", None)
+
+
+@pytest.mark.promise("P21")
+@pytest.mark.parametrize("back", ["release", "retry_later", "reap"])
+def test_a_message_that_comes_back_keeps_its_place(queue: CheckedQueue, back: str) -> None:
+    queue.enqueue("1", "2", group_key="a")
+    row = queue.dequeue_one()
+    if back == "reap":
+        queue.pass_seconds(60)
+        queue.call("reap")
+    elif back == "retry_later":
+        queue.call(back, claim_id=row.claim_id, delay_seconds=5)
+        assert take(queue) == [], "the group waits for the retry"
+        queue.pass_seconds(10)
+        queue.call("promote")
+    else:
+        queue.call(back, claim_id=row.claim_id)
+    assert finish_next(queue) == "1"
+    assert finish_next(queue) == "2"
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P21")
+@pytest.mark.parametrize("death", ["fail_now", "retry_later", "reap"])
+def test_a_dead_message_lets_the_next_one_pass(queue: CheckedQueue, death: str) -> None:
+    queue.call("alter_queue", max_attempts=1)
+    dead, _ = queue.enqueue("1", "2", group_key="a")
+    row = queue.dequeue_one()
+    if death == "reap":
+        queue.pass_seconds(60)
+        queue.call("reap")
+    else:
+        queue.call(death, claim_id=row.claim_id)
+    assert queue.state_of(dead) == "dead"
+    assert finish_next(queue) == "2"
+    assert tied(queue) == NOTHING
+    assert outcomes(queue.call("reset")) == {dead: "reset"}
+    assert finish_next(queue) == "1"
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P21")
+def test_a_dead_message_that_is_reset_waits_for_what_is_in_work(queue: CheckedQueue) -> None:
+    [dead] = queue.make_dead("1", group_key="a")
+    queue.enqueue("2", "3", group_key="a")
+    row = queue.dequeue_one()
+    assert row.body == "2"
+    queue.call("reset")
+    assert queue.state_of(dead) == "blocked"
+    assert take(queue) == []
+    queue.call("complete", claim_id=row.claim_id)
+    row = queue.dequeue_one()
+    assert (row.body, row.attempt, row.last_error) == ("1", 1, "broken")
+    queue.call("complete", claim_id=row.claim_id)
+    assert finish_next(queue) == "3"
+
+
+@pytest.mark.promise("P21")
+@pytest.mark.parametrize("end", ["reset", "cancel", "purge_queue"])
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_a_dead_message_holds_its_group_where_the_queue_says_so(
+    queue: CheckedQueue, end: str, archive_days: int
+) -> None:
+    queue.call("alter_queue", group_after_dead="hold", archive_days=archive_days)
+    [dead] = queue.make_dead("1", group_key="a")
+    queue.enqueue("2", "3", group_key="a")
+    [free] = queue.make_dead("no group")
+    queue.call("maintain")
+    assert take(queue) == []
+    if end == "reset":
+        queue.call("reset", message_ids=[dead])
+        assert finish_next(queue) == "1"
+    elif end == "cancel":
+        assert outcomes(queue.call("cancel", message_ids=[dead, free])) == {
+            dead: "cancelled",
+            free: "cancelled",
+        }
+    else:
+        assert queue.call_one("purge_queue", include_dead=True).removed == 4
+        assert tied(queue) == NOTHING
+        return
+    assert finish_next(queue) == "2"
+    assert finish_next(queue) == "3"
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P21", "P24")
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_a_cancelled_message_is_left_out(
+    queue: CheckedQueue, place: int, archive_days: int
+) -> None:
+    queue.call("alter_queue", archive_days=archive_days)
+    ids = queue.enqueue("0", "1", "2", group_key="a")
+    assert outcomes(queue.call("cancel", message_ids=[ids[place]])) == {ids[place]: "cancelled"}
+    rest = [body for body in "012" if body != str(place)]
+    assert [finish_next(queue) for _ in rest] == rest
+    assert tied(queue) == NOTHING
+
+
+def test_all_of_a_group_can_be_cancelled_and_what_is_leased_cannot(queue: CheckedQueue) -> None:
+    ids = queue.enqueue("0", "1", "2", group_key="a")
+    row = queue.dequeue_one()
+    assert list(outcomes(queue.call("cancel", message_ids=ids)).values()) == [
+        "leased", "cancelled", "cancelled",
+    ]  # fmt: skip
+    queue.call("complete", claim_id=row.claim_id)
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P24")
+def test_a_purge_takes_what_waits_in_groups(queue: CheckedQueue) -> None:
+    queue.enqueue("0", "1", "2", group_key="a")
+    queue.enqueue("3", "4", group_key="b")
+    queue.enqueue("5", group_key="b", delay_seconds=60)
+    row = queue.dequeue_one()
+    assert queue.call_one("purge_queue", max_messages=1).removed == 1
+    assert queue.call_one("purge_queue").removed == 4
+    assert tied(queue) == {"message_group": 1, "grouped": 0, "recheck": 0}
+    queue.call("complete", claim_id=row.claim_id)
+    assert queue.stored()["message"] == 0
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P21")
+def test_a_delayed_message_joins_its_group_when_it_is_due(queue: CheckedQueue) -> None:
+    [late] = queue.enqueue("late", group_key="a", delay_seconds=60)
+    queue.call("enqueue_batch", messages=[{"body": "later", "group_key": "a", "delay_seconds": 60}])
+    queue.enqueue("1", "2", group_key="a")
+    row = queue.dequeue_one()
+    assert row.body == "1"
+    queue.pass_seconds(100)
+    queue.call("extend_lease", claim_id=row.claim_id, lease_seconds=1000)
+    assert queue.call_one("promote").promoted == 2
+    assert queue.state_of(late) == "blocked"
+    queue.call("complete", claim_id=row.claim_id)
+    assert [finish_next(queue) for _ in range(3)] == ["late", "later", "2"]
+    assert tied(queue) == NOTHING
+
+
+def test_a_delayed_message_of_a_group_can_be_cancelled(queue: CheckedQueue) -> None:
+    queue.enqueue("1", "2", group_key="a")
+    [late] = queue.enqueue("late", group_key="a", delay_seconds=60)
+    queue.call("cancel", message_ids=[late])
+    assert take(queue) == ["1"]
+    assert take(queue) == []
+
+
+@pytest.mark.promise("P22")
+def test_a_group_rests_between_two_messages_where_the_queue_says_so(queue: CheckedQueue) -> None:
+    queue.call("alter_queue", group_pause_seconds=60)
+    queue.enqueue("1", group_key="a")
+    queue.enqueue("other", group_key="b")
+    finish_next(queue)
+    queue.enqueue("2", group_key="a")
+    assert finish_next(queue) == "other"
+    queue.call("maintain")
+    assert take(queue) == []
+    queue.pass_seconds(61)
+    queue.call("maintain")
+    assert finish_next(queue) == "2"
+    queue.pass_seconds(61)
+    queue.tick()
+    queue.call("maintain")
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P22", "P24")
+def test_a_limit_that_is_raised_holds_for_groups_that_have_begun(queue: CheckedQueue) -> None:
+    queue.enqueue("1", "2", "3", "4", group_key="a")
+    queue.enqueue("alone", group_key="b")
+    row = queue.dequeue_one()
+    queue.call("alter_queue", group_limit=3)
+    queue.call("maintain")
+    assert take(queue) == ["alone", "2", "3"]
+    queue.call("complete", claim_id=row.claim_id)
+    assert take(queue) == ["4"]
+
+
+@pytest.mark.promise("P22")
+def test_a_limit_that_is_lowered_holds_when_what_was_in_work_has_ended(
+    queue: CheckedQueue,
+) -> None:
+    queue.call("alter_queue", group_limit=3)
+    queue.enqueue("1", "2", "3", "4", "5", "6", group_key="a")
+    rows = queue.dequeue(3)
+    queue.call("alter_queue", group_limit=1)
+    queue.enqueue("7", group_key="a")
+    assert take(queue) == []
+    for row in rows:
+        queue.call("complete", claim_id=row.claim_id, message_ids=[row.message_id])
+    assert [finish_next(queue) for _ in range(4)] == ["4", "5", "6", "7"]
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize("key", ["", "x" * 201])
+def test_a_bad_group_key_is_refused(queue: CheckedQueue, key: str) -> None:
+    text = queue.refused("RQ711", "enqueue", body="x", group_key=key)
+    assert "group_key must be 1 to 200 characters" in text
+    text = queue.refused("RQ711", "enqueue_batch", messages=[{"body": "x", "group_key": key}])
+    assert "group_key must be 1 to 200 characters (message 1)" in text
+    assert "must be a string" in queue.refused(
+        "RQ711", "enqueue_batch", messages=[{"group_key": 1}]
+    )
+    assert queue.stored()["message"] == 0
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"group_limit": 0}, "group_limit must be between 1 and 100, got 0"),
+        ({"group_limit": 101}, "group_limit must be between 1 and 100, got 101"),
+        ({"group_after_dead": "stop"}, "group_after_dead must be continue or hold, got stop"),
+        ({"group_pause_seconds": -1.0}, "group_pause_seconds must be between 0 and 86400, got -1"),
+        ({"group_pause_seconds": 86401.0}, "group_pause_seconds must be between 0 and 86400"),
+    ],
+)
+def test_a_bad_setting_of_groups_is_refused(
+    queue: CheckedQueue, settings: dict[str, object], fault: str
+) -> None:
+    before = queue.call_one("queue_stats")
+    assert fault in queue.refused("RQ711", "alter_queue", **settings)
+    assert queue.call_one("queue_stats") == before
+    refused = queue.another()
+    refused.call("drop_queue")
+    assert fault in refused.refused("RQ711", "create_queue", **settings)
+
+
+def test_settings_of_groups_are_told(queue: CheckedQueue) -> None:
+    def told(row: Row) -> tuple[int, str, float]:
+        return row.group_limit, row.group_after_dead, row.group_pause_seconds
+
+    assert told(queue.call_one("queue_stats")) == (1, "continue", 0)
+    queue.call("alter_queue", group_limit=7, group_after_dead="hold", group_pause_seconds=0.5)
+    assert told(queue.call_one("queue_stats")) == (7, "hold", 0.5)
+    other = queue.another(group_limit=2, group_after_dead="hold", group_pause_seconds=3.0)
+    assert told(other.call_one("queue_stats")) == (2, "hold", 3)
+
+
+@pytest.mark.promise("P20", "P21")
+def test_keys_are_exact_and_belong_to_their_queue(queue: CheckedQueue) -> None:
+    keys = ["key", "Key", "key ", " key", "k\u00e9y", "ke\u0301y", "ß", "ss", "🐘" * 200]
+    other = queue.another()
+    for name in (queue, other):
+        for key in keys:
+            name.enqueue(key, "behind", group_key=key)
+        rows = name.dequeue(100)
+        assert bodies(rows) == keys
+        assert [name.message(row.message_id).group_key for row in rows] == keys
+
+
+@pytest.mark.promise("P07")
+def test_a_rolled_back_finish_leaves_the_group_as_it_was(queue: CheckedQueue) -> None:
+    queue.enqueue("1", "2", group_key="a")
+    before = queue.stored()
+    with rolled_back(queue.connection):
+        assert finish_next(queue) == "1"
+        assert finish_next(queue) == "2"
+        queue.enqueue("3", group_key="a")
+    assert queue.stored() == before
+    assert [finish_next(queue) for _ in range(2)] == ["1", "2"]
+
+
+@pytest.mark.promise("P02")
+def test_a_queue_with_groups_can_be_dropped_whole(queue: CheckedQueue) -> None:
+    queue.enqueue("1", "2", "3", group_key="a")
+    queue.refused("RQ704", "drop_queue")
+    queue.call("alter_queue", group_limit=2)
+    queue.call("drop_queue", force=True)
+    queue.call("create_queue")
+    assert set(queue.stored().values()) == {0}
+
+
+def test_health_tells_of_a_group_that_has_waited_too_long(queue: CheckedQueue) -> None:
+    def overdue() -> Row:
+        [row] = [
+            row
+            for row in queue_health(queue)
+            if row.check_name == "overdue_groups" and row.queue_name == queue.name
+        ]
+        return row
+
+    assert (overdue().status, overdue().value) == ("ok", 0)
+    queue.enqueue("1", "2", group_key="a")
+    queue.call("alter_queue", group_limit=2)
+    queue.pass_seconds(40)
+    assert overdue().status == "warning"
+    queue.call("maintain")
+    assert overdue().status == "ok"
+
+
+def queue_health(queue: CheckedQueue) -> list[Row]:
+    """Return every finding of health."""
+    return call(queue.connection, "health")

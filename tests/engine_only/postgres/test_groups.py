@@ -1,0 +1,210 @@
+"""What groups cost: plans, statements and buffers."""
+
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engine_only.postgres.test_plans import (
+    FLOOR_LAG,
+    STORED,
+    Plan,
+    Watched,
+    faults,
+    nodes,
+)
+from tests.engines.base import Connection
+from tests.helpers.calls import call, call_one, dequeue, enqueue, transaction
+from tests.stored_times import pass_seconds, tick
+
+GROUPS = 100
+
+
+def cycle(connection: Connection, other: Connection) -> None:
+    """Run everything that touches a group in every way that leads to statements of its own."""
+    keyed = [{"body": "x", "group_key": f"new {number % 3}"} for number in range(9)]
+    call(connection, "enqueue_batch", queue_name="hot", messages=keyed)
+    enqueue(connection, "hot", "first", "second", "third", group_key="one", priority=1)
+    enqueue(connection, "hot", "late", group_key="late", delay_seconds=1)
+    pass_seconds(other, "hot", 2)
+    call(connection, "promote", queue_name="hot")
+    for routine in ("complete", "fail_now", "retry_later", "release", "complete", "complete"):
+        [row] = dequeue(connection, "hot", 1)
+        call(connection, routine, queue_name="hot", claim_id=row.claim_id)
+    rows = dequeue(connection, "hot", 50)
+    call(connection, "complete", queue_name="hot", claim_id=rows[0].claim_id)
+    call(connection, "reset", queue_name="hot")
+    ids = enqueue(connection, "hot", "a", "b", "c", group_key="cancelled")
+    call(connection, "cancel", queue_name="hot", message_ids=ids[1:])
+    call(connection, "get_message", queue_name="hot", message_id=ids[0])
+    enqueue(connection, "hot", "held", group_key="open", priority=0)
+    [row] = dequeue(connection, "hot", 1)
+    with transaction(other):
+        enqueue(other, "hot", "coming", group_key="open")
+        call(connection, "complete", queue_name="hot", claim_id=row.claim_id)
+    tick(other, "hot")
+    call(connection, "maintain", queue_name="hot")
+
+
+def fill(connection: Connection) -> None:
+    """Put 100,000 messages that wait, 10,000 groups and 10,000 tokens into the tables."""
+    for turn in range(10):
+        messages = [
+            {"body": "x" * 50, "group_key": f"group {number}", "priority": 9 - turn % 2}
+            for number in range(10000)
+        ]
+        call(connection, "enqueue_batch", queue_name="hot", messages=messages)
+    same = [{"body": "x", "group_key": "group 1", "priority": 9}] * 10000
+    call(connection, "enqueue_batch", queue_name="hot", messages=same)
+
+
+@pytest.mark.promise("P13")
+def test_a_session_that_planned_on_empty_tables_finds_groups_by_indexes(
+    owner: Connection, open_owner: Open
+) -> None:
+    call(owner, "create_queue", queue_name="hot")
+    early, other = Watched(open_owner()), open_owner()
+    for _ in range(7):  # The first five calls may each be planned anew.
+        early.run(lambda own: cycle(own, other))
+    fill(owner)
+    assert faults(early.run(lambda own: cycle(own, other))) == set(), "before analyze"
+    owner.execute("analyze")
+    plans = early.run(lambda own: cycle(own, other))
+    assert {"grouped", "message_group", "recheck"} <= set(map(str, tables(plans)))
+    assert faults(plans) == set(), "after analyze"
+    assert sorts(plans) == set()
+    late = Watched(open_owner())
+    assert faults(late.run(lambda own: cycle(own, other))) == set(), "in a new session"
+
+
+def tables(plans: list[Plan]) -> set[object]:
+    """Return the tables that plans name."""
+    return {node.get("Relation Name") for plan in plans for node in nodes(plan["Plan"])}
+
+
+def sorts(plans: list[Plan]) -> set[str]:
+    """Return the statements that sort rows of a table of groups."""
+    found = set()
+    for plan in plans:
+        for node in nodes(plan["Plan"]):
+            below = {str(each.get("Relation Name")) for each in nodes(node)}
+            if "Sort" in node["Node Type"] and below & {"grouped", "message_group", "recheck"}:
+                found.add(plan["Query Text"])
+    return found
+
+
+def statements(plans: list[Plan]) -> int:
+    """Return how many statements have read or written a table."""
+    return sum(
+        any(node.get("Relation Name") in STORED for node in nodes(plan["Plan"])) for plan in plans
+    )
+
+
+def cost_of_complete(watched: Watched, count: int, group: bool, behind: bool) -> int:
+    """Return how many statements it takes to complete `count` messages of groups, or of none."""
+    messages = [{"group_key": f"g {number}"} if group else {} for number in range(count)]
+    call(watched.connection, "enqueue_batch", queue_name="hot", messages=messages)
+    if behind:
+        call(watched.connection, "enqueue_batch", queue_name="hot", messages=messages)
+    claim = dequeue(watched.connection, "hot", count)[0].claim_id
+    found = statements(
+        watched.run(lambda own: call(own, "complete", queue_name="hot", claim_id=claim))
+    )
+    if rest := dequeue(watched.connection, "hot", 100):
+        call(watched.connection, "complete", queue_name="hot", claim_id=rest[0].claim_id)
+    return found
+
+
+@pytest.mark.parametrize("behind", [True, False], ids=["passed on", "given back"])
+def test_the_end_of_a_message_takes_four_statements_more_where_it_has_a_group(
+    owner: Connection, behind: bool
+) -> None:
+    call(owner, "create_queue", queue_name="hot")
+    watched = Watched(owner)
+    for _ in range(3):
+        cost_of_complete(watched, 1, True, behind)
+    plain = cost_of_complete(watched, 1, False, False)
+    assert 0 < cost_of_complete(watched, 1, True, behind) - plain <= 4
+
+
+@pytest.mark.parametrize("behind", [True, False], ids=["passed on", "given back"])
+def test_a_batch_of_groups_takes_one_statement_a_message_and_five_more(
+    owner: Connection, behind: bool
+) -> None:
+    call(owner, "create_queue", queue_name="hot")
+    watched = Watched(owner)
+    for _ in range(3):
+        cost_of_complete(watched, 50, True, behind)
+    plain = cost_of_complete(watched, 50, False, False)
+    assert cost_of_complete(watched, 50, True, behind) - plain <= 50 + 5
+
+
+def test_a_queue_without_groups_runs_no_statement_for_them(owner: Connection) -> None:
+    call(owner, "create_queue", queue_name="hot")
+    watched = Watched(owner)
+
+    def work(own: Connection) -> None:
+        enqueue(own, "hot", "a", "b", "c")
+        call(own, "enqueue_batch", queue_name="hot", messages=[{"body": "x"}] * 10)
+        for count in (1, 1, 10):
+            claim = dequeue(own, "hot", count)[0].claim_id
+            call(own, "complete", queue_name="hot", claim_id=claim)
+
+    assert not tables(watched.run(work)) & {"grouped", "message_group", "recheck"}
+
+
+def end_cost(connection: Connection) -> int:
+    """Return the buffers that it takes to complete a message and to pass its group on."""
+    costs: list[int] = []
+    for _ in range(5):
+        [row] = dequeue(connection, "hot", 1)
+        [plans] = connection.execute(
+            "explain (analyze, buffers, timing off, format json) select rowq.complete('hot', %s)",
+            [row.claim_id],
+        ).fetchone()
+        top = plans[0]["Plan"]
+        costs.append(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
+    return min(costs)
+
+
+@pytest.mark.promise("P13")
+def test_a_held_snapshot_does_not_make_dequeue_dearer_while_groups_take_turns(
+    owner: Connection, open_owner: Open
+) -> None:
+    call(owner, "create_queue", queue_name="hot")
+    turns = 80
+    for _ in range(turns + 1):
+        messages = [{"body": "x" * 50, "group_key": f"group {number}"} for number in range(GROUPS)]
+        call(owner, "enqueue_batch", queue_name="hot", messages=messages)
+    session, holder = open_owner(), open_owner()
+    for _ in range(2):
+        end_cost(session)
+        dequeue_cost_of(session)
+    holder.execute("begin isolation level repeatable read")
+    holder.execute("select 1")
+    dequeue_before, end_before = dequeue_cost_of(session), end_cost(session)
+    for turn in range(2 * turns - 10):
+        rows = dequeue(owner, "hot", GROUPS // 2)
+        call(owner, "complete", queue_name="hot", claim_id=rows[0].claim_id)
+        if turn % 10 == 0:
+            tick(owner, "hot")
+            call_one(owner, "maintain", queue_name="hot")
+    dequeue_after, end_after = dequeue_cost_of(session), end_cost(session)
+    assert dequeue_after <= 1.5 * dequeue_before + FLOOR_LAG, (dequeue_before, dequeue_after)
+    # The end of a message walks the dead rows of its own group, and of no other.
+    assert end_after <= end_before + turns + FLOOR_LAG, (end_before, end_after)
+    holder.execute("rollback")
+
+
+def dequeue_cost_of(connection: Connection) -> int:
+    """Return the buffers that the cheapest of six dequeues touches; each is rolled back."""
+    costs: list[int] = []
+    for _ in range(6):
+        connection.execute("begin")
+        [plans] = connection.execute(
+            "explain (analyze, buffers, timing off, format json)"
+            " select * from rowq.dequeue_fast('hot')"
+        ).fetchone()
+        connection.execute("rollback")
+        top = plans[0]["Plan"]
+        assert top["Actual Rows"] == 1
+        costs.append(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
+    return min(costs)

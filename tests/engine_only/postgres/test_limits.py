@@ -1,0 +1,204 @@
+"""Limits on PostgreSQL: plans and statements of a dequeue, and what its second look is for."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engine_only.postgres.test_plans import Watched, faults
+from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.helpers.calls import call, dequeue
+from tests.stored_times import pass_seconds
+
+QUEUE = "limited"
+
+CLAIM_LAG = 120
+"""Buffers of the dead claims, up to 800, that the safe floor may be behind the first live one."""
+
+
+@pytest.fixture
+def limited(owner: Connection) -> Connection:
+    """Return a session in a database whose only queue has both limits, and much room."""
+    call(owner, "create_queue", queue_name=QUEUE, max_leased=500, rate_limit=900)
+    return owner
+
+
+def fill(connection: Connection, count: int) -> None:
+    call(connection, "enqueue_batch", queue_name=QUEUE, messages=[{"body": "x"}] * count)
+
+
+def cycle(connection: Connection) -> None:
+    """Take and complete one message and several, and keep house."""
+    for size in (1, 3):
+        fill(connection, size)
+        rows = dequeue(connection, QUEUE, size)
+        call(connection, "complete", queue_name=QUEUE, claim_id=rows[0].claim_id)
+    call(connection, "maintain", queue_name=QUEUE)
+
+
+@pytest.mark.promise("P13")
+def test_a_session_that_planned_on_empty_tables_counts_by_indexes_when_they_have_grown(
+    limited: Connection, open_owner: Open
+) -> None:
+    early = Watched(open_owner())
+    for _ in range(7):  # The first five calls may each be planned anew.
+        early.run(cycle)
+    limited.execute(
+        "insert into rowq.started"
+        " select part_id, 1, clock_timestamp() - i * interval '10 seconds', -i"
+        " from rowq.queue, generate_series(1, 20000) i"
+    )
+    limited.execute(
+        "insert into rowq.claim (part_id, lease_until, message_ids, lanes, attempts)"
+        " select part_id, clock_timestamp() + interval '1 hour', array[-i], array[11], array[1]"
+        " from rowq.queue, generate_series(1, 400) i"
+    )
+    assert faults(early.run(cycle)) == set(), "before analyze"
+    limited.execute("analyze")
+    plans = early.run(cycle)
+    assert any("rowq.started" in plan["Query Text"] for plan in plans)
+    assert faults(plans) == set(), "after analyze"
+    assert faults(Watched(open_owner()).run(cycle)) == set(), "in a new session"
+
+
+def statements(connection: Connection, batch_size: int) -> int:
+    """Return how many statements one dequeue runs, at least: a floor moves now and then."""
+    watched = Watched(connection)
+    return min(
+        len(watched.run(lambda session: dequeue(session, QUEUE, batch_size))) for _ in range(12)
+    )
+
+
+@pytest.mark.promise("P28", "P29")
+def test_only_a_limited_queue_pays_for_limits_and_a_full_one_pays_little(
+    owner: Connection, open_owner: Open
+) -> None:
+    call(owner, "create_queue", queue_name=QUEUE)
+    counts: dict[str, int] = {}
+    ways: dict[str, dict[str, float]] = {
+        "none": {},
+        "leased": {"max_leased": 100},
+        "both": {"rate_limit": 100, "rate_seconds": 0.1},
+        "full": {"max_leased": 1},
+    }
+    for name, settings in ways.items():
+        call(owner, "alter_queue", queue_name=QUEUE, **settings)
+        fill(owner, 12)
+        counts[name] = statements(open_owner(), 1)
+    extra = {name: count - counts["none"] for name, count in counts.items()}
+    # Each look is two statements and the gate is one; where the queue has a rate_limit or not, the
+    # start is noted by two more. A full queue is looked at once, and nothing is taken from it.
+    assert {name: extra[name] for name in ("leased", "both")} == {"leased": 7, "both": 7}
+    assert extra["full"] < 0
+
+
+def leased_beside_a_holder(server: Server, open_owner: Open) -> int:
+    """Return how many of 4 places two dequeues of 3 have taken; the second waited for the first."""
+    holder, waiter = open_owner(), open_owner()
+    holder.execute("alter function rowq.internal_lock_gate(integer) set lock_timeout = '20s'")
+    fill(holder, 9)
+    holder.execute("begin")
+    taken = len(dequeue(holder, QUEUE, 3))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(dequeue, waiter, QUEUE, 3)
+        wait_until_blocked(server, server.session_id(waiter), server.session_id(holder))
+        holder.execute("commit")
+        return taken + len(running.result(20))
+
+
+def drop_second_look(owner: Connection) -> None:
+    """Let a dequeue act on what it saw before it had the gate."""
+    [(source,)] = owner.execute(
+        "select pg_get_functiondef('rowq.internal_admit(integer, integer)'::regprocedure)"
+    ).fetchall()
+    second = "return rowq.internal_room(p_part_id, p_wanted);"
+    assert second in source
+    owner.execute(source.replace(second, "return v_room;").encode())
+
+
+@pytest.mark.promise("P28", "P29")
+@pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
+def test_two_at_the_gate_share_the_room(
+    server: Server, owner: Connection, open_owner: Open, setting: str
+) -> None:
+    call(owner, "create_queue", queue_name=QUEUE, rate_seconds=1000, **{setting: 4})
+    assert leased_beside_a_holder(server, open_owner) == 4
+
+
+@pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
+def test_without_the_second_look_they_would_take_too_many(
+    server: Server, owner: Connection, open_owner: Open, setting: str
+) -> None:
+    call(owner, "create_queue", queue_name=QUEUE, rate_seconds=1000, **{setting: 4})
+    drop_second_look(owner)
+    assert leased_beside_a_holder(server, open_owner) == 6
+
+
+def cost(connection: Connection) -> int:
+    """Return the shared buffers that the cheapest of six dequeues of one message touches."""
+    costs: list[int] = []
+    for _ in range(6):
+        fill(connection, 1)
+        [plans] = connection.execute(
+            "explain (analyze, buffers, timing off, format json)"
+            " select * from rowq.dequeue_fast(p_queue_name => 'limited')"
+        ).fetchone()
+        top = plans[0]["Plan"]
+        assert top["Actual Rows"] == 1
+        costs.append(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
+        for (claim,) in connection.execute("select claim_id from rowq.claim").fetchall():
+            call(connection, "complete", queue_name=QUEUE, claim_id=claim)
+    return min(costs)
+
+
+def pass_messages(connection: Connection, count: int) -> None:
+    """Let messages pass one by one, with housekeeping on the way."""
+    for turn in range(count // 100):
+        fill(connection, 100)
+        for _ in range(10):
+            rows = dequeue(connection, QUEUE, 10)
+            call(connection, "complete", queue_name=QUEUE, claim_id=rows[0].claim_id)
+        pass_seconds(connection, QUEUE, 2)
+        if turn % 2:
+            call(connection, "maintain", queue_name=QUEUE)
+
+
+@pytest.mark.promise("P13")
+def test_a_held_snapshot_does_not_make_a_limited_dequeue_dearer_while_messages_pass(
+    limited: Connection, open_owner: Open
+) -> None:
+    session, holder = open_owner(), open_owner()
+    pass_messages(limited, 1000)
+    for _ in range(3):  # The first calls plan and read the catalog.
+        cost(session)
+    holder.execute("begin isolation level repeatable read")
+    holder.execute("select 1")
+    before = cost(session)
+    pass_messages(limited, 8000)
+    after = cost(session)
+    assert after <= before + CLAIM_LAG, f"{before} buffers before, {after} after"
+    holder.execute("rollback")
+
+
+@pytest.mark.promise("P19")
+def test_a_limited_queue_is_idle_again_when_its_starts_are_forgotten(
+    limited: Connection, open_owner: Open
+) -> None:
+    session = open_owner()
+    for _ in range(3):
+        cycle(session)
+    for _ in range(3):
+        pass_seconds(limited, QUEUE, 61)
+        call(session, "maintain", queue_name=QUEUE)
+    assert limited.execute("select count(*) from rowq.started").fetchone() == (0,)
+    call(limited, "create_queue", queue_name="unlimited")
+    watched = Watched(session)
+
+    def statements_of_maintain(queue: str) -> int:
+        runs = (
+            watched.run(lambda session: call(session, "maintain", queue_name=queue))
+            for _ in range(6)
+        )
+        return min(map(len, runs))
+
+    assert statements_of_maintain(QUEUE) == statements_of_maintain("unlimited")

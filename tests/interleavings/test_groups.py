@@ -1,0 +1,508 @@
+"""Producers, workers and others at one group, at the same time."""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+
+from rowq import NewMessage, Queue
+from rowq.engines import engine_for_connection
+from tests.helpers.dialects import dialect_of
+from tests.interleavings.conftest import Open
+from tests.interleavings.sessions import Session, Step, orders, play
+from tests.interleavings.work import keep_house
+from tests.stored_times import expire_claim, pass_seconds
+
+pytestmark = pytest.mark.requires("groups")
+
+ENDINGS = ["commit", "rollback"]
+ENDS: dict[str, Callable[[Queue, str, int], Any]] = {
+    "complete": lambda own, queue, claim: own.complete(queue, claim),
+    "fail_now": lambda own, queue, claim: own.fail_now(queue, claim),
+    "retry_later": lambda own, queue, claim: own.retry_later(queue, claim),
+}
+"""What ends a message of a queue with one attempt."""
+
+
+def send(session: Session, queue: str, *texts: str, group: str = "a") -> list[int]:
+    """Enqueue messages of a group and return their ids."""
+    return [session.queue.enqueue(queue, text, group_key=group).message_id for text in texts]
+
+
+def lease(session: Session, queue: str, count: int = 10) -> list[str]:
+    """Dequeue up to `count` messages, each to a claim of its own; return what they say."""
+    found: list[str] = []
+    while len(found) < count and (messages := session.queue.dequeue_fast(queue)):
+        found.append(messages[0].data)
+    return found
+
+
+def work_off(session: Session, queue: str) -> list[str]:
+    """Deliver and complete everything that can be had, one by one; return what it says."""
+    found = []
+    while messages := session.queue.dequeue_fast(queue):
+        session.queue.complete(queue, messages[0].claim_id)
+        found.append(messages[0].data)
+    return found
+
+
+def is_closed(session: Session, queue: str) -> bool:
+    """Whether nothing of any group is left."""
+    stored = dialect_of(session.connection).stored(session.connection, queue)
+    return not any(stored[table] for table in ("message_group", "grouped", "recheck"))
+
+
+@pytest.mark.promise("P21", "P24")
+@pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
+@pytest.mark.parametrize("order", orders("p1 p2 p3", "w1 w2 w3"))
+def test_a_worker_ends_a_group_while_a_producer_of_it_is_open(
+    sessions: Open, queue: str, order: str, producer_end: str, worker_end: str
+) -> None:
+    producer, worker, other = sessions(3)
+    send(other, queue, "first")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    steps = {
+        "p1": Step("p1", producer, lambda _: producer.begin()),
+        "p2": Step("p2", producer, lambda own: own.enqueue(queue, "second", group_key="a")),
+        "p3": Step("p3", producer, lambda _: producer.end(producer_end)),
+        "w1": Step("w1", worker, lambda _: worker.begin()),
+        "w2": Step("w2", worker, lambda own: own.complete(queue, claim)),
+        "w3": Step("w3", worker, lambda _: worker.end(worker_end)),
+    }
+    done = play([steps[name] for name in order.split()])
+    assert not [answer for answer in done.values() if isinstance(answer, Exception)]
+    if worker_end == "rollback":
+        assert lease(other, queue) == [], "the first one is still in work"
+        other.queue.complete(queue, claim)
+    keep_house(other, queue)
+    expected = ["second"] if producer_end == "commit" else []
+    assert work_off(other, queue) == expected
+    keep_house(other, queue)
+    assert is_closed(other, queue)
+
+
+@pytest.mark.promise("P21")
+@pytest.mark.parametrize("finish", list(ENDS))
+def test_a_finish_does_not_wait_for_a_producer_of_the_group(
+    sessions: Open, queue: str, finish: str
+) -> None:
+    producer, worker = sessions(2)
+    worker.queue.alter_queue(queue, max_attempts=1)
+    send(worker, queue, "first")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    send(producer.begin(), queue, "second")
+    ENDS[finish](worker.queue, queue, claim)
+    assert lease(worker, queue) == [], "it is not committed yet"
+    producer.commit()
+    keep_house(worker, queue)
+    (second,) = worker.queue.dequeue_fast(queue)
+    send(producer.begin(), queue, "third")
+    ENDS[finish](worker.queue, queue, second.claim_id)
+    assert lease(worker, queue) == [], "it is not committed yet"
+    producer.commit()
+    assert lease(worker, queue) == ["third"], "by now a dequeue that finds nothing looks again"
+
+
+@pytest.mark.promise("P24")
+def test_a_reap_does_not_wait_for_a_producer_of_the_group(sessions: Open, queue: str) -> None:
+    producer, worker = sessions(2)
+    worker.queue.alter_queue(queue, max_attempts=1)
+    send(worker, queue, "first")
+    expire_claim(worker.connection, worker.queue.dequeue_fast(queue)[0].claim_id)
+    send(producer.begin(), queue, "second")
+    assert worker.queue.maintain(queue)[0].died == 1
+    producer.commit()
+    keep_house(worker, queue)
+    assert worker.queue.queue_stats(queue)[0].ready == 1
+
+
+@pytest.mark.promise("P21", "P22")
+@pytest.mark.parametrize(("first_end", "second_end"), list(product(ENDINGS, repeat=2)))
+@pytest.mark.parametrize("order", orders("a1 a2 a3", "b1 b2 b3"))
+def test_two_producers_open_one_group(
+    sessions: Open, queue: str, order: str, first_end: str, second_end: str
+) -> None:
+    first, second, worker = sessions(3)
+    steps = {
+        "a1": Step("a1", first, lambda _: first.begin()),
+        "a2": Step("a2", first, lambda own: own.enqueue(queue, "a", group_key="a")),
+        "a3": Step("a3", first, lambda _: first.end(first_end)),
+        "b1": Step("b1", second, lambda _: second.begin()),
+        "b2": Step("b2", second, lambda own: own.enqueue(queue, "b", group_key="a")),
+        "b3": Step("b3", second, lambda _: second.end(second_end)),
+    }
+    done = play([steps[name] for name in order.split()])
+    assert not [answer for answer in done.values() if isinstance(answer, Exception)]
+    ends = {"a": first_end, "b": second_end}
+    expected = {name for name, end in ends.items() if end == "commit"}
+    assert worker.queue.queue_stats(queue)[0].ready == min(1, len(expected))
+    assert set(work_off(worker, queue)) == expected
+    assert is_closed(worker, queue)
+
+
+@pytest.mark.promise("P21")
+def test_a_producer_waits_for_one_that_has_opened_the_group_and_for_no_other(
+    sessions: Open, queue: str
+) -> None:
+    first, second, third = sessions(3)
+    send(first.begin(), queue, "1")
+    later = second.start(lambda own: own.enqueue(queue, "2", group_key="a"))
+    later.waits_for(first)
+    send(third, queue, "elsewhere", group="b")
+    first.commit()
+    later.result()
+    send(first.begin(), queue, "3")
+    send(second, queue, "4")
+    first.commit()
+    assert work_off(third, queue) == ["1", "elsewhere", "2", "3", "4"]
+    assert is_closed(third, queue)
+
+
+@pytest.mark.promise("P21")
+def test_batches_with_the_same_group_keys_in_opposite_orders_do_not_deadlock(
+    sessions: Open, queue: str
+) -> None:
+    first, second, holder = sessions(3)
+    forward = [NewMessage(data=0, group_key=f"key {number:02}") for number in range(20)]
+    send(holder.begin(), queue, "held", group="key 05")
+    forwards = first.start(lambda own: own.enqueue_batch(queue, forward))
+    forwards.waits_for(holder)
+    backwards = second.start(lambda own: own.enqueue_batch(queue, forward[::-1]))
+    backwards.waits_for(first)
+    holder.rollback()
+    forwards.result()
+    backwards.result()
+    stats = holder.queue.queue_stats(queue)[0]
+    assert (stats.ready, stats.blocked) == (20, 20)
+    assert len(work_off(holder, queue)) == 40
+    assert is_closed(holder, queue)
+
+
+@pytest.mark.promise("P21", "P24")
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("behind", [[], ["3"]], ids=["the last", "one of two"])
+@pytest.mark.parametrize("withdraw", ["cancel", "purge_queue"])
+def test_the_next_one_is_being_cancelled_while_its_group_ends(
+    sessions: Open, queue: str, withdraw: str, behind: list[str], ending: str
+) -> None:
+    worker, producer = sessions(2)
+    _, second, *_ = send(producer, queue, "1", "2", *behind)
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    producer.begin()
+    if withdraw == "cancel":
+        producer.queue.cancel(queue, [second])
+    else:
+        producer.queue.purge_queue(queue, max_messages=1)
+    worker.queue.complete(queue, claim)
+    assert lease(worker, queue) == [], "nothing may overtake a message that may stay"
+    producer.end(ending)
+    keep_house(worker, queue)
+    assert work_off(worker, queue) == (["2"] if ending == "rollback" else []) + behind
+    keep_house(worker, queue)
+    assert is_closed(worker, queue)
+
+
+@pytest.mark.promise("P24")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_message_that_is_passed_on_is_not_cancelled_too(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    worker, producer = sessions(2)
+    _, second = send(producer, queue, "1", "2")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    worker.begin().queue.complete(queue, claim)
+    assert producer.queue.cancel(queue, [second])[0].outcome == "leased"
+    worker.end(ending)
+    if ending == "rollback":
+        worker.queue.complete(queue, claim)
+    assert work_off(worker, queue) == ["2"]
+    assert is_closed(worker, queue)
+
+
+@pytest.mark.promise("P22", "P24")
+@pytest.mark.parametrize(("first_end", "second_end"), list(product(ENDINGS, repeat=2)))
+@pytest.mark.parametrize("behind", [[], ["3"], ["3", "4"], ["3", "4", "5"]], ids=len)
+def test_two_messages_of_a_group_of_two_end_at_once(
+    sessions: Open, queue: str, behind: list[str], first_end: str, second_end: str
+) -> None:
+    first, second, other = sessions(3)
+    other.queue.alter_queue(queue, group_limit=2)
+    send(other, queue, "1", "2", *behind)
+    claims = [own.queue.dequeue_fast(queue)[0].claim_id for own in (first, second)]
+    first.begin().queue.complete(queue, claims[0])
+    second.begin().queue.complete(queue, claims[1])
+    first.end(first_end)
+    second.end(second_end)
+    keep_house(other, queue)
+    ended = [first_end, second_end].count("commit")
+    assert len(lease(other, queue)) == min(ended, len(behind))
+    pass_seconds(other.connection, queue, 60)
+    keep_house(other, queue)
+    left = work_off(other, queue)
+    kept = [text for text, end in (("1", first_end), ("2", second_end)) if end == "rollback"]
+    assert sorted(left) == sorted(kept + behind)
+    keep_house(other, queue)
+    assert is_closed(other, queue)
+
+
+@pytest.mark.promise("P21")
+@pytest.mark.parametrize("worker_comes", ["before", "after"])
+def test_a_message_of_a_lower_number_that_is_committed_late_is_not_lost(
+    sessions: Open, queue: str, worker_comes: str
+) -> None:
+    late, producer, worker = sessions(3)
+    send(producer, queue, "1")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    send(late.begin(), queue, "late")
+    send(producer, queue, "2")
+    if worker_comes == "before":
+        worker.queue.complete(queue, claim)
+        claim = worker.queue.dequeue_fast(queue)[0].claim_id
+        send(producer, queue, "3")
+    late.commit()
+    send(producer, queue, "4")
+    worker.queue.complete(queue, claim)
+    rest = work_off(worker, queue)
+    assert rest == (["late", "3", "4"] if worker_comes == "before" else ["late", "2", "4"])
+    assert is_closed(worker, queue)
+
+
+@pytest.mark.promise("P07", "P21")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_transaction_that_holds_a_group_gives_it_back_or_passes_it_on(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    holder, other = sessions(2)
+    send(other, queue, "1", "2")
+    (message,) = holder.begin().queue.dequeue_fast(queue)
+    assert lease(other, queue) == []
+    holder.queue.complete(queue, message.claim_id)
+    assert lease(other, queue) == []
+    holder.end(ending)
+    assert work_off(other, queue) == (["1", "2"] if ending == "rollback" else ["2"])
+    assert is_closed(other, queue)
+
+
+@pytest.mark.promise("P02", "P22", "P24")
+@pytest.mark.parametrize("behind", [[], ["2"]], ids=["nobody waits", "one waits"])
+@pytest.mark.parametrize("table", ["message", "grouped", "message_group", "ready"])
+def test_a_worker_killed_within_a_finish_leaves_its_group_as_it_was(
+    sessions_apart: Open, queue_name: str, table: str, behind: list[str]
+) -> None:
+    worker, holder, other = sessions_apart(3)
+    dialect = dialect_of(holder.connection)
+    other.queue.create_queue(queue_name, max_attempts=3)
+    send(other, queue_name, "1", *behind)
+    claim = worker.queue.dequeue_fast(queue_name)[0].claim_id
+    dialect.hold_table(holder.connection, table)
+    finishing = worker.start(lambda own: own.complete(queue_name, claim))
+    if table == "ready" and not behind:
+        finishing.result()
+        dialect.give_table(holder.connection)
+        assert is_closed(other, queue_name)
+        return
+    finishing.waits_for(holder)
+    worker.server.kill_session(worker.id)
+    dialect.give_table(holder.connection)
+    assert lease(other, queue_name) == [], "the lease goes on"
+    expire_claim(other.connection, claim)
+    keep_house(other, queue_name)
+    assert work_off(other, queue_name) == ["1", *behind]
+    assert is_closed(other, queue_name)
+
+
+@pytest.mark.promise("P02", "P21", "P24")
+@pytest.mark.parametrize("kill", [False, True], ids=["rolled back", "killed"])
+@pytest.mark.parametrize("finish", list(ENDS))
+def test_a_finish_that_is_not_committed_has_passed_nothing_on(
+    sessions: Open, queue: str, finish: str, kill: bool
+) -> None:
+    worker, other = sessions(2)
+    other.queue.alter_queue(queue, max_attempts=1)
+    send(other, queue, "1", "2")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    ENDS[finish](worker.begin().queue, queue, claim)
+    if kill:
+        worker.server.kill_session(worker.id)
+    else:
+        worker.rollback()
+    assert lease(other, queue) == []
+    other.queue.complete(queue, claim)
+    assert work_off(other, queue) == ["2"]
+
+
+@pytest.mark.promise("P21", "P24")
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("then", ["reset", "cancel"])
+@pytest.mark.parametrize("setting", ["continue", "hold"])
+def test_a_dead_message_is_reset_or_cancelled_beside_its_group(
+    sessions: Open, queue: str, setting: str, then: str, ending: str
+) -> None:
+    admin, worker = sessions(2)
+    admin.queue.alter_queue(queue, group_after_dead=setting)
+    (dead,) = send(admin, queue, "1")
+    send(admin, queue, "2", "3")
+    admin.queue.fail_now(queue, admin.queue.dequeue_fast(queue)[0].claim_id)
+    getattr(admin.begin().queue, then)(queue, [dead])
+    early = lease(worker, queue)
+    admin.end(ending)
+    keep_house(worker, queue)
+    rest = early + lease(worker, queue)
+    if setting == "continue":
+        assert rest == ["2"]
+    elif ending == "rollback":
+        assert rest == []
+    else:
+        assert rest == (["1"] if then == "reset" else ["2"])
+
+
+@pytest.mark.promise("P22", "P24")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_limit_is_raised_while_messages_end_and_come(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    admin, worker, producer = sessions(3)
+    send(producer, queue, "1", "2", "3", "4")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    admin.begin().queue.alter_queue(queue, group_limit=3)
+    send(producer, queue, "5")
+    worker.queue.complete(queue, claim)
+    admin.end(ending)
+    keep_house(worker, queue)
+    assert len(lease(worker, queue)) == (3 if ending == "commit" else 1)
+
+
+@pytest.mark.promise("P22", "P24")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_limit_is_lowered_while_messages_end_and_come(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    admin, worker, producer = sessions(3)
+    admin.queue.alter_queue(queue, group_limit=3)
+    send(producer, queue, "1", "2", "3", "4", "5", "6", "7")
+    claims = [worker.queue.dequeue_fast(queue)[0].claim_id for _ in range(3)]
+    admin.begin().queue.alter_queue(queue, group_limit=1)
+    worker.queue.complete(queue, claims[0])
+    admin.end(ending)
+    for claim in claims[1:]:
+        worker.queue.complete(queue, claim)
+    if ending == "commit":
+        assert lease(worker, queue) == ["4"], "it had its token before"
+    else:
+        assert lease(worker, queue) == ["4", "5", "6"]
+    pass_seconds(worker.connection, queue, 60)
+    keep_house(worker, queue)
+    assert work_off(worker, queue) == ["4", "5", "6", "7"]
+    assert is_closed(worker, queue)
+
+
+@pytest.mark.promise("P24")
+def test_a_raised_limit_does_not_wait_for_a_producer(sessions: Open, queue: str) -> None:
+    admin, producer, worker = sessions(3)
+    send(worker, queue, "1", "2", "3")
+    admin.queue.alter_queue(queue, group_limit=2)
+    send(producer.begin(), queue, "new")  # It takes the second token, and holds it.
+    keep_house(worker, queue)
+    assert lease(worker, queue) == ["1"]
+    producer.rollback()
+    keep_house(worker, queue)
+    assert lease(worker, queue) == ["2"]
+
+
+@pytest.mark.promise("P11", "P24")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_promotion_waits_a_moment_at_most_for_a_producer_of_the_group(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    producer, worker = sessions(2)
+    worker.queue.enqueue(queue, "delayed", group_key="a", delay_seconds=5)
+    worker.queue.enqueue(queue, "other", group_key="b", delay_seconds=6)
+    pass_seconds(worker.connection, queue, 10)
+    send(producer.begin(), queue, "new")
+    assert worker.queue.promote(queue).promoted <= 1
+    producer.end(ending)
+    pass_seconds(worker.connection, queue, 1)
+    worker.queue.promote(queue)
+    expected = ["delayed", "new", "other"] if ending == "commit" else ["delayed", "other"]
+    assert sorted(work_off(worker, queue)) == expected
+    assert is_closed(worker, queue)
+
+
+@pytest.mark.promise("P21", "P24")
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+@pytest.mark.parametrize("finish", list(ENDS))
+@pytest.mark.parametrize("behind", [[], ["2"]], ids=["nobody waits", "one waits"])
+def test_a_strict_finish_leaves_its_token_to_others(
+    sessions: Open, queue: str, behind: list[str], finish: str, isolation: str
+) -> None:
+    strict, other = sessions(2)
+    other.queue.alter_queue(queue, max_attempts=1)
+    send(other, queue, "1", *behind)
+    claim = strict.queue.dequeue_fast(queue)[0].claim_id
+    strict.begin(isolation).execute("select count(*) from rowq.queue")
+    send(other, queue, "later")
+    ENDS[finish](strict.queue, queue, claim)
+    strict.commit()
+    keep_house(other, queue)
+    assert work_off(other, queue) == [*behind, "later"]
+    assert is_closed(other, queue)
+
+
+@pytest.mark.promise("P21")
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+@pytest.mark.parametrize("state", ["new", "open", "closed"])
+def test_a_strict_producer_is_right_or_asks_to_be_repeated(
+    sessions: Open, queue: str, state: str, isolation: str
+) -> None:
+    strict, other = sessions(2)
+    if state != "new":
+        send(other, queue, "1")
+    strict.begin(isolation).execute("select count(*) from rowq.queue")
+    if state == "closed":
+        work_off(other, queue)
+    else:
+        send(other, queue, "2")
+    try:
+        send(strict, queue, "strict")
+        strict.commit()
+        sent = ["strict"]
+    except Exception as error:
+        if not engine_for_connection(strict.connection).is_passing(error):
+            raise
+        strict.rollback()
+        sent = []
+    before = {"new": ["2"], "open": ["1", "2"], "closed": []}[state]
+    assert work_off(other, queue) == before + sent
+    assert is_closed(other, queue)
+
+
+@pytest.mark.promise("P21", "P24")
+def test_a_strict_promotion_of_a_group_is_left_to_another(sessions: Open, queue: str) -> None:
+    strict, other = sessions(2)
+    other.queue.enqueue(queue, "delayed", group_key="a", delay_seconds=5)
+    pass_seconds(other.connection, queue, 10)
+    strict.begin("repeatable read").execute("select count(*) from rowq.queue")
+    send(other, queue, "1")
+    assert lease(strict, queue) == []
+    strict.commit()
+    pass_seconds(other.connection, queue, 1)
+    assert work_off(other, queue) == ["1", "delayed"]
+    assert is_closed(other, queue)
+
+
+@pytest.mark.promise("P24")
+def test_a_producer_idle_in_its_transaction_makes_no_look_write(sessions: Open, queue: str) -> None:
+    producer, worker = sessions(2)
+    send(worker, queue, "1")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    send(producer.begin(), queue, "2")
+    worker.queue.complete(queue, claim)
+    query = f"select {dialect_of(worker.connection).row_version} from rowq.recheck"
+    before = worker.execute(query).fetchall()
+    assert len(before) >= 1
+    for _ in range(3):
+        keep_house(worker, queue)
+        assert lease(worker, queue) == []
+    assert worker.execute(query).fetchall() == before
+    producer.commit()
