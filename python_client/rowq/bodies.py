@@ -84,6 +84,11 @@ def _entry(message: NewMessage, name: str, default: Default | None) -> dict[str,
         "dedup_key": message.dedup_key,
         "max_attempts": message.max_attempts,
         "group_key": message.group_key,
+        "predecessor_ids": check_argument("predecessor_ids", "int64s", message.predecessor_ids),
+        "predecessor_positions": check_argument(
+            "predecessor_positions", "int64s", message.predecessor_positions
+        ),
+        "on_predecessor_dead": message.on_predecessor_dead,
     }
     return {key: value for key, value in entry.items() if value is not None}
 

@@ -5,7 +5,7 @@ means stands in sql/CONTRACT.md. All times are aware and in UTC.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
-    """One message for enqueue_batch; `data` is any JSON value, or bytes, `text` a text body."""
+    """One message for enqueue_batch; `data` is any JSON value, or bytes, `text` a text body.
+
+    `predecessor_positions` are places in the batch, from 1, of messages before this one that must
+    end first, as those of `predecessor_ids` must.
+    """
 
     data: Any = None
     text: str | None = None
@@ -25,6 +29,9 @@ class NewMessage:
     dedup_key: str | None = None
     max_attempts: int | None = None
     group_key: str | None = None
+    predecessor_ids: Sequence[int] | None = None
+    predecessor_positions: Sequence[int] | None = None
+    on_predecessor_dead: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,13 +237,17 @@ class Queue:
         dedup_key: str | None = None,
         max_attempts: int | None = None,
         group_key: str | None = None,
+        predecessor_ids: Sequence[int] | None = None,
+        on_predecessor_dead: str | None = None,
     ) -> Enqueued:
         """Hand over one message.
 
         `data` is any JSON value, or bytes; the queue's `default` makes JSON of other values. `text`
         is a text body sent as it is. The outcome is
         "duplicate" when an unfinished message has the same `dedup_key`; its id is returned.
-        Messages of one `group_key` go out in their order, one at a time (PostgreSQL so far).
+        Messages of one `group_key` go out in their order, one at a time. One with `predecessor_ids`
+        waits until those have ended; `on_predecessor_dead` is "hold" (unless set), "continue" or
+        "fail". Both are refused on an engine that does not have them yet.
         """
         body, body_binary = bodies(data, text, self._default)
         row = self._row(
@@ -259,6 +263,8 @@ class Queue:
             dedup_key=dedup_key,
             max_attempts=max_attempts,
             group_key=group_key,
+            predecessor_ids=predecessor_ids,
+            on_predecessor_dead=on_predecessor_dead,
         )
         return Enqueued(*row)
 

@@ -30,6 +30,8 @@ $$;
 \ir tables/delayed.sql
 \ir tables/message_group.sql
 \ir tables/grouped.sql
+\ir tables/blocked.sql
+\ir tables/successor.sql
 \ir tables/recheck.sql
 \ir tables/claim.sql
 \ir tables/dead.sql
@@ -42,6 +44,9 @@ $$;
 -- routines: generated from contract.toml and the folder internal by make generate
 \ir internal/admit.sql
 \ir internal/archive.sql
+\ir internal/await_predecessor.sql
+\ir internal/block.sql
+\ir internal/block_batch.sql
 \ir internal/body_fault.sql
 \ir internal/check_batch_size.sql
 \ir internal/check_range.sql
@@ -52,6 +57,8 @@ $$;
 \ir internal/enter_group.sql
 \ir internal/finish.sql
 \ir internal/first_key.sql
+\ir internal/follow_deaths.sql
+\ir internal/free_successors.sql
 \ir internal/from_microseconds.sql
 \ir internal/header_fault.sql
 \ir internal/health_queues.sql
@@ -64,6 +71,7 @@ $$;
 \ir internal/is_rescan_due.sql
 \ir internal/join_groups.sql
 \ir internal/leave_groups.sql
+\ir internal/let_go.sql
 \ir internal/locate_messages.sql
 \ir internal/lock_gate.sql
 \ir internal/maintain_queue.sql
@@ -92,8 +100,11 @@ $$;
 \ir internal/read_safe_floor.sql
 \ir internal/read_ties.sql
 \ir internal/reap.sql
-\ir internal/recheck_groups.sql
+\ir internal/recheck.sql
+\ir internal/recheck_death.sql
+\ir internal/recheck_later.sql
 \ir internal/refuse_bad_value.sql
+\ir internal/refuse_predecessors.sql
 \ir internal/refuse_queue.sql
 \ir internal/require_autocommit.sql
 \ir internal/require_part.sql
@@ -103,6 +114,7 @@ $$;
 \ir internal/store_plain.sql
 \ir internal/store_unkeyed.sql
 \ir internal/try_enter_group.sql
+\ir internal/unblock.sql
 \ir internal/wait_until.sql
 \ir internal/widen_group.sql
 \ir internal/with_max_attempts.sql

@@ -27,6 +27,7 @@ REMEDIES = {
     "genuine": "the engine itself, not one that speaks its language",
     "groups": "--engine postgres18,mariadb",
     "limits": "--engine postgres18",
+    "predecessors": "--engine postgres18",
 }
 """By capability of a server, what to run for a test that needs it."""
 
@@ -52,6 +53,7 @@ class Server(Protocol):
                      its language
         groups       messages may have a group_key
         limits       rowq has max_leased and rate_limit there
+        predecessors messages may wait for others to end
     """
 
     name: str

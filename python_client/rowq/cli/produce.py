@@ -51,6 +51,14 @@ def enqueue(
     group: Annotated[
         str | None, typer.Option(help="First in, first out, one at a time among those of this key.")
     ] = None,
+    after: Annotated[
+        list[int] | None,
+        typer.Option(metavar="ID", help="Deliver only when this message has ended; repeatable."),
+    ] = None,
+    on_predecessor_dead: Annotated[
+        str | None,
+        typer.Option(help="If one of --after dies: hold (unless given), continue or fail."),
+    ] = None,
     priority: Priority = 5,
     delay_seconds: DelaySeconds = None,
     run_at: RunAt = None,
@@ -70,7 +78,13 @@ def enqueue(
     content = _content(body, binary, no_body)
     with open_queue(url) as queue:
         enqueued = queue.enqueue(
-            queue_name, **content, **options, dedup_key=dedup_key, group_key=group
+            queue_name,
+            **content,
+            **options,
+            dedup_key=dedup_key,
+            group_key=group,
+            predecessor_ids=after or None,
+            on_predecessor_dead=on_predecessor_dead,
         )
     _print_enqueued(enqueued, as_json)
 

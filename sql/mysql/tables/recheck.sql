@@ -7,9 +7,9 @@ create table if not exists rowq.recheck (
     part_id    int not null comment 'The queue; never used again for another one.',
     due_at     datetime(6) not null comment 'Maintain looks at it from this moment on.',
     recheck_id bigint not null comment 'Makes the key unique.',
-    group_key  varbinary(800) not null comment 'The group that the token is of.',
-    is_hint    boolean not null default false comment 'Whether there is no token yet, but may be one to take.',
+    group_key  varbinary(800) not null comment 'The group that the token is of; null where it is no token.',
+    is_hint    boolean not null default false comment 'Whether there is no token yet, but may be one to take; of a predecessor: whether it is dead.',
     primary key (part_id, due_at, recheck_id)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
-comment = 'Tokens that could not be passed on at once, and groups that may have more of them; maintain looks at them again.'
+comment = 'What could not be passed on at once, because others were at work on it: tokens of groups, messages that waited for others; maintain looks at it again.'
 stats_persistent = 1 stats_auto_recalc = 0;

@@ -14,8 +14,7 @@ declare
     v_low        bigint;
     v_high       bigint;
     v_message_id bigint;
-    v_dedup_key  text;
-    v_group_key  text;
+    v_tie        text[];
     v_ties       text[];
 begin
     if cardinality(p_message_ids) > 1 then
@@ -32,12 +31,17 @@ begin
             where m.part_id = p_part_id
               and m.message_id between v_low and v_high
               and m.message_id = any (p_message_ids)
-            returning m.dedup_key, m.group_key
+            returning case
+                when m.dedup_key is not null or m.group_key is not null or m.has_successors
+                    then array[
+                        m.dedup_key, m.group_key,
+                        case when m.has_successors then m.message_id::text end
+                    ]
+            end as tie
         )
-        select array_agg(array[g.dedup_key, g.group_key] order by g.dedup_key) into v_ties
+        select array_agg(g.tie order by g.tie[1]) into v_ties
         from gone g
-        where g.dedup_key is not null
-           or g.group_key is not null;
+        where g.tie is not null;
         return v_ties;
     end if;
 
@@ -45,9 +49,16 @@ begin
         delete from rowq.message m
         where m.part_id = p_part_id
           and m.message_id = v_message_id
-        returning m.dedup_key, m.group_key into v_dedup_key, v_group_key;
-        if v_dedup_key is not null or v_group_key is not null then
-            v_ties := v_ties || array[array[v_dedup_key, v_group_key]];
+        returning case
+            when m.dedup_key is not null or m.group_key is not null or m.has_successors
+                then array[
+                    m.dedup_key, m.group_key,
+                    case when m.has_successors then m.message_id::text end
+                ]
+        end
+        into v_tie;
+        if v_tie is not null then
+            v_ties := v_ties || array[v_tie];
         end if;
     end loop;
     return v_ties;

@@ -63,6 +63,28 @@ begin
     ) c;
 
     return query
+    select 'waits_for_dead', q.queue_name, s.waiting::double precision, 1::double precision,
+           1000::double precision,
+           'messages that wait for dead ones, counted up to 1000; reset or cancel these'
+    from rowq.queue q
+    cross join lateral (
+        select count(*) as waiting
+        from (
+            select
+            from rowq.dead d
+            cross join lateral (
+                select
+                from rowq.successor x
+                where x.part_id = q.part_id
+                  and x.predecessor_id = d.message_id
+                limit 1000
+            ) w
+            where d.part_id = q.part_id
+            limit 1000
+        ) x
+    ) s;
+
+    return query
     select 'overdue_groups', q.queue_name,
            coalesce(extract(epoch from clock_timestamp() - w.due_at), 0)::double precision,
            30::double precision, 300::double precision,

@@ -37,6 +37,15 @@ begin
         return;
     end if;
 
+    select 'blocked', b.lane, 0, b.due_at, b.predecessor_id
+    into state, lane, attempt, due_at, waits_for
+    from rowq.blocked b
+    where b.part_id = p_part_id
+      and b.message_id = p_message_id;
+    if found then
+        return;
+    end if;
+
     if p_group_key is not null then
         select 'blocked', x.lane, 0, x.last_error, (
                    select max(y.message_id)

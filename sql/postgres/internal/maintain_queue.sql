@@ -19,7 +19,7 @@ language plpgsql
 as $$
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue, unless it is idle, in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P16 P19 P24
+-- promise   P09 P11 P13 P14 P16 P19 P24 P26 P27
 -- locks     advisory lock of the queue, tried
 declare
     v_lane        smallint := -1;
@@ -68,12 +68,12 @@ begin
 
     o_promoted := rowq.internal_promote(p_queue.part_id, p_batch_size);
 
-    -- Only a queue that has left tokens to pass on has this lane.
+    -- Only a queue that has left something to look at again has this lane.
     if exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -4) then
         perform rowq.internal_move_floor(
             p_queue.part_id, -4::smallint, false, true, p_frontiers[3], v_writers
         );
-        perform rowq.internal_recheck_groups(p_queue.part_id, p_batch_size);
+        perform rowq.internal_recheck(p_queue.part_id, p_batch_size);
         -- From now on a dequeue that finds nothing looks at them, too.
         if not p_queue.has_recheck
            and current_setting('transaction_isolation') = 'read committed' then

@@ -1,14 +1,16 @@
 create or replace function rowq.internal_message_fault(
-    p_body          text,
-    p_body_binary   bytea,
-    p_message_type  text,
-    p_headers       jsonb,
-    p_priority      integer,
-    p_delay_seconds double precision,
-    p_run_at        timestamp with time zone,
-    p_dedup_key     text,
-    p_max_attempts  integer,
-    p_group_key     text
+    p_body                text,
+    p_body_binary         bytea,
+    p_message_type        text,
+    p_headers             jsonb,
+    p_priority            integer,
+    p_delay_seconds       double precision,
+    p_run_at              timestamp with time zone,
+    p_dedup_key           text,
+    p_max_attempts        integer,
+    p_group_key           text,
+    p_predecessor_ids     bigint[],
+    p_on_predecessor_dead text
 )
 returns text
 language plpgsql
@@ -34,6 +36,11 @@ begin
             then 'dedup_key must be 1 to 200 characters'
         when char_length(p_group_key) not between 1 and 200
             then 'group_key must be 1 to 200 characters'
+        when not rowq.internal_is_id_list(p_predecessor_ids)
+            then 'predecessor_ids must be a flat list of at most 10000 ids, no null'
+        when p_on_predecessor_dead not in ('hold', 'continue', 'fail')
+            then 'on_predecessor_dead must be hold, continue or fail, got '
+                || left(p_on_predecessor_dead, 100)
         when p_max_attempts not between 1 and 10000
             then format('max_attempts must be between 1 and 10000, got %s', p_max_attempts)
         when p_headers is not null

@@ -56,7 +56,8 @@ begin
             ('body', 'value'), ('body_base64', 'string'), ('message_type', 'string'),
             ('headers', 'object'), ('priority', 'number'), ('delay_seconds', 'number'),
             ('run_at', 'string'), ('dedup_key', 'string'), ('max_attempts', 'number'),
-            ('group_key', 'string')
+            ('group_key', 'string'), ('predecessor_ids', 'array'),
+            ('predecessor_positions', 'array'), ('on_predecessor_dead', 'string')
     ) t (key, wanted) on t.key = k.key
     where t.wanted is null
        or t.wanted not in ('value', jsonb_typeof(k.value)) and k.value <> 'null'
@@ -108,7 +109,7 @@ begin
                 v_fault := coalesce(
                     rowq.internal_message_fault(
                         body, body_binary, message_type, headers, priority, delay_seconds, run_at,
-                        dedup_key, max_attempts, group_key
+                        dedup_key, max_attempts, group_key, null, null
                     ),
                     rowq.internal_body_fault(body, body_binary, p_max_length)
                 );

@@ -11,7 +11,7 @@ as $$
 -- routine   internal_pop_waiting
 -- purpose   Take messages out of wherever they wait; those that a worker holds stay. o_tokenless are those without a token of a group.
 -- promise   P03
--- locks     delayed, dead, grouped and ready rows, passing over locked ones
+-- locks     delayed, dead, blocked, grouped and ready rows, passing over locked ones
 declare
     v_rest  bigint[];
     v_found record;
@@ -73,6 +73,22 @@ begin
         o_message_ids := o_message_ids || v_found.message_id;
         o_lanes := o_lanes || v_found.lane;
         o_attempts := o_attempts || v_found.attempt;
+    end loop;
+
+    for v_found in
+        select b.message_id, b.lane
+        from rowq.blocked b
+        where b.part_id = p_part_id
+          and b.message_id = any (p_message_ids)
+        for update skip locked
+    loop
+        delete from rowq.blocked b
+        where b.part_id = p_part_id
+          and b.message_id = v_found.message_id;
+        o_message_ids := o_message_ids || v_found.message_id;
+        o_lanes := o_lanes || v_found.lane;
+        o_attempts := o_attempts || 0::smallint;
+        o_tokenless := o_tokenless || v_found.message_id;
     end loop;
 
     select array_agg(m.message_id) into v_rest

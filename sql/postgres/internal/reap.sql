@@ -62,7 +62,8 @@ begin
         end if;
         if v_dead_ids is not null then
             perform rowq.internal_push_dead(
-                p_part_id, v_dead_lanes, v_dead_ids, v_dead_tries, v_error
+                p_part_id, v_dead_lanes, v_dead_ids, v_dead_tries,
+                array_fill(v_error, array[cardinality(v_dead_ids)])
             );
             o_died := o_died + cardinality(v_dead_ids);
         end if;

@@ -9,7 +9,10 @@ as $$
 declare
     v_key text;
 begin
-    foreach v_key in array '{priority,max_attempts,delay_seconds,run_at,body_base64}'::text[] loop
+    foreach v_key in array array[
+        'priority', 'max_attempts', 'delay_seconds', 'run_at', 'body_base64', 'predecessor_ids',
+        'predecessor_positions'
+    ] loop
         begin
             case v_key
                 when 'delay_seconds' then
@@ -18,6 +21,9 @@ begin
                     perform rowq.internal_parse_moment(p_message ->> v_key);
                 when 'body_base64' then
                     perform decode(p_message ->> v_key, 'base64');
+                when 'predecessor_ids', 'predecessor_positions' then
+                    perform max(e.id::bigint)
+                    from jsonb_array_elements_text(nullif(p_message -> v_key, 'null')) e (id);
                 else
                     perform (p_message ->> v_key)::integer;
             end case;

@@ -14,8 +14,9 @@ as $$
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24
--- locks     the claim row first; then message and dedup rows; rows of groups, tried only
+-- promise   P04 P08 P21 P22 P23 P24 P26
+-- locks     the claim row first; then message and dedup rows, waiting for who has just named one of the
+--           messages as a predecessor; rows of groups and of messages that wait, tried only
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -29,6 +30,7 @@ declare
     v_message_id   bigint;
     v_dedup_key    text;
     v_group_key    text;
+    v_is_awaited   boolean;
 begin
     select q.part_id, q.archive_days into v_part_id, v_archive_days
     from rowq.queue q
@@ -77,10 +79,15 @@ begin
         delete from rowq.message m
         where m.part_id = v_part_id
           and m.message_id = v_message_ids[1]
-        returning m.dedup_key, m.group_key into v_dedup_key, v_group_key;
-        if v_dedup_key is not null or v_group_key is not null then
+        returning m.dedup_key, m.group_key, m.has_successors
+        into v_dedup_key, v_group_key, v_is_awaited;
+        if v_dedup_key is not null or v_group_key is not null or v_is_awaited then
             perform rowq.internal_cut_ties(
-                v_part_id, array[array[v_dedup_key, v_group_key]], v_message_ids, true
+                v_part_id,
+                array[array[
+                    v_dedup_key, v_group_key, case when v_is_awaited then v_message_ids[1]::text end
+                ]],
+                v_message_ids, true
             );
         end if;
     elsif v_message_ids <> '{}' then

@@ -148,12 +148,12 @@ begin
             exit when v_taken.o_message_ids is not null;
         end if;
 
-        -- Nothing is ready: what has become due meanwhile need not wait for maintain, nor groups of
-        -- which a token was left. But maintain finds what was promoted below the floor, by a
+        -- Nothing is ready: what has become due meanwhile need not wait for maintain, nor what was
+        -- left to be looked at again. But maintain finds what was promoted below the floor, by a
         -- sequence that was set back.
         if v_is_second
            or rowq.internal_promote(v_part_id, p_batch_size) = 0
-              and (not v_has_recheck or rowq.internal_recheck_groups(v_part_id, 10) = 0) then
+              and (not v_has_recheck or rowq.internal_recheck(v_part_id, 10) = 0) then
             return;
         end if;
         v_is_second := true;

@@ -3,7 +3,7 @@ returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set lock_timeout = '60ms'
+set lock_timeout = '50ms'
 set jit = off
 as $$
 -- routine   drop_queue
@@ -26,8 +26,9 @@ begin
     -- worker.
     begin
         lock table rowq.queue, rowq.gate, rowq.claim, rowq.floor, rowq.ready, rowq.delayed,
-            rowq.message, rowq.dedup, rowq.grouped, rowq.message_group, rowq.recheck, rowq.dead,
-            rowq.finished, rowq.archive, rowq.started in exclusive mode;
+            rowq.message, rowq.dedup, rowq.grouped, rowq.message_group, rowq.successor,
+            rowq.blocked, rowq.recheck, rowq.dead, rowq.finished, rowq.archive, rowq.started
+            in exclusive mode;
     exception
         when lock_not_available then
             raise exception 'RQ705 queue_busy: open transactions hold the tables; try again'
@@ -50,6 +51,8 @@ begin
     delete from rowq.dedup d where d.part_id = v_queue.part_id;
     delete from rowq.grouped g where g.part_id = v_queue.part_id;
     delete from rowq.message_group g where g.part_id = v_queue.part_id;
+    delete from rowq.successor s where s.part_id = v_queue.part_id;
+    delete from rowq.blocked b where b.part_id = v_queue.part_id;
     delete from rowq.recheck r where r.part_id = v_queue.part_id;
     delete from rowq.finished f where f.part_id = v_queue.part_id;
     delete from rowq.message m where m.part_id = v_queue.part_id;

@@ -1,15 +1,17 @@
 create or replace function rowq.enqueue(
-    p_queue_name    text,
-    p_body          text default null,
-    p_body_binary   bytea default null,
-    p_message_type  text default null,
-    p_headers       jsonb default null,
-    p_priority      integer default 5,
-    p_delay_seconds double precision default null,
-    p_run_at        timestamp with time zone default null,
-    p_dedup_key     text default null,
-    p_max_attempts  integer default null,
-    p_group_key     text default null
+    p_queue_name          text,
+    p_body                text default null,
+    p_body_binary         bytea default null,
+    p_message_type        text default null,
+    p_headers             jsonb default null,
+    p_priority            integer default 5,
+    p_delay_seconds       double precision default null,
+    p_run_at              timestamp with time zone default null,
+    p_dedup_key           text default null,
+    p_max_attempts        integer default null,
+    p_group_key           text default null,
+    p_predecessor_ids     bigint[] default null,
+    p_on_predecessor_dead text default null
 )
 returns table (message_id bigint, outcome text)
 language plpgsql
@@ -22,9 +24,10 @@ as $$
 -- routine   enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27
 -- locks     new rows; with a dedup key, waits for another open enqueue of that key; with a group
---           key, for one that has opened the group, and for what is closing it
+--           key, for one that has opened the group, and for what is closing it; the row of a
+--           predecessor, tried only
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -43,11 +46,12 @@ begin
     -- A message with only a text body and a good priority has nothing else to check.
     if p_priority not between 0 and 9 or p_priority is null or num_nonnulls(
         p_body_binary, p_message_type, p_headers, p_delay_seconds, p_run_at, p_dedup_key,
-        p_max_attempts, p_group_key
+        p_max_attempts, p_group_key, p_predecessor_ids, p_on_predecessor_dead
     ) > 0 then
         v_fault := rowq.internal_message_fault(
             p_body, p_body_binary, p_message_type, p_headers, p_priority,
-            p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key
+            p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
+            p_predecessor_ids, p_on_predecessor_dead
         );
         if v_fault is not null then
             raise exception 'RQ711 invalid_argument: %', v_fault
@@ -84,6 +88,14 @@ begin
     if pg_current_xact_id() is not null then
         v_message_id := nextval('rowq.message_seq');
         v_now := clock_timestamp();
+    end if;
+    if v_message_id <= any (p_predecessor_ids) then
+        raise exception
+            'RQ711 invalid_argument: predecessor_ids must name messages that are there, got %', (
+                select max(u.message_id)
+                from unnest(p_predecessor_ids) u (message_id)
+            )
+            using errcode = 'RQ711';
     end if;
 
     while p_dedup_key is not null loop
@@ -122,7 +134,12 @@ begin
     end if;
 
     v_due_at := coalesce(p_run_at, v_now + make_interval(secs => p_delay_seconds));
-    if v_due_at > v_now then
+    if p_predecessor_ids <> '{}' and rowq.internal_block(
+        v_part_id, v_message_id, v_lane, case when v_due_at > v_now then v_due_at end, p_group_key,
+        p_predecessor_ids, p_on_predecessor_dead
+    ) then
+        null;
+    elsif v_due_at > v_now then
         insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
         values (v_part_id, v_lane, v_message_id, v_due_at, p_group_key);
     elsif p_group_key is not null

@@ -10,8 +10,9 @@ as $$
 -- routine   enqueue_batch
 -- version   1
 -- purpose   Hand over many messages in one call: all of them or, on an error, none.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22
--- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27
+-- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys; rows
+--           of predecessors, tried only
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -25,6 +26,8 @@ declare
     v_lanes    smallint[];
     v_due_ats  timestamp with time zone[];
     v_kept_ids bigint[];
+    v_awaited  bigint[];
+    v_blocked  bigint[];
     v_waiting  bigint[];
 begin
     select q.part_id, q.max_body_length into v_part_id, v_max_length
@@ -41,7 +44,13 @@ begin
 
     v_stored := rowq.internal_store_plain(v_part_id, p_messages, v_max_length, v_now);
     if v_stored.o_message_ids is null
-       and coalesce(not p_messages @? '$[*] ? (exists(@.dedup_key) || exists(@.group_key))', true)
+       and coalesce(
+           not p_messages @? (
+               '$[*] ? (exists(@.dedup_key) || exists(@.group_key) || exists(@.predecessor_ids)'
+               '|| exists(@.predecessor_positions) || exists(@.on_predecessor_dead))'
+           ),
+           true
+       )
     then
         v_stored := rowq.internal_store_unkeyed(v_part_id, p_messages, v_max_length, v_now);
         if v_stored.o_message_ids is null then
@@ -64,7 +73,7 @@ begin
 
     select array_agg(row(
                v_part_id, p.max_attempts, nextval('rowq.message_seq'), v_now, p.message_type,
-               p.dedup_key, p.group_key, p.headers, p.body, p.body_binary
+               p.dedup_key, p.group_key, p.headers, p.body, p.body_binary, null
            )::rowq.message),
            array_agg((p.priority * 2 + 1)::smallint),
            array_agg(coalesce(p.run_at, v_now + make_interval(secs => p.delay_seconds)))
@@ -76,27 +85,43 @@ begin
 
     v_kept_ids := rowq.internal_reserve_dedup_keys(v_part_id, v_messages);
 
+    -- Messages of this batch that others of it wait for need no second write.
+    select array_agg(distinct v_kept_ids[p.place]) into v_awaited
+    from (
+        select e.position::integer as place
+        from jsonb_path_query(
+            p_messages, '$[*].predecessor_positions[*] ? (@ >= 1 && @ <= 10000)'
+        ) e ("position")
+    ) p
+    where v_kept_ids[p.place] = v_messages[p.place].message_id;
+
     insert into rowq.message (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        headers, body, body_binary, group_key
+        headers, body, body_binary, group_key, has_successors
     )
     select m.part_id, m.max_attempts, m.message_id, m.enqueued_at, m.message_type, m.dedup_key,
-           m.headers, m.body, m.body_binary, m.group_key
+           m.headers, m.body, m.body_binary, m.group_key,
+           case when m.message_id = any (v_awaited) then true end
     from unnest(v_messages, v_kept_ids) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, kept_id
+        group_key, headers, body, body_binary, has_successors, kept_id
     )
     where m.message_id = m.kept_id;
     perform rowq.internal_require_part(v_part_id, p_queue_name);
+
+    v_blocked := rowq.internal_block_batch(
+        v_part_id, p_messages, v_messages, v_kept_ids, v_lanes, v_due_ats, v_now, v_awaited
+    );
 
     insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
     select m.part_id, m.lane, m.message_id, m.due_at, m.group_key
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, kept_id, lane, due_at
+        group_key, headers, body, body_binary, has_successors, kept_id, lane, due_at
     )
     where m.message_id = m.kept_id
-      and m.due_at > v_now;
+      and m.due_at > v_now
+      and m.message_id <> all (v_blocked);
 
     select rowq.internal_join_groups(
                v_part_id, array_agg(m.group_key), array_agg(m.message_id), array_agg(m.lane)
@@ -104,11 +129,12 @@ begin
     into v_waiting
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, kept_id, lane, due_at
+        group_key, headers, body, body_binary, has_successors, kept_id, lane, due_at
     )
     where m.message_id = m.kept_id
       and m.group_key is not null
       and (m.due_at <= v_now or m.due_at is null)
+      and m.message_id <> all (v_blocked)
     having count(*) > 0;
 
     perform rowq.internal_open_lanes(v_part_id, array_agg(m.lane))
@@ -118,10 +144,11 @@ begin
     select m.part_id, m.lane, m.message_id, m.message_id
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, kept_id, lane, due_at
+        group_key, headers, body, body_binary, has_successors, kept_id, lane, due_at
     )
     where m.message_id = m.kept_id
       and (m.due_at <= v_now or m.due_at is null)
+      and m.message_id <> all (v_blocked)
       and m.message_id = any (v_waiting) is not true;
     if found and rowq.internal_is_listened(v_part_id) then
         perform pg_notify('rowq', p_queue_name);
@@ -132,7 +159,7 @@ begin
            case when m.message_id = m.kept_id then 'enqueued' else 'duplicate' end
     from unnest(v_messages, v_kept_ids) with ordinality m (
         part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, kept_id, place
+        group_key, headers, body, body_binary, has_successors, kept_id, place
     );
 end;
 $$;

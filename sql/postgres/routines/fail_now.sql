@@ -31,7 +31,8 @@ begin
 
     if v_taken.o_message_ids <> '{}' then
         perform rowq.internal_push_dead(
-            v_queue.part_id, v_taken.o_lanes, v_taken.o_message_ids, v_taken.o_attempts, p_error
+            v_queue.part_id, v_taken.o_lanes, v_taken.o_message_ids, v_taken.o_attempts,
+            array_fill(p_error, array[cardinality(v_taken.o_message_ids)])
         );
     end if;
 

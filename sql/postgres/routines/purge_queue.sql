@@ -16,7 +16,7 @@ as $$
 -- version   1
 -- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
 -- promise   P15
--- locks     grouped, ready, delayed and dead rows, passing over locked ones; then as complete
+-- locks     blocked, grouped, ready, delayed and dead rows, passing over locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -43,7 +43,34 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    -- Begin with what waits in groups, so that no token is passed on to a message that goes too.
+    -- Begin with what waits for others, so that none of it is made ready by the end of what it waits
+    -- for, and no token is passed on to a message that goes too.
+    loop
+        v_wanted := least(c_step, p_max_messages - v_removed);
+        exit when v_wanted <= 0;
+
+        select array_agg(h.message_id) into v_ids
+        from (
+            select b.message_id
+            from rowq.blocked b
+            where b.part_id = v_queue.part_id
+              and b.message_id > v_id
+            order by b.part_id, b.message_id
+            limit v_wanted
+            for update skip locked
+        ) h;
+        exit when v_ids is null;
+
+        delete from rowq.blocked b
+        where b.part_id = v_queue.part_id
+          and b.message_id between v_ids[1] and v_ids[cardinality(v_ids)]
+          and b.message_id = any (v_ids);
+        v_id := v_ids[cardinality(v_ids)];
+        perform rowq.internal_finish(v_queue.part_id, 0, v_ids, null, null, 'cancelled', v_ids);
+        v_removed := v_removed + cardinality(v_ids);
+    end loop;
+    v_id := 0;
+
     loop
         v_wanted := least(c_step, p_max_messages - v_removed);
         exit when v_wanted <= 0;

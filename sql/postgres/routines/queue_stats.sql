@@ -82,7 +82,12 @@ begin
     ) f
     cross join lateral (
         select count(*) as blocked
-        from (select 1 from rowq.grouped g where g.part_id = q.part_id limit p_max_count) x
+        from (
+            (select 1 from rowq.grouped g where g.part_id = q.part_id limit p_max_count)
+            union all
+            (select 1 from rowq.blocked b where b.part_id = q.part_id limit p_max_count)
+            limit p_max_count
+        ) x
     ) b
     where p_queue_name is null
        or q.queue_name = p_queue_name

@@ -71,7 +71,8 @@ begin
     end if;
     if v_dead.ids is not null then
         perform rowq.internal_push_dead(
-            v_queue.part_id, v_dead.lanes, v_dead.ids, v_dead.attempts, p_error
+            v_queue.part_id, v_dead.lanes, v_dead.ids, v_dead.attempts,
+            array_fill(p_error, array[cardinality(v_dead.ids)])
         );
     end if;
 

@@ -31,7 +31,15 @@ class PostgresServer(ControlledServer):
         self.name = f"{self.engine}{major}"
         self.how = f"{how} {self.version}"
         self.capabilities = self._capabilities(
-            "async", "databases", "days", "genuine", "groups", "limits", "psql", "waits"
+            "async",
+            "databases",
+            "days",
+            "genuine",
+            "groups",
+            "limits",
+            "predecessors",
+            "psql",
+            "waits",
         )
 
     def fresh_database(self) -> str:

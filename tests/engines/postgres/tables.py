@@ -10,7 +10,7 @@ Connection = psycopg.Connection[Any]
 
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
-    "message_group", "recheck", "started",
+    "message_group", "recheck", "started", "blocked", "successor",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
@@ -30,6 +30,7 @@ _FLOOR = (
 _SHIFTS = (
     "update rowq.claim set lease_until = lease_until - interval '{0}' second where " + _PART,
     "update rowq.delayed set due_at = due_at - interval '{0}' second where " + _PART,
+    "update rowq.blocked set due_at = due_at - interval '{0}' second where " + _PART,
     "update rowq.recheck set due_at = due_at - interval '{0}' second where " + _PART,
     "update rowq.dead set died_at = died_at - interval '{0}' second where " + _PART,
     "update rowq.finished set finished_at = finished_at - interval '{0}' second where " + _PART,
@@ -47,6 +48,8 @@ _CENSUS = f"""
     select message_id, 'dead' from rowq.dead where {_PART}
     union all
     select message_id, 'blocked' from rowq.grouped where {_PART}
+    union all
+    select message_id, 'blocked' from rowq.blocked where {_PART}
     """
 _FINISHED = f"""
     select unnest(message_ids), state from rowq.finished where {_PART}

@@ -1,11 +1,12 @@
-create or replace function rowq.internal_recheck_groups(p_part_id integer, p_limit integer)
+create or replace function rowq.internal_recheck(p_part_id integer, p_limit integer)
 returns integer
 language plpgsql
 as $$
--- routine   internal_recheck_groups
--- purpose   Look again at up to p_limit tokens that were left; return how many are passed on or given back.
--- promise   P22 P24
--- locks     recheck rows, passing over locked ones; as internal_pass_groups, internal_widen_group
+-- routine   internal_recheck
+-- purpose   Look again at up to p_limit tokens and messages that were left; return for how many that was enough.
+-- promise   P22 P24 P26 P27
+-- locks     recheck rows, passing over locked ones; as internal_pass_groups, internal_widen_group,
+--           internal_let_go, internal_free_successors and internal_recheck_death
 declare
     -- The moment is a constant, so that the scan stops at the last row that is due.
     v_now    constant timestamp with time zone := clock_timestamp();
@@ -25,7 +26,7 @@ begin
     end if;
 
     for v_note in
-        select r.due_at, r.recheck_id, r.is_hint, r.group_key
+        select r.due_at, r.recheck_id, r.is_hint, r.message_id, r.predecessor_id, r.group_key
         from rowq.recheck r
         where r.part_id = p_part_id
           and r.due_at >= rowq.internal_from_microseconds(v_floor)
@@ -36,7 +37,18 @@ begin
     loop
         -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
         -- must not make every look write.
-        if v_note.is_hint then
+        if v_note.group_key is null then
+            -- An old snapshot does not show what has happened since.
+            continue when current_setting('transaction_isolation')
+                not in ('read committed', 'read uncommitted');
+            if v_note.message_id is not null then
+                continue when rowq.internal_let_go(p_part_id, array[v_note.message_id]) is not null;
+            elsif v_note.is_hint then
+                continue when not rowq.internal_recheck_death(p_part_id, v_note.predecessor_id);
+            else
+                perform rowq.internal_free_successors(p_part_id, array[v_note.predecessor_id]);
+            end if;
+        elsif v_note.is_hint then
             continue when not rowq.internal_widen_group(p_part_id, v_note.group_key);
         else
             continue when rowq.internal_pass_groups(

@@ -1,0 +1,110 @@
+create or replace function rowq.internal_await_predecessor(
+    p_part_id         integer,
+    p_message_id      bigint,
+    p_predecessor_ids bigint[],
+    p_on_dead         text,
+    out o_state          text,
+    out o_predecessor_id bigint,
+    out o_rest_ids       bigint[]
+)
+language plpgsql
+as $$
+-- routine   internal_await_predecessor
+-- purpose   Let a message wait for the newest of these, in order, that has not ended: waiting, free, failed, or unsure where others are at work.
+-- promise   P25 P26 P27
+-- locks     the predecessor's message row, tried only; a new successor row
+declare
+    v_has_successors boolean;
+    v_place          integer;
+begin
+    loop
+        -- "offset 0" keeps this a lookup by key for one message after the other, which ends with
+        -- the first that is there.
+        select u.message_id, u.place into o_predecessor_id, v_place
+        from (
+            select x.message_id, x.place
+            from unnest(p_predecessor_ids) with ordinality x (message_id, place)
+            order by x.place desc
+            offset 0
+        ) u
+        cross join lateral (
+            select
+            from rowq.message m
+            where m.part_id = p_part_id
+              and m.message_id = u.message_id
+            offset 0
+        ) h
+        limit 1;
+        if not found then
+            o_state := 'free';
+            return;
+        end if;
+
+        -- Hold the row to the end of the transaction: whoever ends the predecessor waits for this
+        -- one, or leaves a note to look again. This one waits for nobody.
+        select m.has_successors into v_has_successors
+        from rowq.message m
+        where m.part_id = p_part_id
+          and m.message_id = o_predecessor_id
+        for key share skip locked;
+        if not found then
+            continue when not exists (
+                select
+                from rowq.message m
+                where m.part_id = p_part_id
+                  and m.message_id = o_predecessor_id
+            );
+            exit;
+        end if;
+
+        -- The archive keeps the message row for a while.
+        if exists (
+            select
+            from rowq.finished f
+            where f.part_id = p_part_id
+              and f.finish_id >= rowq.internal_read_safe_floor(p_part_id, -3::smallint)
+              and o_predecessor_id = any (f.message_ids)
+        ) or p_on_dead = 'continue' and exists (
+            select
+            from rowq.dead d
+            where d.part_id = p_part_id
+              and d.message_id = o_predecessor_id
+        ) then
+            p_predecessor_ids := p_predecessor_ids[:v_place - 1];
+            continue;
+        end if;
+        if p_on_dead = 'fail' and exists (
+            select
+            from rowq.dead d
+            where d.part_id = p_part_id
+              and d.message_id = o_predecessor_id
+        ) then
+            o_state := 'failed';
+            return;
+        end if;
+
+        if v_has_successors is not true then
+            perform
+            from rowq.message m
+            where m.part_id = p_part_id
+              and m.message_id = o_predecessor_id
+            for no key update skip locked;
+            exit when not found;
+            update rowq.message m
+            set has_successors = true
+            where m.part_id = p_part_id
+              and m.message_id = o_predecessor_id;
+        end if;
+        insert into rowq.successor (part_id, predecessor_id, message_id)
+        values (p_part_id, o_predecessor_id, p_message_id)
+        on conflict do nothing;
+        o_state := 'waiting';
+        o_rest_ids := nullif(p_predecessor_ids[:v_place - 1], '{}');
+        return;
+    end loop;
+
+    o_state := 'unsure';
+    o_predecessor_id := null;
+    o_rest_ids := p_predecessor_ids[:v_place];
+end;
+$$;

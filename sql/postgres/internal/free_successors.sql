@@ -1,0 +1,54 @@
+create or replace function rowq.internal_free_successors(
+    p_part_id         integer,
+    p_predecessor_ids bigint[]
+)
+returns void
+language plpgsql
+as $$
+-- routine   internal_free_successors
+-- purpose   Let the messages go on that have waited for these, which have ended; leave to maintain those that cannot go on now.
+-- promise   P26
+-- locks     successor rows; as internal_let_go; new recheck rows
+declare
+    c_most           constant integer := 1000;
+    v_predecessor_id bigint;
+    v_ids            bigint[];
+    v_again          bigint[];
+begin
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        -- An old snapshot does not show every message that waits.
+        perform rowq.internal_recheck_later(p_part_id, null, p_predecessor_ids, false);
+        return;
+    end if;
+
+    foreach v_predecessor_id in array p_predecessor_ids loop
+        with cut as (
+            delete from rowq.successor s
+            where s.part_id = p_part_id
+              and s.predecessor_id = v_predecessor_id
+              and s.message_id = any (array(
+                  select x.message_id
+                  from rowq.successor x
+                  where x.part_id = p_part_id
+                    and x.predecessor_id = v_predecessor_id
+                  order by x.part_id, x.predecessor_id, x.message_id
+                  limit c_most
+              ))
+            returning s.message_id
+        )
+        select array_agg(c.message_id order by c.message_id) into v_ids
+        from cut c;
+        continue when v_ids is null;
+        if cardinality(v_ids) = c_most then
+            perform rowq.internal_recheck_later(
+                p_part_id, null, array[v_predecessor_id], false
+            );
+        end if;
+
+        v_again := rowq.internal_let_go(p_part_id, v_ids, v_predecessor_id);
+        if v_again is not null then
+            perform rowq.internal_recheck_later(p_part_id, v_again, null, false);
+        end if;
+    end loop;
+end;
+$$;

@@ -1,0 +1,26 @@
+create or replace function rowq.internal_let_go(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    p_ended_id    bigint default null
+)
+returns bigint[]
+language plpgsql
+as $$
+-- routine   internal_let_go
+-- purpose   Let blocked messages go on that wait for nothing any more; those that fail with a predecessor are dead. Return those that need another look.
+-- promise   P25 P26 P27
+-- locks     as internal_unblock and internal_push_dead
+declare
+    v_done record;
+begin
+    v_done := rowq.internal_unblock(p_part_id, p_message_ids, p_ended_id);
+    if v_done.o_failed_ids is not null then
+        perform rowq.internal_push_dead(
+            p_part_id, v_done.o_failed_lanes, v_done.o_failed_ids,
+            array_fill(0::smallint, array[cardinality(v_done.o_failed_ids)]),
+            v_done.o_failed_errors, false
+        );
+    end if;
+    return v_done.o_again;
+end;
+$$;

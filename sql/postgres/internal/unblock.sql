@@ -1,0 +1,121 @@
+create or replace function rowq.internal_unblock(
+    p_part_id     integer,
+    p_message_ids bigint[],
+    p_ended_id    bigint,
+    out o_again         bigint[],
+    out o_failed_ids    bigint[],
+    out o_failed_lanes  smallint[],
+    out o_failed_errors text[]
+)
+language plpgsql
+as $$
+-- routine   internal_unblock
+-- purpose   Look again what blocked messages wait for, and let them go on where that is nothing. o_again are those that need another look, o_failed_ids those that fail with a predecessor.
+-- promise   P25 P26 P27
+-- locks     blocked rows, tried only; as internal_await_predecessor and internal_try_enter_group
+declare
+    v_row       record;
+    v_await     record;
+    v_state     text;
+    v_has_token boolean;
+    v_rest_ids  bigint[];
+    v_ids       bigint[];
+    v_lanes     smallint[];
+begin
+    -- To ask again needs a snapshot of its own, which only read committed takes.
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        o_again := p_message_ids;
+        return;
+    end if;
+
+    for v_row in
+        select u.message_id, b.message_id is not null as is_held, b.lane, b.predecessor_id,
+               b.due_at, b.on_dead, b.group_key, b.rest_ids
+        from unnest(p_message_ids) u (message_id)
+        left join lateral (
+            select x.*
+            from rowq.blocked x
+            where x.part_id = p_part_id
+              and x.message_id = u.message_id
+            for update skip locked
+        ) b on true
+    loop
+        if not v_row.is_held then
+            -- It is gone, or somebody is cancelling it.
+            if exists (
+                select
+                from rowq.blocked b
+                where b.part_id = p_part_id
+                  and b.message_id = v_row.message_id
+            ) then
+                o_again := o_again || v_row.message_id;
+            end if;
+            continue;
+        end if;
+
+        v_state := 'free';
+        v_rest_ids := v_row.rest_ids;
+        if v_row.predecessor_id <> p_ended_id or p_ended_id is null then
+            v_rest_ids := v_rest_ids || v_row.predecessor_id;
+        end if;
+        if array_remove(v_rest_ids, null) <> '{}' then
+            v_await := rowq.internal_await_predecessor(
+                p_part_id, v_row.message_id, array_remove(v_rest_ids, null), v_row.on_dead
+            );
+            v_state := v_await.o_state;
+            if v_state = 'unsure' then
+                o_again := o_again || v_row.message_id;
+                continue;
+            elsif v_state = 'waiting' then
+                update rowq.blocked b
+                set predecessor_id = v_await.o_predecessor_id,
+                    rest_ids = v_await.o_rest_ids
+                where b.part_id = p_part_id
+                  and b.message_id = v_row.message_id;
+                continue;
+            end if;
+        end if;
+
+        v_has_token := true;
+        if v_row.group_key is not null and v_state = 'free'
+           and (v_row.due_at > clock_timestamp()) is not true then
+            v_has_token := rowq.internal_try_enter_group(p_part_id, v_row.group_key);
+            if v_has_token is null then
+                o_again := o_again || v_row.message_id;
+                continue;
+            end if;
+        end if;
+
+        delete from rowq.blocked b
+        where b.part_id = p_part_id
+          and b.message_id = v_row.message_id;
+        if v_state = 'failed' then
+            o_failed_ids := o_failed_ids || v_row.message_id;
+            o_failed_lanes := o_failed_lanes || v_row.lane;
+            o_failed_errors := o_failed_errors
+                || format('predecessor %s is dead', v_await.o_predecessor_id);
+        elsif v_row.due_at > clock_timestamp() then
+            insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
+            values (
+                p_part_id, v_row.lane, v_row.message_id, v_row.due_at, v_row.group_key
+            );
+        elsif not v_has_token then
+            insert into rowq.grouped (part_id, lane, message_id, group_key)
+            values (p_part_id, v_row.lane, v_row.message_id, v_row.group_key);
+        else
+            -- What has been begun is finished first, but groups take turns.
+            v_ids := v_ids || v_row.message_id;
+            v_lanes := v_lanes || case
+                when v_row.group_key is null then v_row.lane / 2 * 2
+                else v_row.lane
+            end::smallint;
+        end if;
+    end loop;
+
+    if v_ids is not null then
+        perform rowq.internal_push_ready(
+            p_part_id, v_lanes, v_ids, array_fill(0::smallint, array[cardinality(v_ids)]), null
+        );
+    end if;
+end;
+$$;

@@ -1,0 +1,481 @@
+"""Messages that wait for others: when they go on, and what a dead one does to them."""
+
+import random
+from typing import Any
+
+import pytest
+
+from tests.helpers.calls import Row, bodies, call, outcomes, rolled_back
+from tests.helpers.queues import CheckedQueue
+
+pytestmark = pytest.mark.requires("predecessors")
+
+
+def send(queue: CheckedQueue, body: str, *after: int, **options: Any) -> int:
+    """Enqueue a message that waits for others and return its id."""
+    [message_id] = queue.enqueue(body, predecessor_ids=list(after), **options)
+    return message_id
+
+
+def take(queue: CheckedQueue, count: int = 10) -> list[str | None]:
+    """Dequeue up to `count` messages and return their bodies."""
+    return bodies(queue.dequeue(count))
+
+
+def finish_next(queue: CheckedQueue, routine: str = "complete", **arguments: object) -> str:
+    """Dequeue one message and end it; return its body."""
+    row = queue.dequeue_one()
+    queue.call(routine, claim_id=row.claim_id, **arguments)
+    return str(row.body)
+
+
+def finish_all(queue: CheckedQueue) -> list[str]:
+    """Dequeue and complete one message after the other until there is none; return their bodies."""
+    done = []
+    while rows := queue.dequeue(1):
+        queue.call("complete", claim_id=rows[0].claim_id)
+        done.append(str(rows[0].body))
+    return done
+
+
+def tied(queue: CheckedQueue) -> dict[str, int]:
+    """Return how many rows the tables of messages that wait have."""
+    stored = queue.stored()
+    return {table: stored[table] for table in ("blocked", "successor", "recheck")}
+
+
+NOTHING = {"blocked": 0, "successor": 0, "recheck": 0}
+ENDS = ["complete", "cancel", "purge_queue"]
+
+
+@pytest.mark.promise("P25", "P26")
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_a_message_waits_until_its_predecessor_is_completed(
+    queue: CheckedQueue, archive_days: int
+) -> None:
+    queue.call("alter_queue", archive_days=archive_days)
+    [first] = queue.enqueue("first")
+    second = send(queue, "second", first)
+    row = queue.message(second)
+    assert (row.state, row.waits_for) == ("blocked", first)
+    [other] = queue.enqueue("other")
+    assert queue.call_one("queue_stats").blocked == 1
+    rows = queue.dequeue(10)
+    assert bodies(rows) == ["first", "other"]
+    queue.call("complete", claim_id=rows[0].claim_id, message_ids=[other])
+    assert take(queue) == []
+    queue.call("complete", claim_id=rows[0].claim_id)
+    row = queue.message(second)
+    assert (row.state, row.waits_for) == ("ready", None)
+    assert take(queue) == ["second"]
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P26")
+def test_what_was_begun_goes_on_before_what_waits_to_begin(queue: CheckedQueue) -> None:
+    [first] = queue.enqueue("first")
+    send(queue, "second", first, priority=5)
+    queue.enqueue("later")
+    queue.enqueue("sooner", priority=4)
+    assert finish_all(queue) == ["sooner", "first", "second", "later"]
+
+
+@pytest.mark.promise("P25")
+def test_a_message_waits_for_all_of_its_predecessors(queue: CheckedQueue) -> None:
+    ids = queue.enqueue("1", "2", "3")
+    last = send(queue, "last", ids[1], ids[2], ids[0], ids[1])
+    assert queue.message(last).waits_for == ids[2]
+    rows = queue.dequeue(3)
+    for body in ("2", "3"):
+        [row] = [row for row in rows if row.body == body]
+        queue.call("complete", claim_id=row.claim_id, message_ids=[row.message_id])
+        assert take(queue) == []
+    assert queue.message(last).waits_for == ids[0]
+    queue.call("complete", claim_id=rows[0].claim_id)
+    assert take(queue) == ["last"]
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P25")
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_predecessors_that_have_ended_or_were_never_there_hold_nothing(
+    queue: CheckedQueue, archive_days: int
+) -> None:
+    queue.call("alter_queue", archive_days=archive_days)
+    [done] = queue.enqueue("done")
+    finish_next(queue)
+    send(queue, "at once", done)
+    send(queue, "none")
+    send(queue, "unknown", -5, 0)
+    assert take(queue) == ["at once", "none", "unknown"]
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P25", "P26")
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_every_end_of_a_predecessor_frees(queue: CheckedQueue, end: str, archive_days: int) -> None:
+    queue.call("alter_queue", archive_days=archive_days)
+    [first] = queue.enqueue("first")
+    if end == "complete":
+        send(queue, "second", first)
+        finish_next(queue)
+    elif end == "cancel":
+        send(queue, "second", first)
+        assert outcomes(queue.call("cancel", message_ids=[first])) == {first: "cancelled"}
+    else:
+        row = queue.dequeue_one()
+        queue.call("fail_now", claim_id=row.claim_id)
+        second = send(queue, "second", first)
+        assert queue.state_of(second) == "blocked"
+        assert queue.call_one("purge_queue").removed == 1, "what waits is purged, too"
+        send(queue, "second", first)
+        third = send(queue, "third")
+        queue.call("cancel", message_ids=[third])
+        queue.call("cancel", message_ids=[first])
+    assert finish_next(queue) == "second"
+    queue.call("archive")
+    queue.call("maintain")
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P26")
+@pytest.mark.parametrize("count", [5, 2500])
+def test_many_messages_may_wait_for_one(queue: CheckedQueue, count: int) -> None:
+    [first] = queue.enqueue("first")
+    queue.call(
+        "enqueue_batch", messages=[{"body": "x", "predecessor_ids": [first]} for _ in range(count)]
+    )
+    finish_next(queue)
+    freed = 0
+    for _ in range(3):
+        while rows := queue.dequeue(1000):
+            queue.call("complete", claim_id=rows[0].claim_id)
+            freed += len(rows)
+        queue.call("maintain")
+    assert freed == count
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P25")
+@pytest.mark.parametrize("order", ["as they came", "backwards", "at random"])
+def test_one_message_may_wait_for_many(queue: CheckedQueue, order: str) -> None:
+    count = 500
+    rows = queue.call("enqueue_batch", messages=[{"body": "x"}] * count)
+    ids = [row.message_id for row in rows]
+    last = send(queue, "last", *ids)
+    claim = queue.dequeue(count)[0].claim_id
+    if order == "backwards":
+        ids.reverse()
+    elif order == "at random":
+        random.Random(7).shuffle(ids)
+    for number in range(0, count, 100):
+        assert queue.state_of(last) == "blocked"
+        for message_id in ids[number : number + 100]:
+            queue.call("complete", claim_id=claim, message_ids=[message_id])
+    assert take(queue) == ["last"]
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P25", "P26")
+def test_a_workflow_goes_in_by_one_call(queue: CheckedQueue) -> None:
+    messages = [
+        {"body": "begin"},
+        {"body": "left", "predecessor_positions": [1]},
+        {"body": "right", "predecessor_positions": [1], "delay_seconds": 0},
+        {"body": "end", "predecessor_positions": [3, 2]},
+        {"body": "beside", "predecessor_positions": []},
+    ]
+    rows = queue.call("enqueue_batch", messages=messages)
+    assert [row.outcome for row in rows] == ["enqueued"] * 5
+    assert queue.call_one("queue_stats").blocked == 3
+    assert finish_all(queue) == ["begin", "left", "right", "end", "beside"]
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P25")
+def test_positions_and_ids_add_up_and_a_duplicate_stands_for_its_message(
+    queue: CheckedQueue,
+) -> None:
+    [there] = queue.enqueue("there", dedup_key="key")
+    [before] = queue.enqueue("before")
+    messages = [
+        {"body": "again", "dedup_key": "key"},
+        {"body": "mine", "dedup_key": "other"},
+        {"body": "twice", "dedup_key": "other"},
+        {"body": "last", "predecessor_positions": [1, 2, 3], "predecessor_ids": [before]},
+        {"body": "not added", "dedup_key": "key", "predecessor_positions": [1]},
+    ]
+    rows = queue.call("enqueue_batch", messages=messages)
+    assert [row.outcome for row in rows] == [
+        "duplicate", "enqueued", "duplicate", "enqueued", "duplicate",
+    ]  # fmt: skip
+    assert rows[0].message_id == there
+    assert finish_all(queue) == ["there", "before", "mine", "last"]
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P26", "P27")
+def test_a_batch_has_its_callback(queue: CheckedQueue) -> None:
+    steps = [{"body": str(number)} for number in (1, 2, 3)]
+    callback = {
+        "body": "all done", "predecessor_positions": [1, 2, 3], "on_predecessor_dead": "continue",
+    }  # fmt: skip
+    queue.call("enqueue_batch", messages=[*steps, callback])
+    assert finish_next(queue) == "1"
+    assert finish_next(queue, "fail_now", error="broken") == "2"
+    assert finish_next(queue) == "3"
+    assert take(queue) == ["all done"]
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P27")
+@pytest.mark.parametrize("death", ["fail_now", "retry_later", "reap"])
+@pytest.mark.parametrize("asked", ["hold", "continue", "fail", None])
+def test_a_dead_predecessor_does_what_was_asked_for(
+    queue: CheckedQueue, death: str, asked: str | None
+) -> None:
+    queue.call("alter_queue", max_attempts=1)
+    [first] = queue.enqueue("first", dedup_key="key")
+    second = send(queue, "second", first, on_predecessor_dead=asked)
+    row = queue.dequeue_one()
+    if death == "reap":
+        queue.pass_seconds(60)
+        queue.call("reap")
+    else:
+        queue.call(death, claim_id=row.claim_id)
+    late = send(queue, "late", first, on_predecessor_dead=asked)
+    expected = {"continue": "ready", "fail": "dead"}.get(asked or "hold", "blocked")
+    assert [queue.state_of(second), queue.state_of(late)] == [expected] * 2
+    if expected == "dead":
+        row = queue.message(second)
+        assert (row.last_error, row.attempt) == (f"predecessor {first} is dead", 0)
+        assert tied(queue) == NOTHING
+        queue.call("reset", message_ids=[second])
+        assert finish_next(queue) == "second"
+    elif expected == "blocked":
+        assert waiting(queue) == ("warning", 2)
+        queue.call("reset")
+        assert waiting(queue) == ("ok", 0)
+        assert finish_all(queue) == ["first", "second", "late"]
+    else:
+        assert finish_all(queue) == ["second", "late"]
+    assert tied(queue) == NOTHING
+
+
+def waiting(queue: CheckedQueue) -> tuple[str, float]:
+    """Return what health says of messages that wait for dead ones."""
+    [row] = [
+        row
+        for row in call(queue.connection, "health")
+        if (row.check_name, row.queue_name) == ("waits_for_dead", queue.name)
+    ]
+    return row.status, row.value
+
+
+@pytest.mark.promise("P27")
+@pytest.mark.parametrize("end", ["cancel", "purge_queue"])
+def test_who_waits_for_a_dead_message_goes_on_when_it_is_removed(
+    queue: CheckedQueue, end: str
+) -> None:
+    [first] = queue.enqueue("first")
+    finish_next(queue, "fail_now")
+    send(queue, "second", first)
+    if end == "cancel":
+        queue.call("cancel", message_ids=[first])
+        assert finish_next(queue) == "second"
+    else:
+        assert queue.call_one("purge_queue", include_dead=True).removed == 2
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P27")
+def test_a_death_goes_down_the_tree_and_ends_where_it_is_not_followed(queue: CheckedQueue) -> None:
+    messages: list[dict[str, object]] = [{"body": "0"}]
+    messages += [
+        {"body": str(place), "predecessor_positions": [place], "on_predecessor_dead": "fail"}
+        for place in range(1, 50)
+    ]
+    messages.append({"body": "held", "predecessor_positions": [50]})
+    messages.append(
+        {"body": "goes on", "predecessor_positions": [50], "on_predecessor_dead": "continue"}
+    )
+    rows = queue.call("enqueue_batch", messages=messages)
+    finish_next(queue, "fail_now", error="broken")
+    states = [queue.state_of(row.message_id) for row in rows]
+    assert states == ["dead"] * 50 + ["blocked", "ready"]
+    assert queue.message(rows[49].message_id).last_error == (
+        f"predecessor {rows[48].message_id} is dead"
+    )
+    assert tied(queue) == {"blocked": 1, "successor": 1, "recheck": 0}
+
+
+@pytest.mark.promise("P27")
+def test_a_tree_of_thousands_dies_in_steps(queue: CheckedQueue) -> None:
+    [first] = queue.enqueue("first")
+    wide = [{"predecessor_ids": [first], "on_predecessor_dead": "fail"}] * 1500
+    deep = [
+        {"predecessor_positions": [place], "on_predecessor_dead": "fail"}
+        for place in range(1, 1501)
+    ]
+    queue.call("enqueue_batch", messages=[*wide, *deep])
+    finish_next(queue, "fail_now")
+    for _ in range(6):
+        queue.call("maintain", batch_size=10000)
+    assert queue.call_one("queue_stats").dead == 3001
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P26")
+def test_a_message_that_waits_can_be_cancelled(queue: CheckedQueue) -> None:
+    [first] = queue.enqueue("first")
+    second = send(queue, "second", first)
+    third = send(queue, "third", second)
+    assert outcomes(queue.call("cancel", message_ids=[second])) == {second: "cancelled"}
+    assert queue.state_of(third) == "ready"
+    assert sorted(finish_all(queue)) == ["first", "third"]
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P11", "P25")
+def test_a_delayed_message_waits_for_its_time_and_its_predecessor(queue: CheckedQueue) -> None:
+    [first] = queue.enqueue("first")
+    late = send(queue, "late", first, delay_seconds=60)
+    row = queue.message(late)
+    assert (row.state, row.due_at is None) == ("blocked", False)
+    finish_next(queue)
+    assert queue.state_of(late) == "delayed"
+    queue.pass_seconds(61)
+    queue.call("promote")
+    assert finish_next(queue) == "late"
+    [first] = queue.enqueue("first", delay_seconds=30)
+    send(queue, "late", first, delay_seconds=10)
+    queue.pass_seconds(31)
+    queue.call("promote")
+    assert finish_all(queue) == ["first", "late"]
+
+
+@pytest.mark.requires("groups")
+@pytest.mark.promise("P21", "P22", "P25")
+def test_a_message_joins_its_group_when_its_predecessors_have_ended(queue: CheckedQueue) -> None:
+    [first] = queue.enqueue("first")
+    waits = send(queue, "waits", first, group_key="a")
+    queue.enqueue("a1", "a2", group_key="a")
+    rows = queue.dequeue(10)
+    assert bodies(rows) == ["first", "a1"]
+    queue.call("complete", claim_id=rows[0].claim_id, message_ids=[first])
+    row = queue.message(waits)
+    assert (row.state, row.waits_for) == ("blocked", None), "the next one of its group"
+    queue.call("complete", claim_id=rows[0].claim_id)
+    assert finish_all(queue) == ["waits", "a2"]
+    stored = queue.stored()
+    assert (stored["message_group"], stored["grouped"]) == (0, 0)
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.requires("groups")
+@pytest.mark.promise("P22", "P27")
+def test_a_message_that_fails_before_it_joined_its_group_has_no_token(queue: CheckedQueue) -> None:
+    queue.call("alter_queue", group_after_dead="hold")
+    [first] = queue.enqueue("first")
+    failed = send(queue, "failed", first, group_key="a", on_predecessor_dead="fail")
+    queue.enqueue("a1", "a2", group_key="a")
+    finish_next(queue, "fail_now")
+    assert queue.state_of(failed) == "dead"
+    assert finish_next(queue) == "a1"
+    queue.call("reset", message_ids=[failed])
+    assert finish_all(queue) == ["a2", "failed"]
+    assert queue.stored()["message_group"] == 0
+
+
+@pytest.mark.promise("P12")
+def test_a_key_is_held_while_its_message_waits(queue: CheckedQueue) -> None:
+    [first] = queue.enqueue("first")
+    second = send(queue, "second", first, dedup_key="key")
+    row = queue.call_one("enqueue", body="again", dedup_key="key", predecessor_ids=[first])
+    assert (row.message_id, row.outcome) == (second, "duplicate")
+    assert finish_all(queue) == ["first", "second"]
+    assert queue.call_one("enqueue", dedup_key="key").outcome == "enqueued"
+
+
+@pytest.mark.promise("P07", "P25")
+def test_a_rolled_back_end_frees_nobody(queue: CheckedQueue) -> None:
+    [first] = queue.enqueue("first")
+    second = send(queue, "second", first)
+    before = queue.stored()
+    with rolled_back(queue.connection):
+        assert finish_all(queue) == ["first", "second"]
+        send(queue, "third", first)
+    assert queue.stored() == before
+    assert queue.message(second).waits_for == first
+    assert finish_all(queue) == ["first", "second"]
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(
+    ("asked", "fault"),
+    [
+        ({"predecessor_ids": [2**62]}, "predecessor_ids must name messages that are there"),
+        ({"predecessor_ids": list(range(10001))}, "predecessor_ids must be a flat list of at most"),
+        ({"on_predecessor_dead": "stop"}, "on_predecessor_dead must be hold, continue or fail"),
+        ({"on_predecessor_dead": ""}, "on_predecessor_dead must be hold, continue or fail"),
+    ],
+)
+def test_bad_predecessors_are_refused(
+    queue: CheckedQueue, asked: dict[str, object], fault: str
+) -> None:
+    assert fault in queue.refused("RQ711", "enqueue", body="x", **asked)
+    text = queue.refused("RQ711", "enqueue_batch", messages=[{"body": "x"}, asked])
+    assert fault in text
+    assert "(message 2)" in text
+    assert queue.stored()["message"] == 0
+
+
+@pytest.mark.promise("P15")
+@pytest.mark.parametrize(
+    ("asked", "fault"),
+    [
+        ({"predecessor_positions": [2]}, "places before the message's own"),
+        ({"predecessor_positions": [0]}, "places before the message's own"),
+        ({"predecessor_positions": [1, None]}, "places before the message's own"),
+        ({"predecessor_positions": [[1]]}, "places before the message's own"),
+        ({"predecessor_positions": ["x"]}, "predecessor_positions"),
+        ({"predecessor_positions": [10**30]}, "predecessor_positions"),
+        ({"predecessor_positions": 1}, "predecessor_positions must be a"),
+        ({"predecessor_ids": [None]}, "predecessor_ids must be a flat list"),
+        ({"predecessor_ids": [1.5]}, "predecessor_ids"),
+        ({"predecessor_ids": {"a": 1}}, "predecessor_ids must be a"),
+        ({"on_predecessor_dead": 1}, "on_predecessor_dead must be a"),
+    ],
+)
+def test_bad_predecessors_in_a_batch_are_refused(
+    queue: CheckedQueue, asked: dict[str, object], fault: str
+) -> None:
+    text = queue.refused("RQ711", "enqueue_batch", messages=[{"body": "x"}, asked, {"body": "x"}])
+    assert fault in text
+    assert "(message 2)" in text
+    assert queue.stored()["message"] == 0
+
+
+@pytest.mark.promise("P02")
+def test_a_queue_whose_messages_wait_can_be_dropped_whole(queue: CheckedQueue) -> None:
+    [first] = queue.enqueue("first")
+    send(queue, "second", first)
+    queue.refused("RQ704", "drop_queue")
+    queue.call("drop_queue", force=True)
+    queue.call("create_queue")
+    assert set(queue.stored().values()) == {0}
+
+
+def test_a_purge_takes_what_waits_and_frees_who_waits_for_a_leased_one(queue: CheckedQueue) -> None:
+    [first, leased] = queue.enqueue("first", "leased")
+    send(queue, "second", first)
+    third = send(queue, "third", leased)
+    rows: list[Row] = queue.dequeue(2)
+    queue.call("release", claim_id=rows[0].claim_id, message_ids=[first])
+    assert queue.call_one("purge_queue", max_messages=1).removed == 1
+    assert queue.call_one("purge_queue").removed == 2
+    assert queue.call("get_message", message_id=third) == []
+    queue.call("complete", claim_id=rows[0].claim_id)
+    assert queue.stored()["message"] == 0
+    assert tied(queue) == NOTHING

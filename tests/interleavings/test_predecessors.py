@@ -1,0 +1,393 @@
+"""Producers of messages that wait, and sessions that end what these wait for, at the same time."""
+
+from itertools import product
+
+import pytest
+
+from tests.helpers.dialects import dialect_of
+from tests.interleavings.conftest import Open
+from tests.interleavings.sessions import Session, Step, orders, play
+from tests.interleavings.work import keep_house
+from tests.stored_times import expire_claim
+
+pytestmark = pytest.mark.requires("predecessors")
+
+ENDINGS = ["commit", "rollback"]
+
+
+def send(session: Session, queue: str, text: str, *after: int, dead: str | None = None) -> int:
+    """Enqueue a message that waits for others and return its id."""
+    sent = session.queue.enqueue(
+        queue, text, predecessor_ids=after, on_predecessor_dead=dead
+    )  # fmt: skip
+    return sent.message_id
+
+
+def work_off(session: Session, queue: str) -> list[str]:
+    """Deliver and complete everything that can be had, one by one; return what it says."""
+    found = []
+    while messages := session.queue.dequeue_fast(queue):
+        session.queue.complete(queue, messages[0].claim_id)
+        found.append(messages[0].data)
+    return found
+
+
+def settle(session: Session, queue: str) -> None:
+    """Keep house twice: what was left to be looked at again is settled by then."""
+    for _ in range(2):
+        keep_house(session, queue)
+
+
+def is_settled(session: Session, queue: str) -> bool:
+    """Whether nothing waits for anything."""
+    stored = dialect_of(session.connection).stored(session.connection, queue)
+    return not any(stored[table] for table in ("blocked", "successor", "recheck"))
+
+
+@pytest.mark.promise("P25", "P26", "P27")
+@pytest.mark.parametrize("archive_days", [0, 1])
+@pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
+@pytest.mark.parametrize("order", orders("p1 p2 p3", "w1 w2 w3"))
+def test_a_message_is_added_while_its_predecessor_is_completed(
+    sessions: Open, queue: str, order: str, producer_end: str, worker_end: str, archive_days: int
+) -> None:
+    producer, worker, other = sessions(3)
+    other.queue.alter_queue(queue, archive_days=archive_days)
+    first = send(other, queue, "first")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    steps = {
+        "p1": Step("p1", producer, lambda _: producer.begin()),
+        "p2": Step("p2", producer, lambda _: send(producer, queue, "second", first)),
+        "p3": Step("p3", producer, lambda _: producer.end(producer_end)),
+        "w1": Step("w1", worker, lambda _: worker.begin()),
+        "w2": Step("w2", worker, lambda own: own.complete(queue, claim)),
+        "w3": Step("w3", worker, lambda _: worker.end(worker_end)),
+    }
+    done = play([steps[name] for name in order.split()])
+    assert not [answer for answer in done.values() if isinstance(answer, Exception)]
+    settle(other, queue)
+    if worker_end == "rollback":
+        assert work_off(other, queue) == [], "the first one is still leased"
+        other.queue.complete(queue, claim)
+        settle(other, queue)
+    assert work_off(other, queue) == (["second"] if producer_end == "commit" else [])
+    settle(other, queue)
+    assert is_settled(other, queue)
+
+
+@pytest.mark.promise("P27")
+@pytest.mark.parametrize("dead", ["hold", "continue", "fail"])
+@pytest.mark.parametrize(("producer_end", "worker_end"), list(product(ENDINGS, repeat=2)))
+@pytest.mark.parametrize("order", orders("p1 p2 p3", "w1 w2 w3"))
+def test_a_message_is_added_while_its_predecessor_dies(
+    sessions: Open, queue: str, order: str, producer_end: str, worker_end: str, dead: str
+) -> None:
+    producer, worker, other = sessions(3)
+    first = send(other, queue, "first")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    steps = {
+        "p1": Step("p1", producer, lambda _: producer.begin()),
+        "p2": Step("p2", producer, lambda _: send(producer, queue, "second", first, dead=dead)),
+        "p3": Step("p3", producer, lambda _: producer.end(producer_end)),
+        "w1": Step("w1", worker, lambda _: worker.begin()),
+        "w2": Step("w2", worker, lambda own: own.fail_now(queue, claim)),
+        "w3": Step("w3", worker, lambda _: worker.end(worker_end)),
+    }
+    done = play([steps[name] for name in order.split()])
+    assert not [answer for answer in done.values() if isinstance(answer, Exception)]
+    settle(other, queue)
+    if worker_end == "rollback":
+        assert work_off(other, queue) == [], "the first one is still leased"
+        other.queue.fail_now(queue, claim)
+        settle(other, queue)
+    stats = other.queue.queue_stats(queue)[0]
+    added = int(producer_end == "commit")
+    expected = {"hold": (0, added, 1), "continue": (added, 0, 1), "fail": (0, 0, 1 + added)}
+    assert (stats.ready, stats.blocked, stats.dead) == expected[dead]
+    other.queue.cancel(queue, [first])
+    settle(other, queue)
+    assert work_off(other, queue) == (["second"] if added and dead != "fail" else [])
+    assert is_settled(other, queue)
+
+
+@pytest.mark.promise("P25", "P26")
+@pytest.mark.parametrize(("first_end", "second_end"), list(product(ENDINGS, repeat=2)))
+@pytest.mark.parametrize("order", orders("a1 a2 a3", "b1 b2 b3"))
+def test_two_of_three_predecessors_end_at_once(
+    sessions: Open, queue: str, order: str, first_end: str, second_end: str
+) -> None:
+    first, second, other = sessions(3)
+    ids = [send(other, queue, text) for text in "123"]
+    send(other, queue, "last", *ids)
+    claims = [other.queue.dequeue_fast(queue)[0].claim_id for _ in range(3)]
+    steps = {
+        "a1": Step("a1", first, lambda _: first.begin()),
+        "a2": Step("a2", first, lambda own: own.complete(queue, claims[1])),
+        "a3": Step("a3", first, lambda _: first.end(first_end)),
+        "b1": Step("b1", second, lambda _: second.begin()),
+        "b2": Step("b2", second, lambda own: own.complete(queue, claims[2])),
+        "b3": Step("b3", second, lambda _: second.end(second_end)),
+    }
+    done = play([steps[name] for name in order.split()])
+    assert not [answer for answer in done.values() if isinstance(answer, Exception)]
+    settle(other, queue)
+    left = [claims[0]]
+    left += [claims[1]] if first_end == "rollback" else []
+    left += [claims[2]] if second_end == "rollback" else []
+    for claim in left:
+        assert work_off(other, queue) == []
+        other.queue.complete(queue, claim)
+        settle(other, queue)
+    assert work_off(other, queue) == ["last"]
+    settle(other, queue)
+    assert is_settled(other, queue)
+
+
+@pytest.mark.promise("P25", "P26")
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("withdraw", ["cancel", "purge_queue"])
+@pytest.mark.parametrize("also", [[], ["beside"]], ids=["alone", "two wait"])
+def test_a_message_that_waits_is_being_withdrawn_while_its_predecessor_ends(
+    sessions: Open, queue: str, withdraw: str, ending: str, also: list[str]
+) -> None:
+    worker, producer = sessions(2)
+    first = send(producer, queue, "first")
+    second = send(producer, queue, "second", first)
+    for text in also:
+        send(producer, queue, text, first)
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    producer.begin()
+    if withdraw == "cancel":
+        assert producer.queue.cancel(queue, [second])[0].outcome == "cancelled"
+    else:
+        producer.queue.purge_queue(queue, max_messages=1)
+    worker.queue.complete(queue, claim)
+    assert work_off(worker, queue) == also
+    producer.end(ending)
+    settle(worker, queue)
+    assert work_off(worker, queue) == (["second"] if ending == "rollback" else [])
+    settle(worker, queue)
+    assert is_settled(worker, queue)
+
+
+@pytest.mark.promise("P25")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_message_that_goes_on_is_not_cancelled_too(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    worker, producer = sessions(2)
+    first = send(producer, queue, "first")
+    second = send(producer, queue, "second", first)
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    worker.begin().queue.complete(queue, claim)
+    assert producer.queue.cancel(queue, [second])[0].outcome == "leased"
+    worker.end(ending)
+    if ending == "rollback":
+        worker.queue.complete(queue, claim)
+    assert work_off(worker, queue) == ["second"]
+    assert is_settled(worker, queue)
+
+
+@pytest.mark.promise("P25", "P26")
+@pytest.mark.parametrize(("first_end", "second_end"), list(product(ENDINGS, repeat=2)))
+def test_two_producers_name_one_predecessor_and_neither_waits(
+    sessions: Open, queue: str, first_end: str, second_end: str
+) -> None:
+    first, second, worker = sessions(3)
+    named = send(worker, queue, "named")
+    send(first.begin(), queue, "a", named)
+    send(second.begin(), queue, "b", named)
+    first.end(first_end)
+    second.end(second_end)
+    settle(worker, queue)
+    expected = [
+        text for text, end in (("a", first_end), ("b", second_end)) if end == "commit"
+    ]  # fmt: skip
+    (message,) = worker.queue.dequeue_fast(queue, 10)
+    assert message.data == "named"
+    worker.queue.complete(queue, message.claim_id)
+    settle(worker, queue)
+    assert sorted(work_off(worker, queue)) == expected
+    assert is_settled(worker, queue)
+
+
+@pytest.mark.promise("P26")
+def test_two_producers_name_two_predecessors_in_opposite_orders(sessions: Open, queue: str) -> None:
+    first, second, worker = sessions(3)
+    one, two = send(worker, queue, "1"), send(worker, queue, "2")
+    send(first.begin(), queue, "a", one)
+    send(second.begin(), queue, "b", two)
+    send(first, queue, "c", two)
+    send(second, queue, "d", one)
+    first.commit()
+    second.commit()
+    settle(worker, queue)
+    done = work_off(worker, queue)
+    settle(worker, queue)
+    done += work_off(worker, queue)
+    assert sorted(done) == ["1", "2", "a", "b", "c", "d"]
+    assert is_settled(worker, queue)
+
+
+@pytest.mark.promise("P26")
+def test_a_completion_waits_for_who_has_just_named_its_message_and_for_no_other(
+    sessions: Open, queue: str
+) -> None:
+    producer, worker, other = sessions(3)
+    first, beside = send(other, queue, "first"), send(other, queue, "beside")
+    claims = [worker.queue.dequeue_fast(queue)[0].claim_id for _ in range(2)]
+    send(producer.begin(), queue, "second", first)
+    other.queue.complete(queue, claims[1])
+    completion = worker.start(lambda own: own.complete(queue, claims[0]))
+    completion.waits_for(producer)
+    producer.commit()
+    completion.result()
+    assert work_off(other, queue) == ["second"]
+    assert other.queue.get_message(queue, beside) is None
+    assert is_settled(other, queue)
+
+
+@pytest.mark.promise("P27")
+def test_a_reap_does_not_wait_for_a_producer_of_what_waits(sessions: Open, queue: str) -> None:
+    producer, worker = sessions(2)
+    worker.queue.alter_queue(queue, max_attempts=1)
+    first = send(worker, queue, "first")
+    expire_claim(worker.connection, worker.queue.dequeue_fast(queue)[0].claim_id)
+    send(producer.begin(), queue, "second", first, dead="continue")
+    assert worker.queue.maintain(queue)[0].died == 1
+    producer.commit()
+    settle(worker, queue)
+    assert work_off(worker, queue) == ["second"]
+    assert is_settled(worker, queue)
+
+
+@pytest.mark.promise("P19", "P26")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_archive_does_not_wait_for_a_producer_of_what_waits(
+    sessions: Open, queue: str, ending: str
+) -> None:
+    producer, worker = sessions(2)
+    worker.queue.alter_queue(queue, archive_days=1)
+    earlier = send(worker, queue, "earlier")
+    send(worker, queue, "used before", earlier)
+    assert work_off(worker, queue) == ["earlier", "used before"]
+    first = send(worker, queue, "first")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    send(producer.begin(), queue, "second", first)
+    worker.queue.complete(queue, claim)
+    assert worker.queue.archive(queue).archived == 2, "all but the message that was named"
+    producer.end(ending)
+    settle(worker, queue)
+    assert work_off(worker, queue) == (["second"] if ending == "commit" else [])
+    settle(worker, queue)
+    assert is_settled(worker, queue)
+
+
+@pytest.mark.promise("P27")
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("then", ["reset", "cancel"])
+def test_a_dead_message_is_reset_or_cancelled_while_another_comes_to_wait_for_it(
+    sessions: Open, queue: str, then: str, ending: str
+) -> None:
+    admin, producer, worker = sessions(3)
+    first = send(admin, queue, "first")
+    admin.queue.fail_now(queue, admin.queue.dequeue_fast(queue)[0].claim_id)
+    send(admin, queue, "second", first)
+    getattr(admin.begin().queue, then)(queue, [first])
+    send(producer, queue, "third", first)
+    early = work_off(worker, queue)
+    admin.end(ending)
+    settle(worker, queue)
+    rest = early + work_off(worker, queue)
+    if ending == "rollback":
+        assert rest == []
+        assert worker.queue.queue_stats(queue)[0].blocked == 2
+    else:
+        settle(worker, queue)
+        rest += work_off(worker, queue)
+        assert sorted(rest) == sorted((["first"] if then == "reset" else []) + ["second", "third"])
+        settle(worker, queue)
+        assert is_settled(worker, queue)
+
+
+@pytest.mark.promise("P02", "P25", "P26")
+@pytest.mark.parametrize("table", ["message", "successor", "blocked", "ready"])
+def test_a_worker_killed_within_a_finish_frees_nobody(
+    sessions_apart: Open, queue_name: str, table: str
+) -> None:
+    worker, holder, other = sessions_apart(3)
+    dialect = dialect_of(holder.connection)
+    other.queue.create_queue(queue_name, max_attempts=3)
+    send(other, queue_name, "second", send(other, queue_name, "first"))
+    claim = worker.queue.dequeue_fast(queue_name)[0].claim_id
+    dialect.hold_table(holder.connection, table)
+    finishing = worker.start(lambda own: own.complete(queue_name, claim))
+    finishing.waits_for(holder)
+    worker.server.kill_session(worker.id)
+    dialect.give_table(holder.connection)
+    assert other.queue.dequeue_fast(queue_name) == [], "the lease goes on"
+    expire_claim(other.connection, claim)
+    keep_house(other, queue_name)
+    assert work_off(other, queue_name) == ["first", "second"]
+    assert is_settled(other, queue_name)
+
+
+@pytest.mark.promise("P27")
+@pytest.mark.parametrize("table", ["dead", "blocked", "successor"])
+def test_a_worker_killed_while_a_death_goes_down_the_tree_changes_nothing(
+    sessions_apart: Open, queue_name: str, table: str
+) -> None:
+    worker, holder, other = sessions_apart(3)
+    dialect = dialect_of(holder.connection)
+    other.queue.create_queue(queue_name)
+    first = send(other, queue_name, "first")
+    second = send(other, queue_name, "second", first, dead="fail")
+    send(other, queue_name, "third", second, dead="fail")
+    claim = worker.queue.dequeue_fast(queue_name)[0].claim_id
+    dialect.hold_table(holder.connection, table)
+    failing = worker.start(lambda own: own.fail_now(queue_name, claim))
+    failing.waits_for(holder)
+    worker.server.kill_session(worker.id)
+    dialect.give_table(holder.connection)
+    stats = other.queue.queue_stats(queue_name)[0]
+    assert (stats.leased, stats.blocked, stats.dead) == (1, 2, 0)
+    other.queue.fail_now(queue_name, claim)
+    assert other.queue.queue_stats(queue_name)[0].dead == 3
+    assert is_settled(other, queue_name)
+
+
+@pytest.mark.promise("P26")
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_an_old_snapshot_that_completes_frees_what_it_does_not_show(
+    sessions: Open, queue: str, isolation: str
+) -> None:
+    strict, producer = sessions(2)
+    first = send(producer, queue, "first")
+    send(producer, queue, "shown", first)
+    claim = strict.queue.dequeue_fast(queue)[0].claim_id
+    strict.begin(isolation).execute("select count(*) from rowq.queue")
+    send(producer, queue, "not shown", first)
+    strict.queue.complete(queue, claim)
+    strict.commit()
+    settle(producer, queue)
+    assert sorted(work_off(producer, queue)) == ["not shown", "shown"]
+    assert is_settled(producer, queue)
+
+
+@pytest.mark.promise("P27")
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+@pytest.mark.parametrize("dead", ["continue", "fail"])
+def test_an_old_snapshot_that_names_a_message_learns_later_that_it_is_dead(
+    sessions: Open, queue: str, dead: str, isolation: str
+) -> None:
+    strict, worker = sessions(2)
+    first = send(worker, queue, "first")
+    claim = worker.queue.dequeue_fast(queue)[0].claim_id
+    strict.begin(isolation).execute("select count(*) from rowq.queue")
+    worker.queue.fail_now(queue, claim)
+    send(strict, queue, "second", first, dead=dead)
+    strict.commit()
+    settle(worker, queue)
+    stats = worker.queue.queue_stats(queue)[0]
+    assert (stats.ready, stats.dead) == ((1, 1) if dead == "continue" else (0, 2))
+    assert is_settled(worker, queue)
