@@ -4,7 +4,7 @@ import random
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rowq import NewMessage, Queue, RowqError
@@ -29,8 +29,8 @@ class Run:
     may_be_asked_again: whether calls may fail with errors that say so, as during a migration.
     asked_again: these errors. deadlocks: names of sessions whose own transaction was ended by one,
         where engines have them.
-    groups: how many groups there are, 0 for none. group_limits: settings of the queue that take
-        turns while they work.
+    waits: whether messages wait for others. groups: how many groups there are, 0 for none.
+    group_limits: settings of the queue that take turns while they work.
     stop: set when they are to come to an end. producing: how many producers are still at it.
     """
 
@@ -39,6 +39,7 @@ class Run:
     queue_name: str
     recorder: Recorder
     largest_batch: int = 100
+    waits: bool = False
     groups: int = 0
     group_limits: tuple[int, ...] = (1,)
     stop: threading.Event = field(default_factory=threading.Event)
@@ -158,12 +159,15 @@ class Producer(Actor):
     def __init__(self, run: Run, name: str, seed: int, messages: int) -> None:
         super().__init__(run, name, seed)
         self.left = messages
+        self.sent: list[int] = []
 
     def finished(self) -> bool:
         return self.left <= 0 or super().finished()
 
     def act(self) -> bool:
         batch = [self._message() for _ in range(min(self.left, self._size()))]
+        if self.run.waits:
+            batch = [self._waiting(message, place) for place, message in enumerate(batch)]
         start = self.now()
         sent = self.call("enqueue", lambda: self.queue.enqueue_batch(self.run.queue_name, batch))
         made = [
@@ -179,14 +183,40 @@ class Producer(Actor):
                 for result, message in zip(sent, batch, strict=True)
                 if result.outcome == "enqueued"
                 and message.group_key is not None
-                and (message.delay_seconds is not None) == is_delayed
+                and _comes_later(message) == is_delayed
             ]
             if joined:
                 self.note(start, action, None, joined, end=end)
+        waits = [
+            (result.message_id, " ".join(map(str, [message.on_predecessor_dead, *predecessors])))
+            for result, message in zip(sent, batch, strict=True)
+            if result.outcome == "enqueued"
+            and (predecessors := self._predecessors(message, [one.message_id for one in sent]))
+        ]
+        if waits:
+            self.note(start, "wait", None, waits, end=end)
+        self.sent = [*self.sent, *(message for message, _ in made)][-100:]
         self.left -= len(made)
         if made and self.seeded_random.random() < 0.05:
             self._cancel([message for message, _ in self.seeded_random.choices(made, k=3)])
         return True
+
+    def _waiting(self, message: NewMessage, place: int) -> NewMessage:
+        """Let a message of a batch wait for some of those before it, and of those sent before."""
+        seeded_random = self.seeded_random
+        positions = seeded_random.sample(range(1, place + 1), min(place, 2))
+        known = seeded_random.sample(self.sent, min(len(self.sent), 2))
+        return replace(
+            message,
+            predecessor_positions=positions if seeded_random.random() < 0.5 else None,
+            predecessor_ids=known if seeded_random.random() < 0.5 else None,
+            on_predecessor_dead=seeded_random.choice(["hold", "continue", "fail"]),
+        )
+
+    def _predecessors(self, message: NewMessage, sent: Sequence[int]) -> list[int]:
+        """Return the ids of what a message of a batch waits for."""
+        positions = message.predecessor_positions or ()
+        return [sent[place - 1] for place in positions] + list(message.predecessor_ids or ())
 
     def _size(self) -> int:
         return self.seeded_random.choice(
@@ -217,6 +247,15 @@ class Producer(Actor):
         self.note(
             start, "cancel", None, [(outcome.message_id, outcome.outcome) for outcome in outcomes]
         )
+
+
+def _comes_later(message: NewMessage) -> bool:
+    """Whether a message joins its group only when its time, or the end of others, has come."""
+    return bool(
+        message.delay_seconds is not None
+        or message.predecessor_ids
+        or message.predecessor_positions
+    )
 
 
 class Housekeeper(Actor):

@@ -182,14 +182,12 @@ def _members(record: Record) -> dict[str, list[int]]:
     return members
 
 
-def _ended(record: Record, message: int) -> float:
-    """Return the first moment at which a message can have ended."""
-    ends = [
-        event.start
-        for event, outcome in record.finishes[message]
-        if outcome in LAST_STATES | {"dead"}
-    ]
-    return min(ends, default=float("inf"))
+def _ended(
+    record: Record, message: int, ends: frozenset[str] | set[str] = LAST_STATES | {"dead"}
+) -> float:
+    """Return the first moment at which a message can have come to one of these ends."""
+    moments = [event.start for event, outcome in record.finishes[message] if outcome in ends]
+    return min(moments, default=float("inf"))
 
 
 def groups_keep_their_limit(record: Record) -> Iterator[str]:
@@ -217,18 +215,66 @@ def groups_keep_their_limit_at_rest(record: Record) -> Iterator[str]:
 
 
 def no_group_stranded(record: Record) -> Iterator[str]:
-    """No message waits behind a group that has nothing in work, once house was kept."""
+    """No message waits behind a group that has nothing in work, once house was kept.
+
+    A message of a lost enqueue may be what is in work.
+    """
     for census in (event for event in record.history if event.action == "census"):
+        if record.lost_enqueues and any(one not in record.enqueued for one, _ in census.results):
+            continue
         for group, states in _states(record, census).items():
             if states["blocked"] and not states["ready"] + states["leased"] + states["delayed"]:
                 yield f"{states['blocked']} messages of group {group} wait for nothing"
 
 
+def predecessors_end_first(record: Record) -> Iterator[str]:
+    """A message is not delivered before all of its predecessors can have ended.
+
+    One that failed with a predecessor and was reset goes out at once. One that fails with a
+    predecessor dies without a call of its own.
+    """
+    for message, (on_dead, predecessors) in record.waits.items():
+        if message not in record.leases or _may_have_been_reset(record, message):
+            continue
+        delivered = record.leases[message][0].dequeue.end
+        ends = LAST_STATES | ({"dead"} if on_dead == "continue" else set())
+        for one in predecessors:
+            if on_dead == "continue" and record.waits.get(one, ("hold", []))[0] == "fail":
+                continue
+            if delivered < _ended(record, one, ends):
+                yield f"message {message} was delivered before its predecessor {one} had ended"
+
+
+def _may_have_been_reset(record: Record, message: int) -> bool:
+    is_reset = any(outcome == "reset" for _, outcome in record.finishes[message])
+    return is_reset or (record.lost_resets > 0 and record.waits[message][0] == "fail")
+
+
+def nothing_waits_for_nothing(record: Record) -> Iterator[str]:
+    """No message waits whose predecessors have all ended, once house was kept."""
+    for census in (event for event in record.history if event.action == "census"):
+        places = dict(census.results)
+        for message, (on_dead, predecessors) in record.waits.items():
+            if places.get(message) == "blocked" and message not in record.groups:
+                holding = [one for one in predecessors if one in places]
+                if on_dead != "hold":
+                    holding = [one for one in holding if places[one] != "dead"]
+                if not holding:
+                    yield f"message {message} waits for nothing"
+
+
 def _states(record: Record, census: Event) -> dict[str, Counter[str]]:
-    """Return how many messages of each group a census found in each state."""
+    """Return how many messages of each group a census found in each state.
+
+    A delayed message has joined its group if it came without a delay, or has been leased; one
+    that waits for predecessors may not have joined yet.
+    """
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for message, state in census.results:
-        if message in record.groups and (state != "delayed" or message in record.joined):
+        has_joined = message in record.joined or message in record.leases
+        if state == "blocked" and message in record.waits:
+            continue
+        if message in record.groups and (state != "delayed" or has_joined):
             found[record.groups[message]][str(state)] += 1
     return found
 
@@ -246,6 +292,8 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     groups_keep_their_limit,
     groups_keep_their_limit_at_rest,
     no_group_stranded,
+    predecessors_end_first,
+    nothing_waits_for_nothing,
 )
 
 

@@ -21,9 +21,10 @@ class Event:
         expire     the claim's lease was made to run out; without a claim, every lease
         census     looked where every message is, while nobody else did anything
         join       the enqueue at the same moment gave messages a group key
-        join_later the same of messages that are delayed
+        join_later the same of messages that are delayed, or wait for others
+        wait       the enqueue at the same moment gave messages predecessors
     results: messages, each with its priority (enqueue), attempt (dequeue), state (census), group
-        key (join), or the outcome that the call returned.
+        key (join), predecessors (wait: "hold 5 7"), or the outcome that the call returned.
     known: false if the session was lost during the call, so that it may have taken effect or not.
         The results are then those that it would have had; a lost dequeue or enqueue has none.
     lease_seconds: of a dequeue or an extend_lease.

@@ -46,11 +46,14 @@ def perform(run: Run, messages: int, tmp_path: Path, meanwhile: Callable[[], Non
         deadlocks = dialect.deadlocks(judge)
     _let_work(run, ten_sessions(run, messages), meanwhile)
     with _judge(run) as judge:
-        for _ in range(2 if run.groups else 0):
+        for _ in range(2 if run.groups or run.waits else 0):
             tick(judge, run.queue_name)
             Queue(judge).maintain(run.queue_name, 10000)
         left = _take_census(run, judge)
         drain(run, judge)
+        while "blocked" in _take_census(run, judge):
+            _reset(run, judge)
+            drain(run, judge)
         assert set(_take_census(run, judge)) <= {"dead"}
         assert dialect_of(judge).held_keys(judge, run.queue_name) == 0
     with _judge(run) as judge:
@@ -80,6 +83,14 @@ def drain(run: Run, connection: Connection) -> None:
             )
             idle = 0
     judge.connection.close()
+
+
+def _reset(run: Run, connection: Connection) -> None:
+    """Let everything that is dead live again, because messages wait for it."""
+    start = run.recorder.clock()
+    done = Queue(connection).reset(run.queue_name, max_messages=10000)
+    outcomes = [(outcome.message_id, outcome.outcome) for outcome in done]
+    run.recorder.record(start, "judge", "reset", None, outcomes)
 
 
 def count(history: list[Event], action: str) -> int:

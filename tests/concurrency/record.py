@@ -25,13 +25,15 @@ class Record:
     """A history, sorted by message and by claim.
 
     group_limit: the highest that the queue had. groups: group key by message. joined: the call that
-        put a message into its group, unless it was delayed.
+        put a message into its group, unless it was delayed. waits: by message, what a dead
+        predecessor does to it, and its predecessors.
     """
 
     def __init__(self, history: Sequence[Event], group_limit: int = 1) -> None:
         self.group_limit = group_limit
         self.groups: dict[int, str] = {}
         self.joined: dict[int, Event] = {}
+        self.waits: dict[int, tuple[str, list[int]]] = {}
         self.history = sorted(history, key=lambda event: event.end)
         self.leases: dict[int, list[Lease]] = defaultdict(list)
         self.finishes: dict[int, list[tuple[Event, str]]] = defaultdict(list)
@@ -55,15 +57,24 @@ class Record:
         elif event.action == "enqueue":
             self.lost_enqueues += not event.known
             self.enqueued |= {message: event for message, _ in event.results}
-        elif event.action in ("join", "join_later"):
-            self.groups |= {message: str(key) for message, key in event.results}
-            if event.action == "join":
-                self.joined |= {message: event for message, _ in event.results}
+        elif event.action in ("join", "join_later", "wait"):
+            self._tie(event)
         elif event.action != "census":
             self.lost_resets += event.action == "reset" and not event.known
             self._by_claim[event.claim_id].append(event)
             for message, outcome in event.results:
                 self.finishes[message].append((event, str(outcome)))
+
+    def _tie(self, event: Event) -> None:
+        """Note groups and predecessors that an enqueue gave to its messages."""
+        if event.action == "wait":
+            for message, waits_for in event.results:
+                on_dead, *predecessors = str(waits_for).split()
+                self.waits[message] = on_dead, [int(one) for one in predecessors]
+            return
+        self.groups |= {message: str(key) for message, key in event.results}
+        if event.action == "join":
+            self.joined |= {message: event for message, _ in event.results}
 
     def _end(self, lease: Lease) -> None:
         """Find what may have ended a lease, and when first."""

@@ -50,6 +50,25 @@ BROKEN_OFF = [
 ]
 
 
+def waiting(on_dead: str, *more: Event) -> list[Event]:
+    """Return a history in which a message waits for another one that is leased."""
+    return [
+        Event(0, 1, "p", "enqueue", None, ((1, 5), (2, 5))),
+        Event(0, 1, "p", "wait", None, ((2, f"{on_dead} 1"),)),
+        Event(4, 5, "a", "dequeue", 10, ((1, 1),), lease_seconds=30),
+        *more,
+    ]
+
+
+def test_a_good_history_of_messages_that_wait_passes() -> None:
+    dead = Event(6, 7, "a", "fail_now", 10, ((1, "dead"),))
+    held = Event(8, 9, "judge", "census", None, ((1, "dead"), (2, "blocked")))
+    assert check(waiting("hold", dead, held)) == []
+    delivered = Event(8, 9, "b", "dequeue", 11, ((2, 1),), lease_seconds=30)
+    left = Event(10, 11, "judge", "census", None, ((1, "dead"), (2, "leased")))
+    assert check(waiting("continue", dead, delivered, left)) == []
+
+
 def of_group(*more: Event) -> list[Event]:
     """Return a history in which messages of one group came one after the other."""
     return [
@@ -98,6 +117,38 @@ BAD = {
             Event(8, 9, "judge", "census", None, ((2, "ready"), (3, "ready"))),
         ),
         "{'ready': 2} messages of group g were in work at once",
+    ),
+    "a message that came before its predecessor had ended": (
+        checker.predecessors_end_first,
+        waiting("hold", Event(6, 7, "b", "dequeue", 11, ((2, 1),), lease_seconds=30)),
+        "message 2 was delivered before its predecessor 1 had ended",
+    ),
+    "a message that came although its predecessor is dead": (
+        checker.predecessors_end_first,
+        waiting(
+            "hold",
+            Event(6, 7, "a", "fail_now", 10, ((1, "dead"),)),
+            Event(8, 9, "b", "dequeue", 11, ((2, 1),), lease_seconds=30),
+        ),
+        "message 2 was delivered before its predecessor 1 had ended",
+    ),
+    "a message that nobody frees": (
+        checker.nothing_waits_for_nothing,
+        waiting(
+            "hold",
+            Event(6, 7, "a", "complete", 10, ((1, "completed"),)),
+            Event(8, 9, "judge", "census", None, ((2, "blocked"),)),
+        ),
+        "message 2 waits for nothing",
+    ),
+    "a message that waits for a dead one that it does not mind": (
+        checker.nothing_waits_for_nothing,
+        waiting(
+            "continue",
+            Event(6, 7, "a", "fail_now", 10, ((1, "dead"),)),
+            Event(8, 9, "judge", "census", None, ((1, "dead"), (2, "blocked"))),
+        ),
+        "message 2 waits for nothing",
     ),
     "a group that nobody passes on": (
         checker.no_group_stranded,

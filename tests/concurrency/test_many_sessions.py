@@ -74,6 +74,26 @@ def test_ten_sessions_at_a_queue_with_groups_keep_their_order_and_their_limits(
     assert count(history, "join") >= 1_000
 
 
+@pytest.mark.requires("predecessors")
+@pytest.mark.promise("P02", "P25", "P26", "P27")
+@pytest.mark.parametrize(("groups", "archive_days"), [(0, 0), (0, 7), (10, 0)])
+def test_ten_sessions_at_a_queue_whose_messages_wait_for_others(
+    server: Server,
+    database_url: str,
+    connection: Connection,
+    queue_name: str,
+    groups: int,
+    archive_days: int,
+    tmp_path: Path,
+) -> None:
+    Queue(connection).create_queue(
+        queue_name, archive_days=archive_days, backoff_base_seconds=0, max_attempts=10000
+    )
+    run = Run(server, database_url, queue_name, Recorder(), groups=groups, waits=True)
+    history = perform(run, times(2_000), tmp_path, kill_now_and_then(run))
+    assert count(history, "wait") >= 500
+
+
 @pytest.mark.requires("genuine")
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P06", "P07", "P08", "P09", "P10", "P12")
 def test_ten_sessions_times_ten_thousand_messages_without_deadlock_loss_or_double(

@@ -26,11 +26,13 @@ _CALLS = {
 _SEQ = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) - 60000000"
 # These statements fill the tables as rowq's own routines do, but faster than so many calls of them.
 _ROWS = {
-    "ready": f"select 1, s.seq mod {_LANES}, {_SEQ} + s.seq, s.seq, 0, 0 from seq_1_to_{{count}} s",
-    "delayed": "select 1, utc_timestamp(6) - interval 1 day + interval s.seq microsecond, s.seq,"
+    "ready": "(part_id, lane, seq, message_id, attempt, is_keyed)"
+    f" select 1, s.seq mod {_LANES}, {_SEQ} + s.seq, s.seq, 0, 0 from seq_1_to_{{count}} s",
+    "delayed": "(part_id, due_at, message_id, lane, attempt)"
+    " select 1, utc_timestamp(6) - interval 1 day + interval s.seq microsecond, s.seq,"
     " 11, 0 from seq_1_to_{count} s",
-    "claim": "select 1, s.seq, utc_timestamp(6), null, 0, 11, 1, s.seq, s.seq, null"
-    " from seq_1_to_{count} s",
+    "claim": "(part_id, claim_id, lease_until, is_keyed, lane, attempt, first_id, last_id)"
+    " select 1, s.seq, utc_timestamp(6), 0, 11, 1, s.seq, s.seq from seq_1_to_{count} s",
 }
 _KEYS = {"ready": "message_id", "delayed": "message_id", "claim": "claim_id"}
 

@@ -15,6 +15,7 @@ as $$
 -- locks     the predecessor's message row, tried only; a new successor row
 declare
     v_has_successors boolean;
+    v_is_dead        boolean;
     v_place          integer;
 begin
     loop
@@ -37,7 +38,7 @@ begin
         limit 1;
         if not found then
             o_state := 'free';
-            return;
+            exit;
         end if;
 
         -- Hold the row to the end of the transaction: whoever ends the predecessor waits for this
@@ -54,57 +55,58 @@ begin
                 where m.part_id = p_part_id
                   and m.message_id = o_predecessor_id
             );
+            o_state := 'unsure';
             exit;
         end if;
 
         -- The archive keeps the message row for a while.
-        if exists (
+        v_is_dead := p_on_dead in ('continue', 'fail') and exists (
+            select
+            from rowq.dead d
+            where d.part_id = p_part_id
+              and d.message_id = o_predecessor_id
+        );
+        if v_is_dead and p_on_dead = 'continue' or exists (
             select
             from rowq.finished f
             where f.part_id = p_part_id
               and f.finish_id >= rowq.internal_read_safe_floor(p_part_id, -3::smallint)
               and o_predecessor_id = any (f.message_ids)
-        ) or p_on_dead = 'continue' and exists (
-            select
-            from rowq.dead d
-            where d.part_id = p_part_id
-              and d.message_id = o_predecessor_id
         ) then
             p_predecessor_ids := p_predecessor_ids[:v_place - 1];
             continue;
-        end if;
-        if p_on_dead = 'fail' and exists (
-            select
-            from rowq.dead d
-            where d.part_id = p_part_id
-              and d.message_id = o_predecessor_id
-        ) then
+        elsif v_is_dead then
             o_state := 'failed';
-            return;
+            exit;
         end if;
 
+        o_state := 'waiting';
         if v_has_successors is not true then
             perform
             from rowq.message m
             where m.part_id = p_part_id
               and m.message_id = o_predecessor_id
             for no key update skip locked;
-            exit when not found;
-            update rowq.message m
-            set has_successors = true
-            where m.part_id = p_part_id
-              and m.message_id = o_predecessor_id;
+            if found then
+                update rowq.message m
+                set has_successors = true
+                where m.part_id = p_part_id
+                  and m.message_id = o_predecessor_id;
+            else
+                o_state := 'unsure';
+            end if;
         end if;
+        exit;
+    end loop;
+
+    if o_state = 'waiting' then
         insert into rowq.successor (part_id, predecessor_id, message_id)
         values (p_part_id, o_predecessor_id, p_message_id)
         on conflict do nothing;
-        o_state := 'waiting';
         o_rest_ids := nullif(p_predecessor_ids[:v_place - 1], '{}');
-        return;
-    end loop;
-
-    o_state := 'unsure';
-    o_predecessor_id := null;
-    o_rest_ids := p_predecessor_ids[:v_place];
+    elsif o_state = 'unsure' then
+        o_predecessor_id := null;
+        o_rest_ids := p_predecessor_ids[:v_place];
+    end if;
 end;
 $$;

@@ -20,7 +20,7 @@ declare
     v_row     record;
     v_ids     bigint[];
     v_newest  bigint;
-    v_blocked bigint[] := '{}';
+    v_blocked bigint[] := '{}'::bigint[];
 begin
     for v_row in
         select m.place, m.message_id, m.kept_id, m.group_key, m.lane,

@@ -7,8 +7,9 @@ as $$
 -- promise   P21 P22 P24
 -- locks     a new message_group row, or the group's, shared; waits for who opens or closes it
 declare
-    v_limit  integer;
-    v_tokens integer;
+    v_has_token boolean;
+    v_limit     integer;
+    v_tokens    integer;
 begin
     loop
         -- Take the first free number. The count keeps a limit that was lowered.
@@ -35,9 +36,8 @@ begin
                 and x.group_key = p_group_key
           )
         on conflict (part_id, group_key, token_no) do nothing;
-        if found then
-            return true;
-        end if;
+        v_has_token := found;
+        exit when v_has_token;
 
         -- Hold the tokens to the end of the transaction: whoever would give the last one back knows
         -- by this that a message is coming.
@@ -51,10 +51,9 @@ begin
               and x.group_key = p_group_key
             for key share of x
         ) h;
-        if v_tokens >= v_limit then
-            return false;
-        end if;
+        exit when v_tokens >= v_limit;
         -- A token was given back in between: try once more.
     end loop;
+    return v_has_token;
 end;
 $$;

@@ -15,7 +15,7 @@ as $$
 declare
     v_message  record;
     v_full_key text;
-    v_waiting  bigint[] := '{}';
+    v_waiting  bigint[] := '{}'::bigint[];
 begin
     for v_message in
         select u.group_key, u.message_id

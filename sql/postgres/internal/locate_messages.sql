@@ -91,11 +91,17 @@ begin
     -- message_id.
     select 'ready', r.lane, r.attempt, r.last_error
     into state, lane, attempt, last_error
-    from rowq.ready r
-    where r.part_id = p_part_id
-      and r.lane = any ('{1,3,5,7,9,11,13,15,17,19}'::smallint[])
-      and r.seq = p_message_id
-      and r.message_id = p_message_id;
+    from unnest('{1,3,5,7,9,11,13,15,17,19}'::smallint[]) l (lane)
+    cross join lateral (
+        -- "offset 0" keeps this a lookup by key for each lane.
+        select x.lane, x.attempt, x.last_error
+        from rowq.ready x
+        where x.part_id = p_part_id
+          and x.lane = l.lane
+          and x.seq = p_message_id
+          and x.message_id = p_message_id
+        offset 0
+    ) r;
     if found then
         return;
     end if;

@@ -21,7 +21,6 @@ begin
         from rowq.delayed d
         where d.part_id = p_part_id
           and d.message_id = any (p_message_ids)
-        order by d.part_id, d.message_id
         for update skip locked
     ),
     from_delayed as (
@@ -35,7 +34,6 @@ begin
         from rowq.dead d
         where d.part_id = p_part_id
           and d.message_id = any (p_message_ids)
-        order by d.part_id, d.message_id
         for update skip locked
     ),
     from_dead as (

@@ -1,0 +1,165 @@
+"""What messages that wait for others cost: plans, statements, buffers, rows written."""
+
+import random
+
+import pytest
+
+from tests.engine_only.postgres.conftest import Open
+from tests.engine_only.postgres.test_groups import dequeue_cost_of, statements, tables
+from tests.engine_only.postgres.test_plans import FLOOR_LAG, Watched, faults
+from tests.engines.base import Connection
+from tests.helpers.calls import call, call_one, dequeue, enqueue, transaction
+from tests.stored_times import tick
+
+TABLES = {"blocked", "successor", "recheck"}
+
+
+def cycle(connection: Connection, other: Connection) -> None:
+    """Let messages wait, go on, and fail in every way that leads to statements of its own."""
+    steps = [{"priority": 0}, {"predecessor_positions": [1]}, {"predecessor_positions": [1, 2]}]
+    call(connection, "enqueue_batch", queue_name="hot", messages=steps)
+    for dead in ("hold", "continue", "fail"):
+        [first] = enqueue(connection, "hot", "first", priority=0)
+        [second] = enqueue(
+            connection, "hot", "second", priority=0, predecessor_ids=[first]
+        )  # fmt: skip
+        enqueue(
+            connection, "hot", "third", predecessor_ids=[first, second], on_predecessor_dead=dead
+        )
+        enqueue(connection, "hot", "late", predecessor_ids=[second], delay_seconds=1000)
+        enqueue(connection, "hot", "tied", predecessor_ids=[first], group_key="a")
+        for routine in ("complete", "fail_now", "complete", "complete"):
+            for row in dequeue(connection, "hot", 1):
+                call(connection, routine, queue_name="hot", claim_id=row.claim_id)
+    [first] = enqueue(connection, "hot", "held", priority=0)
+    [row] = dequeue(connection, "hot", 1)
+    with transaction(other):
+        enqueue(other, "hot", "coming", predecessor_ids=[first], on_predecessor_dead="continue")
+        call(connection, "fail_now", queue_name="hot", claim_id=row.claim_id)
+    tick(other, "hot")
+    call(connection, "maintain", queue_name="hot")
+
+
+def fill(connection: Connection) -> None:
+    """Let 50,000 messages wait for 10,000, and 10,000 for one."""
+    for _ in range(5):
+        rows = call(connection, "enqueue_batch", queue_name="hot", messages=[{}] * 2000)
+        messages = [{"predecessor_ids": [row.message_id]} for row in rows] * 5
+        call(connection, "enqueue_batch", queue_name="hot", messages=messages)
+    [one] = enqueue(connection, "hot", "one")
+    messages = [{"predecessor_ids": [one]}] * 10000
+    call(connection, "enqueue_batch", queue_name="hot", messages=messages)
+
+
+@pytest.mark.promise("P13")
+def test_a_session_that_planned_on_empty_tables_finds_what_waits_by_indexes(
+    owner: Connection, open_owner: Open
+) -> None:
+    call(owner, "create_queue", queue_name="hot")
+    early, other = Watched(open_owner()), open_owner()
+    for _ in range(7):  # The first five calls may each be planned anew.
+        early.run(lambda own: cycle(own, other))
+    fill(owner)
+    assert faults(early.run(lambda own: cycle(own, other))) == set(), "before analyze"
+    owner.execute("analyze")
+    plans = early.run(lambda own: cycle(own, other))
+    assert set(map(str, tables(plans))) >= TABLES
+    assert faults(plans) == set(), "after analyze"
+    late = Watched(open_owner())
+    assert faults(late.run(lambda own: cycle(own, other))) == set(), "in a new session"
+
+
+def test_a_queue_in_which_nothing_waits_runs_no_statement_for_it(owner: Connection) -> None:
+    call(owner, "create_queue", queue_name="hot")
+    watched = Watched(owner)
+
+    def work(own: Connection) -> None:
+        enqueue(own, "hot", "a", "b", "c")
+        call(own, "enqueue_batch", queue_name="hot", messages=[{"body": "x"}] * 10)
+        for count in (1, 1, 10):
+            claim = dequeue(own, "hot", count)[0].claim_id
+            call(own, "complete", queue_name="hot", claim_id=claim)
+
+    assert not tables(watched.run(work)) & TABLES
+
+
+def cost_of_complete(watched: Watched, successors: int) -> int:
+    """Return how many statements it takes to complete a message that others wait for."""
+    own = watched.connection
+    [first] = enqueue(own, "hot", "first", priority=0)
+    for _ in range(successors):
+        enqueue(own, "hot", "next", predecessor_ids=[first], priority=0)
+    claim = dequeue(own, "hot", 1)[0].claim_id
+    found = statements(
+        watched.run(lambda own: call(own, "complete", queue_name="hot", claim_id=claim))
+    )
+    if rest := dequeue(own, "hot", 100):
+        call(own, "complete", queue_name="hot", claim_id=rest[0].claim_id)
+    return found
+
+
+@pytest.mark.parametrize(("successors", "most"), [(1, 4), (10, 22)])
+def test_the_end_of_a_predecessor_takes_few_statements(
+    owner: Connection, successors: int, most: int
+) -> None:
+    call(owner, "create_queue", queue_name="hot")
+    watched = Watched(owner)
+    for _ in range(3):
+        cost_of_complete(watched, successors)
+    plain = cost_of_complete(watched, 0)
+    assert 0 < cost_of_complete(watched, successors) - plain <= most
+
+
+def test_a_message_that_waits_for_ten_thousand_is_touched_a_few_times_only(
+    owner: Connection,
+) -> None:
+    call(owner, "create_queue", queue_name="hot", lease_seconds=3600)
+    rows = call(owner, "enqueue_batch", queue_name="hot", messages=[{}] * 10000)
+    ids = [row.message_id for row in rows]
+    enqueue(owner, "hot", "last", predecessor_ids=ids)
+    claims = [dequeue(owner, "hot", 1000)[0].claim_id for _ in range(10)]
+    random.Random(5).shuffle(ids)
+    claim_of = {
+        message_id: claim_id
+        for claim_id, held in owner.execute("select claim_id, message_ids from rowq.claim")
+        for message_id in held
+    }
+    assert set(claim_of.values()) == set(claims)
+    for message_id in ids:
+        call(
+            owner, "complete", queue_name="hot", claim_id=claim_of[message_id],
+            message_ids=[message_id],
+        )  # fmt: skip
+    [row] = dequeue(owner, "hot", 10)
+    assert row.body == "last"
+    owner.execute("select pg_stat_force_next_flush()")
+    [updates] = owner.execute(
+        "select n_tup_upd from pg_stat_user_tables where relname = 'blocked'"
+    ).fetchone()
+    assert updates <= 40, "about as often as there are new records in a random order: ln 10000"
+
+
+@pytest.mark.promise("P13")
+def test_a_held_snapshot_does_not_make_dequeue_dearer_while_chains_go_on(
+    owner: Connection, open_owner: Open
+) -> None:
+    call(owner, "create_queue", queue_name="hot")
+    chains, length = 200, 40
+    for _ in range(chains):
+        steps = [{"predecessor_positions": [place]} if place else {} for place in range(length)]
+        call(owner, "enqueue_batch", queue_name="hot", messages=steps)
+    session, holder = open_owner(), open_owner()
+    for _ in range(2):
+        dequeue_cost_of(session)
+    holder.execute("begin isolation level repeatable read")
+    holder.execute("select 1")
+    before = dequeue_cost_of(session)
+    for turn in range(2 * length - 4):
+        rows = dequeue(owner, "hot", chains // 2)
+        call(owner, "complete", queue_name="hot", claim_id=rows[0].claim_id)
+        if turn % 10 == 0:
+            tick(owner, "hot")
+            call_one(owner, "maintain", queue_name="hot")
+    after = dequeue_cost_of(session)
+    assert after <= 1.5 * before + FLOOR_LAG, (before, after)
+    holder.execute("rollback")
