@@ -69,6 +69,21 @@ def test_a_message_of_a_group_is_blocked_behind_another_and_show_tells_what_it_w
     assert message.body == "1"
 
 
+@pytest.mark.requires("predecessors")
+def test_a_message_waits_for_those_that_are_named_and_show_tells_for_which(
+    run: Run, queue: rowq.Queue, made: str
+) -> None:
+    first, second = (run("enqueue", made, text, "--json").row["message_id"] for text in "12")
+    after = ("--after", first, "--after", second, "--on-predecessor-dead", "fail")
+    third = run("enqueue", made, "3", *after, "--json").row["message_id"]
+    told = run("show", made, third).out
+    assert "state         blocked" in told
+    assert f"waits for     {second}" in told
+    for message in queue.dequeue_fast(made, 10):
+        queue.fail_now(made, message.claim_id, [message.message_id])
+    assert f"predecessor {second} is dead" in run("show", made, third).out
+
+
 def test_run_at_takes_a_date_with_and_without_an_offset(
     run: Run, queue: rowq.Queue, made: str
 ) -> None:
