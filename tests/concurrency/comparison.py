@@ -2,6 +2,7 @@
 
 from collections import Counter
 from random import Random
+from typing import NamedTuple
 
 import pytest
 
@@ -14,8 +15,17 @@ from tests.stored_times import pass_seconds
 BACKOFF = (10, 20, 40, 60, 60, 60)
 """The delays that the settings of the queue below make."""
 
-NewEntry = tuple[int, int, str | None, int | None, str | None]
-"""Priority, delay, dedup key, attempts and group of a message to enqueue."""
+
+class NewEntry(NamedTuple):
+    """A message to enqueue, as the reference takes it."""
+
+    priority: int
+    delay: int
+    key: str | None
+    allowed: int | None
+    group: str | None
+    after: list[int]
+    dead: str | None
 
 
 class Comparison:
@@ -25,12 +35,19 @@ class Comparison:
     """
 
     def __init__(
-        self, connection: Connection, name: str, seen: Counter[str], *, has_groups: bool
+        self,
+        connection: Connection,
+        name: str,
+        seen: Counter[str],
+        *,
+        has_groups: bool,
+        has_predecessors: bool,
     ) -> None:
         self.connection = connection
         self.name = name
         self.seen = seen
         self.has_groups = has_groups
+        self.has_predecessors = has_predecessors
         self.queue = Queue(connection)
         self.queue.create_queue(
             name,
@@ -89,7 +106,8 @@ class Comparison:
 
     def enqueue(self, seeded_random: Random) -> None:
         """Enqueue one message."""
-        priority, delay, key, allowed, group = entry = self._new_entry(seeded_random)
+        entry = self._new_entry(seeded_random)
+        priority, delay, key, allowed, group, after, dead = entry
         sent = self.queue.enqueue(
             self.name,
             0,
@@ -98,12 +116,15 @@ class Comparison:
             dedup_key=key,
             max_attempts=allowed,
             group_key=group,
+            predecessor_ids=after or None,
+            on_predecessor_dead=dead,
         )
         self._sent(sent.message_id, sent.outcome, entry)
 
     def enqueue_batch(self, seeded_random: Random) -> None:
         """Enqueue a few messages at once."""
         batch = [self._new_entry(seeded_random) for _ in range(seeded_random.randint(0, 6))]
+        positions = [self._some_positions(seeded_random, place) for place in range(len(batch))]
         messages = [
             NewMessage(
                 data=0,
@@ -112,17 +133,24 @@ class Comparison:
                 dedup_key=key,
                 max_attempts=allowed,
                 group_key=group,
+                predecessor_ids=after or None,
+                predecessor_positions=places or None,
+                on_predecessor_dead=dead,
             )
-            for priority, delay, key, allowed, group in batch
+            for (priority, delay, key, allowed, group, after, dead), places in zip(
+                batch, positions, strict=True
+            )
         ]
         sent = self.queue.enqueue_batch(self.name, messages)
-        for made, entry in zip(sent, batch, strict=True):
-            self._sent(made.message_id, made.outcome, entry)
+        for made, entry, places in zip(sent, batch, positions, strict=True):
+            named = [*entry.after, *(sent[place - 1].message_id for place in places)]
+            self._sent(made.message_id, made.outcome, entry._replace(after=named))
 
     def _sent(self, message_id: int, outcome: str, entry: NewEntry) -> None:
-        holder = self.reference.holder(entry[2])
+        holder = self.reference.holder(entry.key)
         assert outcome == ("enqueued" if holder is None else "duplicate")
         self.seen[f"enqueue: {outcome}"] += 1
+        self.seen["waits for others"] += bool(entry.after) and holder is None
         if holder is None:
             self.reference.enqueue(message_id, *entry)
             self.known.append(message_id)
@@ -266,13 +294,27 @@ class Comparison:
 
     def _new_entry(self, seeded_random: Random) -> NewEntry:
         priority, delay = seeded_random.choice([0, 5, 9]), seeded_random.choice([0, 0, 10, 20, 60])
-        return (
+        return NewEntry(
             priority,
             delay,
             seeded_random.choice([None, "a", "b"]),
             seeded_random.choice([None, None, 1, 2]),
             seeded_random.choice([None, "g", "g", "h"]) if self.has_groups else None,
+            *self._new_wait(seeded_random),
         )
+
+    def _new_wait(self, seeded_random: Random) -> tuple[list[int], str | None]:
+        """Return some of the last messages, ended or not, and what a dead one of them does."""
+        if not self.has_predecessors or seeded_random.random() < 0.6:
+            return [], None
+        last = self.known[-12:]
+        named = seeded_random.sample(last, min(len(last), seeded_random.randint(0, 3)))
+        return named, seeded_random.choice([None, "hold", "continue", "fail"])
+
+    def _some_positions(self, seeded_random: Random, place: int) -> list[int]:
+        if not self.has_predecessors or seeded_random.random() < 0.6:
+            return []
+        return seeded_random.sample(range(1, place + 1), min(place, seeded_random.randint(0, 2)))
 
     def _some_messages(self, seeded_random: Random, claim_id: int) -> list[int]:
         """Return some messages of a claim, and at times strange ones."""

@@ -16,6 +16,7 @@ class Entry:
     """A message and where it is; place orders the ready ones, due the delayed ones.
 
     has_token: whether it is one of those of its group that may be in work.
+    awaits: the message that it waits for, None for its group; rest: others that it may wait for.
     """
 
     message_id: int
@@ -29,6 +30,9 @@ class Entry:
     error: str | None = None
     place: tuple[int, int, int] = (0, 0, 0)
     due: tuple[int, int, int] = (0, 0, 0)
+    awaits: int | None = None
+    rest: list[int] = field(default_factory=list)
+    on_dead: str = "hold"
 
 
 @dataclass
@@ -56,6 +60,7 @@ class ReferenceQueue:
         self._tokens: defaultdict[str, set[int]] = defaultdict(set)
         self._hints: list[str] = []
         self._dequeues_recheck = False
+        self._have_waited = False
         self._always_rechecks = always_rechecks
         self._max_attempts = max_attempts
         self._backoff = backoff
@@ -91,11 +96,21 @@ class ReferenceQueue:
         key: str | None,
         allowed: int | None,
         group: str | None,
+        predecessors: Iterable[int] = (),
+        on_dead: str | None = None,
     ) -> None:
         """Take a message that is no duplicate."""
         entry = Entry(message_id, priority, allowed or self._max_attempts, key, group)
+        entry.on_dead = on_dead or "hold"
         self.entries[message_id] = entry
         self._step()
+        if found := sorted(set(predecessors)):
+            entry.due = (self.now + delay, self._count, entry.message_id)
+            how = self._await(entry, found)
+            if how != "free":
+                self._have_waited = True
+                self._fail([entry] if how == "failed" else [])
+                return
         self._delay(entry, delay)
 
     def set_groups(self, limit: int, *, dead_hold: bool) -> None:
@@ -107,7 +122,7 @@ class ReferenceQueue:
 
     def keep_groups(self) -> int:
         """Do what maintain does for groups; from the first hint on, dequeues do so, too."""
-        self._dequeues_recheck = self._dequeues_recheck or bool(self._hints)
+        self._dequeues_recheck = self._dequeues_recheck or self._have_waited or bool(self._hints)
         return self.recheck()
 
     def recheck(self, limit: int = 1000) -> int:
@@ -147,9 +162,12 @@ class ReferenceQueue:
     def finish(self, entries: Iterable[Entry]) -> None:
         """Forget messages."""
         gone = list(entries)
+        outside = [entry for entry in gone if self._is_outside(entry)]
         for entry in gone:
             del self.entries[entry.message_id]
+        self._free(outside)
         self._let_go(gone)
+        self._free(entry for entry in gone if entry not in outside)
 
     def retry(self, entries: Iterable[Entry], delay: int | None, error: str) -> dict[int, str]:
         """Delay messages, or bury them; return what was done with each."""
@@ -175,6 +193,9 @@ class ReferenceQueue:
             entry.state, entry.error = "dead", error
         if not self.dead_hold_groups:
             self._let_go(died)
+        while died:
+            died = self._follow(died)
+            self._fail(died)
 
     def release(self, entries: Iterable[Entry]) -> None:
         """Give messages back to the front without the attempt."""
@@ -245,6 +266,77 @@ class ReferenceQueue:
         self.finish(gone)
         return len(gone)
 
+    def _is_outside(self, entry: Entry) -> bool:
+        """Whether a message that is withdrawn has no token of its group, as the engine sees it."""
+        joins_later = entry.state == "delayed" and entry.group and not entry.has_token
+        has_left = entry.state == "dead" and not entry.has_token
+        return bool(entry.state == "blocked" or joins_later or has_left)
+
+    def _await(self, entry: Entry, predecessors: list[int]) -> str:
+        """Let a message wait for the newest that has not ended; return waiting, free or failed."""
+        while predecessors:
+            newest = predecessors.pop()
+            is_dead = self.state(newest) == "dead"
+            if newest not in self.entries or (is_dead and entry.on_dead == "continue"):
+                continue
+            if is_dead and entry.on_dead == "fail":
+                entry.error = f"predecessor {newest} is dead"
+                return "failed"
+            entry.state, entry.awaits, entry.rest = "blocked", newest, predecessors
+            return "waiting"
+        return "free"
+
+    def _fail(self, entries: Iterable[Entry]) -> None:
+        """Make messages dead that wait for a dead one."""
+        for entry in entries:
+            entry.state, entry.awaits = "dead", None
+
+    def _follow(self, died: Iterable[Entry]) -> list[Entry]:
+        """Do to what waits for dead messages what it asked for; return those that die, too."""
+        failed = []
+        for dead in died:
+            waiting = [one for one in self._waiting(dead.message_id) if one.on_dead != "hold"]
+            failed += self._go_on(waiting)
+        return failed
+
+    def _free(self, ended: Iterable[Entry]) -> None:
+        """Let the messages go on that have waited for these."""
+        for entry in sorted(ended, key=lambda entry: entry.message_id):
+            failed = self._go_on(self._waiting(entry.message_id))
+            while failed:
+                self._fail(failed)
+                failed = self._follow(failed)
+
+    def _waiting(self, predecessor: int) -> list[Entry]:
+        """Return the messages that wait for another one."""
+        found = [
+            entry
+            for entry in self.entries.values()
+            if entry.state == "blocked" and entry.awaits == predecessor
+        ]
+        return sorted(found, key=lambda entry: entry.message_id)
+
+    def _go_on(self, waiting: Iterable[Entry]) -> list[Entry]:
+        """Look again what messages wait for; return those that fail."""
+        failed, free = [], []
+        for entry in waiting:
+            how = self._await(entry, [*entry.rest, *([entry.awaits] if entry.awaits else [])])
+            if how == "failed":
+                failed.append(entry)
+            if how != "free":
+                continue
+            entry.awaits = None
+            if entry.due[0] > self.now:
+                entry.state = "delayed"
+            elif entry.group and not self._enter(entry.group):
+                entry.state = "blocked"
+            else:
+                entry.has_token = bool(entry.group)
+                free.append(entry)
+        for entry in free:
+            self._queue_up(entry, TAIL if entry.group else FRONT)
+        return failed
+
     def _delay(self, entry: Entry, seconds: int) -> None:
         if seconds == 0:
             self._join(entry)
@@ -300,7 +392,7 @@ class ReferenceQueue:
         return [
             entry
             for entry in self.entries.values()
-            if entry.state == "blocked" and group in (None, entry.group)
+            if entry.state == "blocked" and entry.awaits is None and group in (None, entry.group)
         ]
 
     def _queue_up(self, entry: Entry, end: int) -> None:

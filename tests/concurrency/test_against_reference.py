@@ -33,11 +33,15 @@ OF_GROUPS = {"blocked", "groups that wait for a dead message", "maintain: rechec
 
 
 @pytest.mark.timeout(limit(300))
-@pytest.mark.promise("P04", "P05", "P08", "P09", "P10", "P11", "P12", "P18", "P21", "P22", "P23")
+@pytest.mark.promise(
+    "P04", "P05", "P08", "P09", "P10", "P11", "P12", "P18", "P21", "P22", "P23",
+    "P25", "P26", "P27",
+)  # fmt: skip
 def test_a_queue_does_step_by_step_what_the_contract_says(
     server: Server, connection: Connection, queue_name: str
 ) -> None:
     has_groups = "groups" in server.capabilities
+    has_predecessors = "predecessors" in server.capabilities
     numbers = count()
     seen: Counter[str] = Counter()
 
@@ -45,7 +49,9 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
     @given(steps=st.lists(st.integers(0, 2**32), min_size=80, max_size=100))
     def compare(steps: list[int]) -> None:
         name = f"{queue_name}_{next(numbers)}"
-        comparison = Comparison(connection, name, seen, has_groups=has_groups)
+        comparison = Comparison(
+            connection, name, seen, has_groups=has_groups, has_predecessors=has_predecessors
+        )
         for place, number in enumerate(steps):
             comparison.step(Random(f"{number} {place}"))
         comparison.compare_messages()
@@ -60,4 +66,5 @@ def test_a_queue_does_step_by_step_what_the_contract_says(
     # A seed that was not chosen for it may miss a rare outcome among few examples, so a given seed
     # is not judged.
     everything = EVERYTHING | (OF_GROUPS if has_groups else set())
+    everything |= {"waits for others"} if has_predecessors else set()
     assert IS_GIVEN or everything - {what for what, times in seen.items() if times} == set()

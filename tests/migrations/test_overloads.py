@@ -65,7 +65,10 @@ def test_an_upgrade_adds_and_removes_forms_and_a_rollback_undoes_it(
     assert forms(session) == []
 
 
-OTHERS = "bytea, text, jsonb, integer, double precision, timestamptz, text, integer, text, bigint[], text"
+OTHERS = (
+    "bytea, text, jsonb, integer, double precision, timestamptz, text, integer, text, bigint[],"
+    " text"
+)
 """The types of enqueue's parameters behind the body."""
 
 

@@ -35,7 +35,9 @@ begin
         perform rowq.internal_leave_groups(p_part_id, v_keys);
     end if;
     if p_have_ended and v_awaited is not null then
-        perform rowq.internal_free_successors(p_part_id, v_awaited);
+        perform rowq.internal_free_successors(
+            p_part_id, array(select u.message_id from unnest(v_awaited) u (message_id) order by 1)
+        );
     end if;
 end;
 $$;
