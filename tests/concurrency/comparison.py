@@ -1,6 +1,7 @@
 """Makes the same call on a queue of the engine and on the reference, and compares the answers."""
 
 from collections import Counter
+from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -142,12 +143,23 @@ class Comparison:
             )
         ]
         sent = self.queue.enqueue_batch(self.name, messages)
+        reserved: dict[str | None, int] = {}
         for made, entry, places in zip(sent, batch, positions, strict=True):
             named = [*entry.after, *(sent[place - 1].message_id for place in places)]
-            self._sent(made.message_id, made.outcome, entry._replace(after=named))
+            self._sent(made.message_id, made.outcome, entry._replace(after=named), reserved)
+            reserved.setdefault(entry.key, made.message_id)
 
-    def _sent(self, message_id: int, outcome: str, entry: NewEntry) -> None:
+    def _sent(
+        self,
+        message_id: int,
+        outcome: str,
+        entry: NewEntry,
+        reserved: Mapping[str | None, int] | None = None,
+    ) -> None:
+        """Compare what became of a message; reserved: the keys of those before it in its batch."""
         holder = self.reference.holder(entry.key)
+        if entry.key is not None and reserved:
+            holder = reserved.get(entry.key, holder)
         assert outcome == ("enqueued" if holder is None else "duplicate")
         self.seen[f"enqueue: {outcome}"] += 1
         self.seen["waits for others"] += bool(entry.after) and holder is None

@@ -60,7 +60,6 @@ class ReferenceQueue:
         self._tokens: defaultdict[str, set[int]] = defaultdict(set)
         self._hints: list[str] = []
         self._dequeues_recheck = False
-        self._have_waited = False
         self._always_rechecks = always_rechecks
         self._max_attempts = max_attempts
         self._backoff = backoff
@@ -108,7 +107,6 @@ class ReferenceQueue:
             entry.due = (self.now + delay, self._count, entry.message_id)
             how = self._await(entry, found)
             if how != "free":
-                self._have_waited = True
                 self._fail([entry] if how == "failed" else [])
                 return
         self._delay(entry, delay)
@@ -122,7 +120,7 @@ class ReferenceQueue:
 
     def keep_groups(self) -> int:
         """Do what maintain does for groups; from the first hint on, dequeues do so, too."""
-        self._dequeues_recheck = self._dequeues_recheck or self._have_waited or bool(self._hints)
+        self._dequeues_recheck = self._dequeues_recheck or bool(self._hints)
         return self.recheck()
 
     def recheck(self, limit: int = 1000) -> int:

@@ -17,10 +17,11 @@ as $$
 -- locks     as internal_block; new successor and blocked rows
 -- errors    RQ711
 declare
-    v_row     record;
-    v_ids     bigint[];
-    v_newest  bigint;
-    v_blocked bigint[] := '{}'::bigint[];
+    v_row      record;
+    v_ids      bigint[];
+    v_newest   bigint;
+    v_is_first boolean := true;
+    v_blocked  bigint[] := '{}'::bigint[];
 begin
     for v_row in
         select m.place, m.message_id, m.kept_id, m.group_key, m.lane,
@@ -63,6 +64,10 @@ begin
 
         if v_newest = any (p_awaited_ids) then
             -- Nobody else sees this predecessor yet, so it needs no lock.
+            if v_is_first then
+                perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[]);
+                v_is_first := false;
+            end if;
             insert into rowq.successor (part_id, predecessor_id, message_id)
             values (p_part_id, v_newest, v_row.message_id);
             insert into rowq.blocked (
@@ -82,9 +87,6 @@ begin
         end if;
     end loop;
 
-    if v_blocked <> '{}' then
-        perform rowq.internal_open_lanes(p_part_id, '{-4}'::smallint[]);
-    end if;
     return v_blocked;
 exception
     when data_exception then

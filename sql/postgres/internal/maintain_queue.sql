@@ -23,6 +23,7 @@ as $$
 -- locks     advisory lock of the queue, tried
 declare
     v_lane        smallint := -1;
+    v_rechecked   integer;
     v_may_reap    boolean;
     v_may_sweep   boolean;
     v_started     timestamp with time zone;
@@ -68,15 +69,21 @@ begin
 
     o_promoted := rowq.internal_promote(p_queue.part_id, p_batch_size);
 
-    -- Only a queue that has left something to look at again has this lane.
+    -- Only a queue that has left something to look at again, or in which messages have waited for
+    -- others, has this lane.
     if exists (select 1 from rowq.floor f where f.part_id = p_queue.part_id and f.lane = -4) then
         perform rowq.internal_move_floor(
             p_queue.part_id, -4::smallint, false, true, p_frontiers[3], v_writers
         );
-        perform rowq.internal_recheck(p_queue.part_id, p_batch_size);
-        -- From now on a dequeue that finds nothing looks at them, too.
+        v_rechecked := rowq.internal_recheck(p_queue.part_id, p_batch_size);
+        -- From now on a dequeue that finds nothing looks at what was left, too.
         if not p_queue.has_recheck
-           and current_setting('transaction_isolation') = 'read committed' then
+           and current_setting('transaction_isolation') = 'read committed'
+           and (v_rechecked > 0 or exists (
+               select
+               from rowq.recheck r
+               where r.part_id = p_queue.part_id
+           )) then
             update rowq.queue q
             set has_recheck = true
             where q.part_id = (
