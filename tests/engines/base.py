@@ -27,7 +27,7 @@ REMEDIES = {
     "genuine": "the engine itself, not one that speaks its language",
     "groups": "--engine postgres18,mariadb",
     "limits": "--engine postgres18",
-    "predecessors": "--engine postgres18",
+    "predecessors": "--engine postgres18,mariadb",
 }
 """By capability of a server, what to run for a test that needs it."""
 

@@ -1,18 +1,25 @@
 drop procedure if exists rowq.internal_archive;
 
 delimiter //
-create procedure rowq.internal_archive(p_part_id int, p_limit int, out p_archived int)
+create procedure rowq.internal_archive(
+    p_part_id int,
+    p_limit int,
+    p_owns_transaction boolean,
+    out p_archived int
+)
 sql security definer
 modifies sql data
 begin
 -- routine   internal_archive
 -- purpose   Move finished messages to the archive, batch by batch, until p_limit is passed.
--- promise   P19
--- locks     finished rows, passing over locked ones; message rows; new archive rows
+-- promise   P19 P26
+-- locks     finished rows, passing over locked ones; message rows, tried only; new archive rows; as
+--           internal_cut_ties
     declare v_after, v_finish_id bigint;
     declare v_finished_at datetime(6);
     declare v_state varchar(20);
-    declare v_messages longtext;
+    declare v_messages, v_free longtext;
+    declare v_there int;
     set p_archived = 0;
 
     select greatest(l.floor - 1, 0) into v_after
@@ -42,6 +49,24 @@ begin
             iterate batches;
         end if;
 
+        -- Leave a batch alone while a producer is adding a message that waits for one of it.
+        select json_arrayagg(json_array(h.message_id, null, null, h.has_successors)) into v_free
+        from (
+            select m.message_id, m.has_successors
+            from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+            straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+            limit 1000000
+            for update /*!80000 of m */ skip locked
+        ) h;
+        if coalesce(json_length(v_free), 0) < json_length(v_messages) then
+            select count(*) into v_there
+            from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+            straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
+            if v_there > coalesce(json_length(v_free), 0) then
+                iterate batches;
+            end if;
+        end if;
+
         insert into rowq.archive (
             part_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
             dedup_key, headers, body, body_binary, group_key
@@ -65,6 +90,10 @@ begin
         where f.part_id = p_part_id
           and f.finish_id = v_finish_id;
         set p_archived = p_archived + json_length(v_messages);
+        -- The end of a message did not see what its producer had not committed then.
+        if json_contains(json_extract(v_free, '$[*][3]'), '1') then
+            call rowq.internal_cut_ties(p_part_id, v_free, p_owns_transaction);
+        end if;
     end while;
 end//
 delimiter ;

@@ -9,29 +9,15 @@ begin
 -- purpose   Refuse a list of messages that is no JSON array of ids, or too long; null passes.
 -- promise   P15
 -- errors    RQ711
-    declare v_count, v_good int;
+    declare v_is_good boolean;
     if p_message_ids is not null then
-        if json_valid(p_message_ids) and json_type(p_message_ids) = 'ARRAY' then
-            set v_count = json_length(p_message_ids);
-            if v_count <= 10000
-               and p_message_ids regexp '\\A\\[[\\-0-9,\\x20]*\\]\\z'
-               and not p_message_ids regexp '[0-9]{20}' then
-                -- Most lists have nothing but short numbers, so that this pattern is enough. The
-                -- patterns mean the same whatever default_regex_flags says.
-                set v_good = v_count;
-            elseif v_count <= 10000 then
-                select count(*) into v_good
-                from json_table(
-                    p_message_ids, '$[*]' columns (id varchar(40) path '$')
-                ) a
-                where a.id regexp '\\A-?[0-9]{1,19}\\z';
-            end if;
-        end if;
-        if v_good is null or v_good <> v_count then
+        call rowq.internal_is_id_list(p_message_ids, v_is_good);
+        if not v_is_good then
             call rowq.internal_refuse(
                 'message_ids must be a JSON array of at most 10000 ids, none of them null'
             );
         end if;
     end if;
-end//
+end
+//
 delimiter ;

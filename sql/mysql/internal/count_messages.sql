@@ -56,10 +56,20 @@ begin
     ) h;
     select count(*) into p_blocked
     from (
-        select g.lane
-        from rowq.grouped g force index (primary)
-        where g.part_id = p_part_id
-          and g.message_id > 0
+        (
+            select g.lane
+            from rowq.grouped g force index (primary)
+            where g.part_id = p_part_id
+              and g.message_id > 0
+            limit p_limit
+        )
+        union all
+        (
+            select b.lane
+            from rowq.blocked b force index (primary)
+            where b.part_id = p_part_id
+            limit p_limit
+        )
         limit p_limit
     ) h;
 end//

@@ -10,10 +10,14 @@ begin
 -- promise   P15
 -- locks     all rows of the queue
 -- differs   no such helper elsewhere: part of drop_queue
-    -- A dequeue and a complete hold no lock on the part. They move messages from delayed to grouped
-    -- or ready, from grouped to ready, and from ready to claim or dead, so look in this order: a
-    -- look waits for a call that has taken a row there, and the looks after it see where the
-    -- message went.
+    -- A dequeue and a complete hold no lock on the part. They move messages from blocked to all
+    -- other places, from delayed to grouped or ready, from grouped to ready, and from ready to claim
+    -- or dead, so look in this order: a look waits for a call that has taken a row there, and the
+    -- looks after it see where the message went.
+    delete m
+    from rowq.blocked b force index (primary)
+    straight_join rowq.message m force index (primary) on m.message_id = b.message_id
+    where b.part_id = p_part_id;
     delete m
     from rowq.delayed d force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = d.message_id
@@ -53,6 +57,8 @@ begin
     delete c from rowq.claim c force index (primary) where c.part_id = p_part_id;
     delete d from rowq.dead d force index (primary) where d.part_id = p_part_id;
     delete k from rowq.dedup k force index (primary) where k.part_id = p_part_id;
+    delete b from rowq.blocked b force index (primary) where b.part_id = p_part_id;
+    delete s from rowq.successor s force index (primary) where s.part_id = p_part_id;
     delete r from rowq.recheck r force index (primary) where r.part_id = p_part_id;
     delete g from rowq.grouped g force index (primary) where g.part_id = p_part_id;
     delete t from rowq.message_group t force index (primary) where t.part_id = p_part_id;

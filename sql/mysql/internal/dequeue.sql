@@ -63,11 +63,11 @@ begin
                 );
                 if p_messages is null then
                     -- Nothing is ready: what has become due meanwhile need not wait for maintain,
-                    -- nor groups of which a token was left.
+                    -- nor what was left to be looked at again.
                     call rowq.internal_promote(
                         v_part_id, p_batch_size, v_owns_transaction, v_promoted
                     );
-                    call rowq.internal_recheck_groups(
+                    call rowq.internal_recheck(
                         v_part_id, 10, v_owns_transaction, v_solved
                     );
                     if v_promoted + v_solved > 0 then

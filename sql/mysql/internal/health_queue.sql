@@ -11,7 +11,7 @@ begin
     declare v_oldest, v_paused_at, v_due_at, v_lease_until, v_recheck_at datetime(6);
     declare v_attempt smallint;
     declare v_is_hint boolean;
-    declare v_dead bigint;
+    declare v_dead, v_waiting bigint;
     set p_checks = null;
 
     select q.paused_at into v_paused_at
@@ -60,6 +60,21 @@ begin
         'expired_leases', p_part_id,
         coalesce(timestampdiff(microsecond, v_lease_until, v_now) / 1e6, 0), 30, 300,
         'seconds that the oldest expired lease has not been reaped; call maintain every second'
+    ));
+
+    select count(*) into v_waiting
+    from (
+        select s.message_id
+        from rowq.dead d force index (primary)
+        straight_join rowq.successor s force index (primary)
+            on s.part_id = d.part_id
+           and s.predecessor_id = d.message_id
+        where d.part_id = p_part_id
+        limit 1000
+    ) h;
+    set p_checks = concat_ws(',', p_checks, json_array(
+        'waits_for_dead', p_part_id, v_waiting, 1, 1000,
+        'messages that wait for dead ones, counted up to 1000; reset or cancel these'
     ));
 
     select r.due_at, r.is_hint into v_recheck_at, v_is_hint

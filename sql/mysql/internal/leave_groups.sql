@@ -3,14 +3,14 @@ drop procedure if exists rowq.internal_leave_groups;
 delimiter //
 create procedure rowq.internal_leave_groups(
     p_part_id int,
-    p_groups longtext,
+    p_ties longtext,
     p_owns_transaction boolean
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_leave_groups
--- purpose   Pass on the tokens of messages that have ended: [message_id, group key in hex]; leave to maintain those that cannot be passed on now.
+-- purpose   Pass on the tokens of messages that have ended: [message_id, group key in hex or null]; leave to maintain those that cannot be passed on now.
 -- promise   P22 P24
 -- locks     as internal_pass_group; new ready and recheck rows
     declare v_at int default 0;
@@ -19,11 +19,14 @@ begin
     declare v_is_left boolean;
     declare v_next, v_ready longtext;
 
-    while v_at < json_length(p_groups) do
+    tokens: while v_at < json_length(p_ties) do
         set v_group_key = unhex(
-                json_unquote(json_extract(p_groups, concat('$[', v_at, '][1]')))
+                nullif(json_unquote(json_extract(p_ties, concat('$[', v_at, '][1]'))), 'null')
             ),
             v_at = v_at + 1;
+        if v_group_key is null then
+            iterate tokens;
+        end if;
         call rowq.internal_pass_group(
             p_part_id, v_group_key, false, p_owns_transaction, v_next, v_is_left
         );

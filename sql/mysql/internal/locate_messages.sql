@@ -41,6 +41,14 @@ begin
           and d.message_id = p_message_id;
     end if;
 
+    if p_state is null then
+        select 'blocked', b.lane, 0, b.due_at, b.predecessor_id
+        into p_state, p_lane, p_attempt, p_due_at, p_waits_for
+        from rowq.blocked b force index (primary)
+        where b.part_id = p_part_id
+          and b.message_id = p_message_id;
+    end if;
+
     if p_state is null and p_group_key is not null then
         select 'blocked', g.lane, 0
         into p_state, p_lane, p_attempt

@@ -77,7 +77,9 @@ begin
                   and l.lane = -3
                 for update skip locked;
                 if v_lane is not null then
-                    call rowq.internal_archive(p_part_id, p_limit, p_archived);
+                    call rowq.internal_archive(
+                        p_part_id, p_limit, v_owns_transaction, p_archived
+                    );
                     -- Purge whole days, because dropping a partition costs less than deleting its
                     -- rows. A queue that keeps no archive any more is purged up to now.
                     call rowq.internal_purge_archive(

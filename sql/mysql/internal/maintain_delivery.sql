@@ -14,7 +14,7 @@ modifies sql data
 begin
 -- routine   internal_maintain_delivery
 -- purpose   Run the part of maintain that deliveries wait for: floors, promote, reap.
--- promise   P09 P11 P13 P14 P24
+-- promise   P09 P11 P13 P14 P24 P26 P27
 -- locks     as promote and reap; the part, shared
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
@@ -56,9 +56,7 @@ begin
                 -- Put the floors right first, so that the steps below find what was committed late.
                 call rowq.internal_rescan_floors(p_part_id);
                 call rowq.internal_promote(p_part_id, p_limit, v_owns_transaction, p_promoted);
-                call rowq.internal_recheck_groups(
-                    p_part_id, p_limit, v_owns_transaction, v_solved
-                );
+                call rowq.internal_recheck(p_part_id, p_limit, v_owns_transaction, v_solved);
                 call rowq.internal_reap(
                     p_part_id, v_max_attempts, p_limit, v_owns_transaction, p_reaped, p_died
                 );

@@ -12,6 +12,8 @@ create procedure rowq.internal_message_fault(
     p_dedup_key longtext,
     p_max_attempts int,
     p_group_key longtext,
+    p_predecessor_ids longtext,
+    p_on_predecessor_dead longtext,
     p_max_body_length int,
     out p_fault varchar(120)
 )
@@ -21,6 +23,7 @@ begin
 -- routine   internal_message_fault
 -- purpose   Return what is wrong with the arguments of enqueue; null means nothing.
 -- promise   P15
+    declare v_is_good boolean;
     set p_fault = case
         when p_priority not between 0 and 9
             then concat('priority must be between 0 and 9, got ', p_priority)
@@ -40,7 +43,21 @@ begin
             then 'group_key must be 1 to 200 characters'
         when p_max_attempts not between 1 and 10000
             then concat('max_attempts must be between 1 and 10000, got ', p_max_attempts)
+        when not coalesce(
+                p_on_predecessor_dead in ('hold', 'continue', 'fail'),
+                p_on_predecessor_dead is null
+            )
+            then concat(
+                'on_predecessor_dead must be hold, continue or fail, got ',
+                left(p_on_predecessor_dead, 20)
+            )
     end;
+    if p_predecessor_ids is not null and p_fault is null then
+        call rowq.internal_is_id_list(p_predecessor_ids, v_is_good);
+        if not v_is_good then
+            set p_fault = 'predecessor_ids must be a flat list of at most 10000 ids, no null';
+        end if;
+    end if;
     -- This is the check of internal_check_text. Where no byte is ED, the engine skips the
     -- conversion.
     if locate(

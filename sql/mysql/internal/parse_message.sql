@@ -14,6 +14,9 @@ create procedure rowq.internal_parse_message(
     out p_dedup_key longtext,
     out p_max_attempts int,
     out p_group_key longtext,
+    out p_predecessor_ids longtext,
+    out p_positions longtext,
+    out p_on_predecessor_dead longtext,
     out p_fault varchar(120)
 )
 sql security definer
@@ -23,14 +26,16 @@ begin
 -- purpose   Read and check one message of enqueue_batch.
 -- promise   P15 P20
     declare c_keys longtext default '["body", "body_base64", "message_type", "headers",
-        "priority", "delay_seconds", "run_at", "dedup_key", "max_attempts", "group_key"]';
+        "priority", "delay_seconds", "run_at", "dedup_key", "max_attempts", "group_key",
+        "predecessor_ids", "predecessor_positions", "on_predecessor_dead"]';
     declare v_keys, v_key, v_value, v_type longtext;
     declare v_at int default 0;
     declare exit handler for sqlexception
         set p_fault = concat(v_key, ' cannot be read: ', left(v_value, 40));
     set p_body = null, p_body_binary = null, p_message_type = null, p_headers = null,
         p_priority = 5, p_delay_seconds = null, p_run_at = null, p_dedup_key = null,
-        p_max_attempts = null, p_group_key = null, p_fault = null;
+        p_max_attempts = null, p_group_key = null, p_predecessor_ids = null, p_positions = null,
+        p_on_predecessor_dead = null, p_fault = null;
 
     if coalesce(not json_valid(p_message), true) or json_type(p_message) <> 'OBJECT' then
         set p_fault = 'a message must be a JSON object';
@@ -71,6 +76,10 @@ begin
             else
                 set p_delay_seconds = v_value;
             end if;
+        elseif v_key = 'predecessor_ids' then
+            set p_predecessor_ids = v_value;
+        elseif v_key = 'predecessor_positions' then
+            set p_positions = v_value;
         elseif v_type <> 'STRING' then
             set p_fault = concat(v_key, ' must be a string');
         elseif v_key = 'message_type' then
@@ -79,6 +88,8 @@ begin
             set p_dedup_key = json_unquote(v_value);
         elseif v_key = 'group_key' then
             set p_group_key = json_unquote(v_value);
+        elseif v_key = 'on_predecessor_dead' then
+            set p_on_predecessor_dead = json_unquote(v_value);
         elseif v_key = 'body_base64' then
             set p_body_binary = from_base64(json_unquote(v_value));
             if p_body_binary is null then
@@ -95,7 +106,8 @@ begin
     if p_fault is null then
         call rowq.internal_message_fault(
             p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds,
-            p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_max_body_length, p_fault
+            p_run_at, p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids,
+            p_on_predecessor_dead, p_max_body_length, p_fault
         );
     end if;
 end//

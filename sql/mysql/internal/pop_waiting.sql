@@ -13,7 +13,7 @@ begin
 -- routine   internal_pop_waiting
 -- purpose   Take messages out of wherever they wait; those that a worker holds stay. p_tokenless are those without a token of a group.
 -- promise   P03
--- locks     delayed, dead, grouped and ready rows, passing over locked ones
+-- locks     blocked, delayed, dead, grouped and ready rows, passing over locked ones
 -- differs   PostgreSQL finds delayed messages by their ids
     declare v_ids, v_seen, v_more, v_some, v_rest longtext;
     set p_messages = null, p_tokenless = '[]';
@@ -29,6 +29,17 @@ begin
         order by a.message_id
     ) h;
 
+    -- A message that waits for others goes to each of the other places from there, so look for it
+    -- first.
+    select json_arrayagg(b.message_id) into v_seen
+    from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
+    straight_join rowq.blocked b force index (primary)
+        on b.part_id = p_part_id
+       and b.message_id = j.message_id;
+    if v_seen is not null then
+        call rowq.internal_pop_blocked(p_part_id, v_seen, p_messages, p_tokenless);
+    end if;
+
     select json_arrayagg(d.message_id) into v_seen
     from json_table(v_ids, '$[*]' columns (message_id bigint path '$')) j
     straight_join rowq.dead d force index (primary)
@@ -37,7 +48,7 @@ begin
     if v_seen is not null then
         select json_arrayagg(json_array(h.message_id, h.lane, h.attempt)),
                json_arrayagg(if(h.holds_group, null, h.message_id))
-        into p_messages, p_tokenless
+        into v_some, v_more
         from (
             select d.message_id, d.lane, d.attempt, d.holds_group
             from json_table(v_seen, '$[*]' columns (message_id bigint path '$')) j
@@ -47,10 +58,12 @@ begin
             for update /*!80000 of d */ skip locked
         ) h;
         delete d
-        from json_table(p_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        from json_table(v_some, '$[*]' columns (message_id bigint path '$[0]')) j
         straight_join rowq.dead d force index (primary)
             on d.part_id = p_part_id
            and d.message_id = j.message_id;
+        set p_messages = json_merge_preserve(coalesce(p_messages, '[]'), coalesce(v_some, '[]')),
+            p_tokenless = json_merge_preserve(coalesce(p_tokenless, '[]'), coalesce(v_more, '[]'));
     end if;
 
     -- Find a delayed message by message.due_at, which is its place in delayed.

@@ -17,7 +17,7 @@ begin
 -- differs   no such helper elsewhere: part of internal_promote
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_due_at, v_later datetime(6);
-    declare v_message_id bigint;
+    declare v_message_id, v_free_id bigint;
     declare v_lane smallint;
     declare v_group_key varbinary(800);
     declare v_has_token boolean;
@@ -62,15 +62,24 @@ begin
         if v_has_token is null then
             set v_is_late = true;
             if p_owns_transaction then
-                set v_later = utc_timestamp(6) + interval 500000 microsecond;
-                update rowq.delayed d force index (primary)
-                set d.due_at = v_later
-                where d.part_id = p_part_id
-                  and d.due_at = v_due_at
-                  and d.message_id = v_message_id;
-                update rowq.message m force index (primary)
-                set m.due_at = v_later
-                where m.message_id = v_message_id;
+                -- A producer that has named the message as a predecessor holds its row, perhaps.
+                set v_free_id = null;
+                select m.message_id into v_free_id
+                from rowq.message m force index (primary)
+                where m.message_id = v_message_id
+                for update skip locked;
+                set v_is_end = false;
+                if v_free_id is not null then
+                    set v_later = utc_timestamp(6) + interval 500000 microsecond;
+                    update rowq.delayed d force index (primary)
+                    set d.due_at = v_later
+                    where d.part_id = p_part_id
+                      and d.due_at = v_due_at
+                      and d.message_id = v_message_id;
+                    update rowq.message m force index (primary)
+                    set m.due_at = v_later
+                    where m.message_id = v_message_id;
+                end if;
             end if;
         else
             delete from rowq.delayed

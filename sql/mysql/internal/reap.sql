@@ -15,7 +15,8 @@ begin
 -- routine   internal_reap
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
 -- promise   P03 P09
--- locks     expired claim rows, passing over locked ones; message rows
+-- locks     expired claim rows, passing over locked ones; message rows, waited for in the caller's
+--           transaction only
     declare v_expired, v_messages, v_alive, v_dead, v_front longtext;
     declare v_worker_name varchar(200);
     declare v_error varchar(300);
@@ -72,16 +73,20 @@ begin
         where c.part_id = p_part_id
           and c.claim_id = v_claim_id;
 
-        call rowq.internal_split_by_attempts(v_messages, p_max_attempts, v_alive, v_dead);
+        call rowq.internal_split_by_attempts(
+            v_messages, p_max_attempts, p_owns_transaction, v_alive, v_dead
+        );
         set v_error = concat('lease expired', coalesce(concat(': ', v_worker_name), ''));
         if v_alive is not null then
             call rowq.internal_as_front(v_alive, 0, v_front);
             call rowq.internal_push_ready(p_part_id, v_front);
-            call rowq.internal_note_error(v_alive, v_error);
+            call rowq.internal_note_error(v_alive, v_error, false);
             set p_reaped = p_reaped + json_length(v_alive);
         end if;
         if v_dead is not null then
-            call rowq.internal_push_dead(p_part_id, v_dead, v_error, p_owns_transaction);
+            call rowq.internal_push_dead(
+                p_part_id, v_dead, v_error, false, p_owns_transaction
+            );
             set p_died = p_died + json_length(v_dead);
         end if;
     end while;

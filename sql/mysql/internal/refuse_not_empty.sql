@@ -16,11 +16,18 @@ begin
 
     -- A locking read finds the rows as they are now, even under an old snapshot. The order is that
     -- of internal_delete_queue, for the same reason.
-    select d.message_id into v_probe
-    from rowq.delayed d force index (primary)
-    where d.part_id = p_part_id and d.message_id > 0
+    select b.message_id into v_probe
+    from rowq.blocked b force index (primary)
+    where b.part_id = p_part_id
     limit 1
     lock in share mode;
+    if v_probe is null then
+        select d.message_id into v_probe
+        from rowq.delayed d force index (primary)
+        where d.part_id = p_part_id and d.message_id > 0
+        limit 1
+        lock in share mode;
+    end if;
     if v_probe is null then
         select g.message_id into v_probe
         from rowq.grouped g force index (primary)

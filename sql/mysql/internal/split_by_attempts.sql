@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.internal_split_by_attempts(
     p_messages longtext,
     p_max_attempts int,
+    p_owns_transaction boolean,
     out p_alive longtext,
     out p_dead longtext
 )
@@ -13,22 +14,31 @@ begin
 -- routine   internal_split_by_attempts
 -- purpose   Divide messages into those with an attempt left and those without; null where there is none.
 -- promise   P10
--- locks     message rows
-    declare v_worn int;
-    -- Read with a lock, because an old snapshot may not show the message yet.
-    select sum(h.attempt >= coalesce(h.max_attempts, p_max_attempts)) into v_worn
-    from (
-        select j.attempt, m.max_attempts
+-- locks     in the caller's transaction message rows
+    declare v_worn longtext;
+
+    if p_owns_transaction then
+        select json_arrayagg(j.message_id) into v_worn
         from json_table(
             p_messages,
             '$[*]' columns (message_id bigint path '$[0]', attempt smallint path '$[2]')
         ) j
         straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-        for update /*!80000 of m */
-    ) h;
+        where j.attempt >= coalesce(m.max_attempts, p_max_attempts);
+    else
+        -- Read with a lock, because an old snapshot may not show the message yet.
+        select json_arrayagg(j.message_id) into v_worn
+        from json_table(
+            p_messages,
+            '$[*]' columns (message_id bigint path '$[0]', attempt smallint path '$[2]')
+        ) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        where j.attempt >= coalesce(m.max_attempts, p_max_attempts)
+        for update /*!80000 of m */;
+    end if;
     set p_alive = p_messages, p_dead = null;
 
-    if v_worn > 0 then
+    if v_worn is not null then
         select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_alive
         from json_table(
             p_messages,
@@ -38,9 +48,11 @@ begin
                 attempt smallint path '$[2]'
             )
         ) j
-        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-        where j.attempt < coalesce(m.max_attempts, p_max_attempts)
-        for update /*!80000 of m */;
+        left join (
+            select distinct x.message_id
+            from json_table(v_worn, '$[*]' columns (message_id bigint path '$')) x
+        ) w on w.message_id = j.message_id
+        where w.message_id is null;
         select json_arrayagg(json_array(j.message_id, j.lane, j.attempt)) into p_dead
         from json_table(
             p_messages,
@@ -50,9 +62,11 @@ begin
                 attempt smallint path '$[2]'
             )
         ) j
-        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
-        where j.attempt >= coalesce(m.max_attempts, p_max_attempts)
-        for update /*!80000 of m */;
+        straight_join (
+            select distinct x.message_id
+            from json_table(v_worn, '$[*]' columns (message_id bigint path '$')) x
+        ) w on w.message_id = j.message_id;
     end if;
-end//
+end
+//
 delimiter ;

@@ -4,6 +4,7 @@ delimiter //
 create procedure rowq.internal_store_batch(
     p_part_id int,
     p_messages longtext,
+    p_owns_transaction boolean,
     out p_results longtext
 )
 sql security definer
@@ -11,32 +12,38 @@ modifies sql data
 begin
 -- routine   internal_store_batch
 -- purpose   Keep the messages of a batch; returns [position, message_id, outcome] of each.
--- promise   P01 P05 P12 P21
--- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys
+-- promise   P01 P05 P12 P15 P21 P25 P26 P27
+-- locks     new rows; with dedup and group keys, waits as enqueue does, in the order of the keys;
+--           as internal_block
 -- errors    RQ711
 -- differs   PostgreSQL stores a batch as a set; here ids come one by one
     declare v_place int;
     declare v_message, v_chunk, v_body, v_message_type, v_headers, v_dedup_key longtext;
     declare v_group_key, v_joining, v_all_joining longtext;
+    declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
+    declare v_stored longtext default '';
     declare v_body_binary longblob;
     declare v_priority, v_max_attempts int;
     declare v_delay_seconds double;
     declare v_delay bigint;
     declare v_run_at datetime(6);
     declare v_fault varchar(120);
-    declare v_message_id bigint;
+    declare v_message_id, v_own_id bigint;
     declare v_outcome varchar(20);
     declare v_is_end boolean default false;
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_seq bigint default timestampdiff(microsecond, '1970-01-01', v_now);
     declare v_is_plain boolean;
-    declare v_has_groups boolean default json_contains_path(p_messages, 'one', '$[*].group_key');
+    declare v_has_places boolean
+        default json_contains_path(p_messages, 'one', '$[*].predecessor_positions');
+    declare v_is_in_order boolean
+        default v_has_places or json_contains_path(p_messages, 'one', '$[*].group_key');
     declare v_max_body_length, v_usual_length int;
     -- Store in key order, so that two batches with the same keys cannot wait for each other; but
-    -- messages of groups need ids in their own order, so that such a batch may meet a deadlock with
-    -- another one, and is tried again. A plain message has a text body and nothing else. MySQL
-    -- sorts texts by their places, but takes JSON into the sort, which then lacks memory; the limit
-    -- makes it sort what was cast to text.
+    -- messages of groups, and those that name others by their places, need ids in their own order,
+    -- so that such a batch may meet a deadlock with another one, and is tried again. A plain message
+    -- has a text body and nothing else. MySQL sorts texts by their places, but takes JSON into the
+    -- sort, which then lacks memory; the limit makes it sort what was cast to text.
     declare each_message cursor for
         select h.place, h.message, h.is_plain, h.body
         from (
@@ -57,7 +64,7 @@ begin
             ) j
             limit 10000
         ) h
-        order by if(v_has_groups, null, h.dedup_key), h.place;
+        order by if(v_is_in_order, null, h.dedup_key), h.place;
     declare continue handler for not found set v_is_end = true;
     set p_results = '[', v_chunk = '';
 
@@ -88,8 +95,14 @@ begin
             call rowq.internal_parse_message(
                 v_message, v_max_body_length, v_body, v_body_binary, v_message_type, v_headers,
                 v_priority, v_delay_seconds, v_run_at, v_dedup_key, v_max_attempts, v_group_key,
-                v_fault
+                v_predecessor_ids, v_positions, v_on_predecessor_dead, v_fault
             );
+            set v_own_id = null;
+            if v_positions is not null and v_fault is null then
+                call rowq.internal_batch_predecessors(
+                    v_place, v_stored, v_positions, v_predecessor_ids, v_own_id, v_fault
+                );
+            end if;
             if v_fault is not null then
                 call rowq.internal_refuse(
                     concat(left(v_fault, 80), ' (message ', v_place, ')')
@@ -105,13 +118,19 @@ begin
                 p_part_id, v_place, v_now, v_body, v_body_binary, v_message_type, v_headers,
                 v_priority,
                 coalesce(v_run_at, v_now + interval v_delay microsecond),
-                v_dedup_key, v_max_attempts, v_group_key, v_message_id, v_outcome, v_joining
+                v_dedup_key, v_max_attempts, v_group_key, v_predecessor_ids, v_own_id,
+                v_on_predecessor_dead, p_owns_transaction, v_message_id, v_outcome, v_joining
             );
             if v_joining is not null then
                 set v_all_joining = concat_ws(',', v_all_joining, v_joining);
             end if;
         end if;
         set v_is_end = false;
+        if v_has_places then
+            set v_stored = concat(
+                v_stored, if(v_outcome = 'enqueued', '1', '0'), lpad(v_message_id, 19, '0')
+            );
+        end if;
 
         -- Build the result in pieces, because a long text is copied each time something is added to
         -- it.

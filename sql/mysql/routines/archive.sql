@@ -39,7 +39,9 @@ begin
                 call rowq.internal_open_days(v_part_id, coalesce(p_batch_size, 1000));
                 call rowq.internal_begin_work(v_owns_transaction);
             end if;
-            call rowq.internal_archive(v_part_id, coalesce(p_batch_size, 1000), v_archived);
+            call rowq.internal_archive(
+                v_part_id, coalesce(p_batch_size, 1000), v_owns_transaction, v_archived
+            );
 
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;

@@ -10,8 +10,8 @@ begin
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15
--- locks     the part, shared; delayed, dead, grouped and ready rows, passing over locked ones; then
---           as complete
+-- locks     the part, shared; blocked, delayed, dead, grouped and ready rows, passing over locked
+--           ones; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue

@@ -9,9 +9,10 @@ begin
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24
--- locks     with an archive the part, shared; the claim row; then message and dedup rows; rows of
---           groups, tried only
+-- promise   P04 P08 P21 P22 P23 P24 P26
+-- locks     with an archive the part, shared; the claim row; then message and dedup rows, waiting
+--           for who has just named one of the messages as a predecessor; rows of groups and of
+--           messages that wait, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -77,7 +78,8 @@ begin
             -- it does after a restart. An array of as many zeros counts to the end of the range.
             if v_first_id = v_last_id then
                 delete from rowq.message
-                where message_id = v_first_id;
+                where message_id = v_first_id
+                  and has_successors is null;
             else
                 delete m
                 from json_table(
@@ -85,12 +87,22 @@ begin
                     '$[*]' columns (place for ordinality)
                 ) j
                 straight_join rowq.message m force index (primary)
-                    on m.message_id = v_first_id + j.place - 1;
+                    on m.message_id = v_first_id + j.place - 1
+                where m.has_successors is null;
             end if;
         elseif v_is_done then
             delete m
             from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
-            straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
+            straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+            where m.has_successors is null;
+        end if;
+        if v_is_done
+           and row_count() < coalesce(json_length(v_messages), v_last_id - v_first_id + 1) then
+            -- Others wait for the rest.
+            if v_messages is null then
+                call rowq.internal_expand_range(v_first_id, v_last_id, 0, 0, v_messages);
+            end if;
+            call rowq.internal_end_awaited(v_part_id, v_messages, true);
         end if;
         commit and no chain no release;
     end;

@@ -9,8 +9,9 @@ begin
 -- routine   enqueue_batch
 -- version   1
 -- purpose   Hand over many messages in one call: all of them or, on an error, none.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22
--- locks     new rows; the part, shared; with keys, waits as enqueue does, in the order of the keys
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27
+-- locks     new rows; the part, shared; with keys, waits as enqueue does, in the order of the keys;
+--           rows of predecessors, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -59,7 +60,9 @@ begin
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
             call rowq.internal_store_plain(v_part_id, p_messages, v_first_id);
             if v_first_id is null then
-                call rowq.internal_store_batch(v_part_id, p_messages, v_results);
+                call rowq.internal_store_batch(
+                    v_part_id, p_messages, v_owns_transaction, v_results
+                );
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);

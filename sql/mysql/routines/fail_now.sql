@@ -52,7 +52,9 @@ begin
                 v_part_id, p_claim_id, p_message_ids, v_owns_transaction, v_is_keyed, v_messages
             );
             if v_messages is not null then
-                call rowq.internal_push_dead(v_part_id, v_messages, p_error, v_owns_transaction);
+                call rowq.internal_push_dead(
+                    v_part_id, v_messages, p_error, true, v_owns_transaction
+                );
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);

@@ -10,15 +10,15 @@ begin
 -- version   1
 -- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
 -- promise   P15
--- locks     the part, shared; grouped, ready, delayed and dead rows, passing over locked ones; then
---           as complete
+-- locks     the part, shared; blocked, grouped, ready, delayed and dead rows, passing over locked
+--           ones; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
     declare v_part_id int;
-    declare v_blocked, v_ready, v_delayed, v_dead bigint default 0;
+    declare v_blocked, v_grouped, v_ready, v_delayed, v_dead bigint default 0;
 
     attempt: loop
         begin
@@ -37,11 +37,15 @@ begin
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             call rowq.internal_lock_part_shared(v_part_id, p_queue_name);
-            -- Begin with what waits in groups, so that no token is passed on to a message that goes
-            -- too.
-            call rowq.internal_purge_grouped(
+            -- Begin with what waits for others, so that none of it is made ready by the end of what
+            -- it waits for, and no token is passed on to a message that goes too.
+            call rowq.internal_purge_blocked(
                 v_part_id, p_max_messages, v_owns_transaction, v_blocked
             );
+            call rowq.internal_purge_grouped(
+                v_part_id, p_max_messages - v_blocked, v_owns_transaction, v_grouped
+            );
+            set v_blocked = v_blocked + v_grouped;
             call rowq.internal_purge_ready(
                 v_part_id, p_max_messages - v_blocked, v_owns_transaction, v_ready
             );

@@ -17,6 +17,8 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   MariaDB and MySQL only: a parameter has no default there
-    call rowq.enqueue(p_queue_name, p_body, null, null, null, null, null, null, null, null, null);
+    call rowq.enqueue(
+        p_queue_name, p_body, null, null, null, null, null, null, null, null, null, null, null
+    );
 end//
 delimiter ;

@@ -62,13 +62,17 @@ begin
 
             set v_delayed = null, v_dead = null;
             if v_messages is not null then
-                call rowq.internal_split_by_attempts(v_messages, v_max_attempts, v_alive, v_dead);
+                call rowq.internal_split_by_attempts(
+                    v_messages, v_max_attempts, v_owns_transaction, v_alive, v_dead
+                );
                 if v_alive is not null then
                     call rowq.internal_back_off(v_part_id, v_alive, p_delay_seconds, v_delayed);
                     call rowq.internal_push_delayed(v_part_id, v_delayed, p_error);
                 end if;
                 if v_dead is not null then
-                    call rowq.internal_push_dead(v_part_id, v_dead, p_error, v_owns_transaction);
+                    call rowq.internal_push_dead(
+                        v_part_id, v_dead, p_error, true, v_owns_transaction
+                    );
                 end if;
             end if;
 

@@ -92,7 +92,9 @@ class MysqlServer(ControlledServer):
         self.name = f"{self.product}{series}"
         self.how = f"{how} {self.version}"
         spares = [] if spare is None else ["databases"]
-        self.capabilities = self._capabilities("days", "genuine", "groups", "waits", *spares)
+        self.capabilities = self._capabilities(
+            "days", "genuine", "groups", "predecessors", "waits", *spares
+        )
 
     def fresh_database(self) -> str:
         """Return a URL where there is no rowq yet: on this server, or when in use on a spare one.

@@ -10,7 +10,7 @@ Connection = Any
 
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
-    "message_group", "recheck",
+    "message_group", "recheck", "blocked", "successor",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
@@ -32,6 +32,7 @@ _CENSUS = (
     f" where claim_id > 0 and b.{_PART}",
     f"select message_id, 'dead' from rowq.dead where {_PART}",
     f"select message_id, 'blocked' from rowq.grouped where message_id > 0 and {_PART}",
+    f"select message_id, 'blocked' from rowq.blocked where {_PART}",
 )
 _FINISHED = (
     f"select m.message_id, b.state from rowq.finished b, {_IN_A_BATCH}"
@@ -52,6 +53,7 @@ _MICROSECONDS = "- %(seconds)s * 1000000"
 _SHIFTS = (
     ("claim", "part_id, claim_id", "claim_id > 0", f"t.lease_until = t.lease_until {_BACK}"),
     ("delayed", "part_id, due_at, message_id", "message_id > 0", f"t.due_at = t.due_at {_BACK}"),
+    ("blocked", "part_id, message_id", "true", f"t.due_at = t.due_at {_BACK}"),
     ("recheck", "part_id, due_at, recheck_id", "recheck_id > 0", f"t.due_at = t.due_at {_BACK}"),
     ("dead", "part_id, message_id", "true", f"t.died_at = t.died_at {_BACK}"),
     ("finished", "part_id, finish_id", "finish_id > 0", f"t.finished_at = t.finished_at {_BACK}"),

@@ -1,7 +1,7 @@
-drop procedure if exists rowq.internal_recheck_groups;
+drop procedure if exists rowq.internal_recheck;
 
 delimiter //
-create procedure rowq.internal_recheck_groups(
+create procedure rowq.internal_recheck(
     p_part_id int,
     p_limit int,
     p_owns_transaction boolean,
@@ -10,17 +10,18 @@ create procedure rowq.internal_recheck_groups(
 sql security definer
 modifies sql data
 begin
--- routine   internal_recheck_groups
--- purpose   Look again at up to p_limit tokens that were left; return how many are passed on or given back.
--- promise   P22 P24
--- locks     recheck rows, passing over locked ones; as internal_pass_group and internal_widen_group
+-- routine   internal_recheck
+-- purpose   Look again at up to p_limit tokens and messages that were left; return for how many that was enough.
+-- promise   P22 P24 P26 P27
+-- locks     recheck rows, passing over locked ones; as internal_pass_group, internal_widen_group,
+--           internal_let_go, internal_free_successors and internal_recheck_death
     declare v_epoch datetime(6) default '1970-01-01 00:00:00';
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_since, v_due_at datetime(6);
-    declare v_recheck_id bigint;
+    declare v_recheck_id, v_message_id, v_predecessor_id bigint;
     declare v_group_key varbinary(800);
     declare v_is_hint, v_is_left, v_is_done boolean;
-    declare v_seen longtext;
+    declare v_seen, v_again longtext;
     declare v_next varchar(60);
     declare v_at int default 0;
     set p_solved = 0;
@@ -48,20 +49,32 @@ begin
         set v_recheck_id = json_extract(v_seen, concat('$[', v_at, '][0]')),
             v_due_at = v_epoch
                 + interval json_extract(v_seen, concat('$[', v_at, '][1]')) microsecond,
-            v_at = v_at + 1, v_group_key = null;
-        select r.group_key, r.is_hint into v_group_key, v_is_hint
+            v_at = v_at + 1, v_is_hint = null;
+        select r.group_key, r.message_id, r.predecessor_id, r.is_hint
+        into v_group_key, v_message_id, v_predecessor_id, v_is_hint
         from rowq.recheck r force index (primary)
         where r.part_id = p_part_id
           and r.due_at = v_due_at
           and r.recheck_id = v_recheck_id
         for update skip locked;
-        if v_group_key is null then
+        -- An old snapshot does not show what has happened to messages since.
+        if v_is_hint is null or v_group_key is null and not p_owns_transaction then
             iterate notes;
         end if;
 
         -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
         -- must not make every look write.
-        if v_is_hint then
+        if v_message_id is not null then
+            call rowq.internal_let_go(
+                p_part_id, json_array(v_message_id + 0), null, p_owns_transaction, v_again
+            );
+            set v_is_done = v_again is null;
+        elseif v_predecessor_id is not null and v_is_hint then
+            call rowq.internal_recheck_death(p_part_id, v_predecessor_id, v_is_done);
+        elseif v_predecessor_id is not null then
+            call rowq.internal_free_successors(p_part_id, v_predecessor_id, p_owns_transaction);
+            set v_is_done = true;
+        elseif v_is_hint then
             call rowq.internal_widen_group(
                 p_part_id, v_group_key, p_owns_transaction, v_is_done
             );
