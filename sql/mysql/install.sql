@@ -23,6 +23,7 @@ deallocate prepare rowq_check;
 -- source tables/queue.sql
 -- source tables/part.sql
 -- source tables/lane.sql
+-- source tables/gate.sql
 -- source tables/message.sql
 -- source tables/ready.sql
 -- source tables/delayed.sql
@@ -34,10 +35,12 @@ deallocate prepare rowq_check;
 -- source tables/blocked.sql
 -- source tables/successor.sql
 -- source tables/recheck.sql
+-- source tables/started.sql
 -- source tables/finished.sql
 -- source tables/archive.sql
 -- routines: generated from contract.toml and the folder internal by make generate
 -- source internal/add_part.sql
+-- source internal/admit.sql
 -- source internal/archive.sql
 -- source internal/as_front.sql
 -- source internal/await_predecessor.sql
@@ -69,6 +72,7 @@ deallocate prepare rowq_check;
 -- source internal/follow_death.sql
 -- source internal/follow_deaths.sql
 -- source internal/free_successors.sql
+-- source internal/has_late_claim.sql
 -- source internal/header_fault.sql
 -- source internal/health_queue.sql
 -- source internal/health_server.sql
@@ -80,6 +84,7 @@ deallocate prepare rowq_check;
 -- source internal/let_go.sql
 -- source internal/locate_messages.sql
 -- source internal/lock_due.sql
+-- source internal/lock_gate.sql
 -- source internal/lock_part_shared.sql
 -- source internal/lock_ready.sql
 -- source internal/look_for_idle.sql
@@ -89,8 +94,10 @@ deallocate prepare rowq_check;
 -- source internal/message_fault.sql
 -- source internal/messages_json.sql
 -- source internal/move_floor.sql
+-- source internal/move_safe_floor.sql
 -- source internal/next_number.sql
 -- source internal/note_error.sql
+-- source internal/note_start.sql
 -- source internal/oldest_ready.sql
 -- source internal/open_day.sql
 -- source internal/open_days.sql
@@ -111,6 +118,7 @@ deallocate prepare rowq_check;
 -- source internal/purge_blocked.sql
 -- source internal/purge_grouped.sql
 -- source internal/purge_ready.sql
+-- source internal/purge_started.sql
 -- source internal/purge_waiting.sql
 -- source internal/push_claim.sql
 -- source internal/push_dead.sql
@@ -131,6 +139,7 @@ deallocate prepare rowq_check;
 -- source internal/rescan_floors.sql
 -- source internal/return_ready.sql
 -- source internal/roll_back.sql
+-- source internal/room.sql
 -- source internal/shape_archive.sql
 -- source internal/split_by_attempts.sql
 -- source internal/store.sql

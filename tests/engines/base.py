@@ -26,7 +26,7 @@ REMEDIES = {
     "log": "local programs",
     "genuine": "the engine itself, not one that speaks its language",
     "groups": "--engine postgres18,mariadb",
-    "limits": "--engine postgres18",
+    "limits": "--engine postgres18,mariadb",
     "predecessors": "--engine postgres18,mariadb",
 }
 """By capability of a server, what to run for a test that needs it."""
@@ -77,6 +77,9 @@ class Server(Protocol):
     def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
         """Return the sessions that wait for a lock at this moment, and whom each waits for."""
 
+    def waits_at_gate(self, session: int) -> bool:
+        """Whether a dequeue waits at this moment for another one's at a queue with limits."""
+
     def kill_session(self, session: int) -> None:
         """End a session from outside, and wait until the server has forgotten it."""
 
@@ -122,6 +125,14 @@ class ControlledServer(ABC):
         if self._control.log is not None:
             LOGS.add(self._control.log, self.name)
         return frozenset([*own, *(word for word, way in given.items() if way is not None)])
+
+    @abstractmethod
+    def waiting_sessions(self) -> Mapping[int, frozenset[int]]:
+        """Return the sessions that wait for a lock at this moment, and whom each waits for."""
+
+    def waits_at_gate(self, session: int) -> bool:
+        """Whether a dequeue waits for another one's at a queue with limits: by the gate's lock."""
+        return session in self.waiting_sessions()
 
     def crash(self) -> None:
         """End the server as a power failure would."""

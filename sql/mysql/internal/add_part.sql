@@ -6,13 +6,14 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_add_part
--- purpose   Insert the part row, the lanes and the fence rows of a new queue.
+-- purpose   Insert the part row, the gate, the lanes and the fence rows of a new queue.
 -- promise   P13
 -- locks     new rows only
 -- differs   PostgreSQL opens lanes when they are first used, and needs no fence rows
     declare v_lane smallint default 0;
 
     insert into rowq.part (part_id) values (p_part_id);
+    insert into rowq.gate (part_id) values (p_part_id);
     while v_lane < 20 do
         -- The tail of the default priority is open from the start, because most queues use no other
         -- lane.
@@ -27,7 +28,8 @@ begin
 
     insert into rowq.lane (part_id, lane)
     values
-        (p_part_id, -1), (p_part_id, -2), (p_part_id, -3), (p_part_id, -4), (p_part_id, -5);
+        (p_part_id, -1), (p_part_id, -2), (p_part_id, -3), (p_part_id, -4), (p_part_id, -5),
+        (p_part_id, -6), (p_part_id, -7);
     insert into rowq.delayed (part_id, due_at, message_id, lane)
     values
         (p_part_id, '9999-12-31 23:59:59.999998', 0, 11),
@@ -42,6 +44,10 @@ begin
     values
         (p_part_id, -2, '9999-12-31 00:00:00', '[]'),
         (p_part_id, -1, '9999-12-31 00:00:00', '[]');
+    insert into rowq.started (part_id, started_at, claim_id, messages)
+    values
+        (p_part_id, '1970-01-01 00:00:00', -2, 0),
+        (p_part_id, '1970-01-01 00:00:00', -1, 0);
     insert into rowq.finished (part_id, finish_id, finished_at, state, messages)
     values
         (p_part_id, -2, '9999-12-31 00:00:00', 'completed', '[]'),

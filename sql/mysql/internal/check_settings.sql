@@ -13,7 +13,10 @@ create procedure rowq.internal_check_settings(
     p_max_body_length int,
     p_group_limit int,
     p_group_after_dead longtext,
-    p_group_pause_seconds double
+    p_group_pause_seconds double,
+    p_max_leased int,
+    p_rate_limit int,
+    p_rate_seconds double
 )
 sql security definer
 modifies sql data
@@ -45,5 +48,8 @@ begin
             )
         );
     end if;
+    call rowq.internal_check_range('max_leased', p_max_leased, 0, 100000);
+    call rowq.internal_check_range('rate_limit', p_rate_limit, 0, 100000);
+    call rowq.internal_check_range('rate_seconds', p_rate_seconds, 0.1, 86400);
 end//
 delimiter ;

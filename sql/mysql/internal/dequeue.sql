@@ -17,14 +17,18 @@ modifies sql data
 begin
 -- routine   internal_dequeue
 -- purpose   Lease up to p_batch_size ready messages to one new claim, as rows or as one JSON array; nulls when there is none.
--- promise   P02 P03 P05 P06 P07 P13 P18
--- locks     ready rows, passing over locked ones; the new claim row
+-- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
+-- locks     where the queue has limits its gate; ready rows, passing over locked ones; the new
+--           claim row
 -- commits   its own transaction where the caller has none; never the caller's
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ711 RQ713
 -- differs   two routines share it, as a procedure cannot read the result of another
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_lease_seconds, v_promoted, v_solved int;
+    declare v_part_id, v_lease_seconds, v_promoted, v_solved, v_room int;
+    declare v_max_leased, v_rate_limit int;
+    declare v_rate_seconds double;
+    declare v_last_claim_id bigint;
     declare v_is_paused boolean;
 
     attempt: loop
@@ -48,31 +52,41 @@ begin
                 call rowq.internal_check_text('worker_name', p_worker_name);
             end if;
 
-            set p_claim_id = null, p_messages = null, p_json = null, v_part_id = null;
-            select q.part_id, q.lease_seconds, q.paused_at is not null
-            into v_part_id, v_lease_seconds, v_is_paused
+            set p_claim_id = null, p_messages = null, p_json = null, v_part_id = null,
+                v_room = p_batch_size;
+            select q.part_id, q.lease_seconds, q.paused_at is not null, q.max_leased, q.rate_limit,
+                   q.rate_seconds
+            into v_part_id, v_lease_seconds, v_is_paused, v_max_leased, v_rate_limit, v_rate_seconds
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary);
             if v_part_id is null then
                 call rowq.internal_refuse_queue(p_queue_name);
             end if;
 
-            if not v_is_paused then
+            if v_is_paused then
+                set v_room = 0;
+            elseif v_max_leased + v_rate_limit > 0 then
+                call rowq.internal_admit(
+                    v_part_id, p_batch_size, v_max_leased, v_rate_limit, v_rate_seconds,
+                    v_owns_transaction, v_room, v_last_claim_id
+                );
+            end if;
+            if v_room > 0 then
                 call rowq.internal_pop_ready(
-                    v_part_id, p_batch_size, v_owns_transaction, p_messages
+                    v_part_id, v_room, v_owns_transaction, p_messages
                 );
                 if p_messages is null then
                     -- Nothing is ready: what has become due meanwhile need not wait for maintain,
                     -- nor what was left to be looked at again.
                     call rowq.internal_promote(
-                        v_part_id, p_batch_size, v_owns_transaction, v_promoted
+                        v_part_id, v_room, v_owns_transaction, v_promoted
                     );
                     call rowq.internal_recheck(
                         v_part_id, 10, v_owns_transaction, v_solved
                     );
                     if v_promoted + v_solved > 0 then
                         call rowq.internal_pop_ready(
-                            v_part_id, p_batch_size, v_owns_transaction, p_messages
+                            v_part_id, v_room, v_owns_transaction, p_messages
                         );
                     end if;
                 end if;
@@ -87,6 +101,13 @@ begin
                 if p_is_json then
                     call rowq.internal_trim_claim(
                         v_part_id, p_claim_id, p_lease_until, p_messages, p_json
+                    );
+                end if;
+                if v_max_leased + v_rate_limit > 0 and p_messages is not null then
+                    call rowq.internal_note_start(
+                        v_part_id, p_claim_id, v_last_claim_id,
+                        p_lease_until - interval coalesce(p_lease_seconds, v_lease_seconds) second,
+                        json_length(p_messages), v_rate_limit
                     );
                 end if;
             end if;

@@ -52,6 +52,16 @@ begin
             order by r.part_id, r.due_at, r.recheck_id
             limit 1;
             set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
+        when -6 then
+            set v_since = timestamp'1970-01-01 00:00:00' + interval p_from microsecond;
+            select s.started_at, s.messages into v_due_at, v_attempt
+            from rowq.started s force index (primary)
+            where s.part_id = p_part_id
+              and s.claim_id > 0
+              and s.started_at >= v_since
+            order by s.part_id, s.started_at, s.claim_id
+            limit 1;
+            set p_first = timestampdiff(microsecond, '1970-01-01', v_due_at);
         else
             select r.seq, r.attempt into p_first, v_attempt
             from rowq.ready r force index (primary)

@@ -58,7 +58,20 @@ begin
                          and r.recheck_id > 0
                        order by r.part_id, r.due_at, r.recheck_id
                        limit 1
-                   ), true),
+                   ), true)
+                   and (
+                       not q.has_started
+                       or coalesce((
+                           select s.started_at > v_now - interval round(
+                                      if(q.rate_limit > 0, q.rate_seconds, 0) * 1000000
+                                  ) microsecond
+                           from rowq.started s force index (primary)
+                           where s.part_id = l.part_id
+                             and s.claim_id > 0
+                           order by s.part_id, s.started_at, s.claim_id
+                           limit 1
+                       ), true)
+                   ),
                    sysdate(6)
                )
            )
@@ -66,7 +79,8 @@ begin
     from json_table(p_parts, '$[*]' columns (part_id int path '$')) p
     left join rowq.lane l force index (primary)
         on l.part_id = p.part_id
-       and l.lane = -1;
+       and l.lane = -1
+    left join rowq.queue q force index (primary) on q.part_id = p.part_id;
 
     -- Where the server makes sysdate a constant, only the time of the whole look is known.
     if timestampdiff(microsecond, v_now, utc_timestamp(6)) > c_short_look then

@@ -13,14 +13,16 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_maintain_delivery
--- purpose   Run the part of maintain that deliveries wait for: floors, promote, reap.
--- promise   P09 P11 P13 P14 P24 P26 P27
--- locks     as promote and reap; the part, shared
+-- purpose   Run the part of maintain that deliveries wait for: floors, promote, reap, and what limits need.
+-- promise   P09 P11 P13 P14 P24 P26 P27 P28 P29
+-- locks     as promote and reap; the part, shared; the gate, passed over when locked
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_max_attempts, v_solved int;
+    declare v_max_attempts, v_solved, v_max_leased int;
+    declare v_has_started boolean;
+    declare v_started_seconds double;
     declare v_lane smallint;
     declare v_queue_name longtext;
 
@@ -38,8 +40,9 @@ begin
             call rowq.internal_begin_work(v_owns_transaction);
 
             set v_max_attempts = null;
-            select q.max_attempts, convert(q.queue_name using utf8mb4)
-            into v_max_attempts, v_queue_name
+            select q.max_attempts, convert(q.queue_name using utf8mb4), q.max_leased, q.has_started,
+                   if(q.rate_limit > 0, q.rate_seconds, 0)
+            into v_max_attempts, v_queue_name, v_max_leased, v_has_started, v_started_seconds
             from rowq.queue q
             where q.part_id = p_part_id;
             call rowq.internal_lock_part_shared(p_part_id, coalesce(v_queue_name, ''));
@@ -54,17 +57,26 @@ begin
 
             if p_elected then
                 -- Put the floors right first, so that the steps below find what was committed late.
-                call rowq.internal_rescan_floors(p_part_id);
+                call rowq.internal_rescan_floors(p_part_id, v_has_started);
                 call rowq.internal_promote(p_part_id, p_limit, v_owns_transaction, p_promoted);
                 call rowq.internal_recheck(p_part_id, p_limit, v_owns_transaction, v_solved);
                 call rowq.internal_reap(
                     p_part_id, v_max_attempts, p_limit, v_owns_transaction, p_reaped, p_died
                 );
+                -- Not in the caller's transaction, which may be repeatable read: rows that are gone
+                -- by now would be locked with the gaps where dequeues insert.
+                if v_has_started and v_owns_transaction then
+                    call rowq.internal_purge_started(p_part_id, v_started_seconds, 10 * p_limit);
+                end if;
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);
             leave attempt;
         end;
     end loop;
+
+    if p_elected and v_max_leased > 0 then
+        call rowq.internal_move_safe_floor(p_part_id);
+    end if;
 end//
 delimiter ;

@@ -12,7 +12,7 @@ begin
 -- routine   internal_remove_queue
 -- purpose   Remove an empty queue, or with p_force a full one, if nobody holds any of it for a second.
 -- promise   P02 P15
--- locks     the part for itself, then all rows of the queue, waiting for a second at most
+-- locks     the part for itself, the gate, then all rows of the queue, waiting for a second at most
 -- errors    RQ704 RQ705
 -- differs   PostgreSQL locks tables
     declare v_patience bigint default @@session.innodb_lock_wait_timeout;
@@ -35,6 +35,9 @@ begin
     from rowq.part p
     where p.part_id = p_part_id
     for update;
+    -- Wait for whoever takes messages under the queue's limits, and let nobody else do so.
+    delete from rowq.gate
+    where part_id = p_part_id;
     if not p_force then
         call rowq.internal_refuse_not_empty(p_part_id, p_queue_name);
     end if;

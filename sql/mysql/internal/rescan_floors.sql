@@ -1,12 +1,12 @@
 drop procedure if exists rowq.internal_rescan_floors;
 
 delimiter //
-create procedure rowq.internal_rescan_floors(p_part_id int)
+create procedure rowq.internal_rescan_floors(p_part_id int, p_has_started boolean)
 sql security definer
 modifies sql data
 begin
 -- routine   internal_rescan_floors
--- purpose   Look for the first live row of every lane from its very start; put floors right, and open lanes.
+-- purpose   Look for the first live row of every lane from its very start, that of started only if there may be one; put floors right, and open lanes.
 -- promise   P13 P14
 -- locks     rows of lanes, passing over locked ones
 -- differs   PostgreSQL looks from a safe mark, and from the start once a minute
@@ -17,7 +17,7 @@ begin
     declare c_short_walk bigint default 300;
     declare c_long_walk bigint default 20000;
     declare c_longest_pause bigint default 3600000000;
-    declare v_lane smallint default -6;
+    declare v_lane smallint default if(p_has_started, -7, -6);
     declare v_next smallint;
     declare v_is_open boolean;
     declare v_is_hidden boolean default false;
@@ -124,7 +124,7 @@ begin
     select l.lane into v_next
     from rowq.lane l force index (primary)
     where l.part_id = p_part_id
-      and l.lane > -6
+      and l.lane > -7
       and l.check_after > utc_timestamp(6)
     limit 1;
     if v_is_hidden or v_next is not null then

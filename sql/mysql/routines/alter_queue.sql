@@ -13,7 +13,10 @@ create procedure rowq.alter_queue(
     p_max_body_length int,
     p_group_limit int,
     p_group_after_dead longtext,
-    p_group_pause_seconds double
+    p_group_pause_seconds double,
+    p_max_leased int,
+    p_rate_limit int,
+    p_rate_seconds double
 )
 sql security definer
 modifies sql data
@@ -23,13 +26,13 @@ begin
 -- version   1
 -- purpose   Change settings of a queue; null leaves a setting as it is.
 -- promise   P15
--- locks     the queue row; new recheck rows
+-- locks     the queue row; new recheck rows; where max_leased is new, a row of lane
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     declare v_owns_transaction boolean;
     declare v_tries_left int default 5;
-    declare v_part_id, v_group_limit int;
+    declare v_part_id, v_group_limit, v_max_leased int;
 
     attempt: loop
         begin
@@ -47,14 +50,16 @@ begin
             call rowq.internal_check_settings(
                 p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
                 p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
-                p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds
+                p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds,
+                p_max_leased, p_rate_limit, p_rate_seconds
             );
 
             call rowq.internal_require_queue(p_queue_name, v_part_id);
             -- Read the row again with a lock, because the queue may be dropped while this call
             -- waits for it.
             set v_part_id = null;
-            select q.part_id, q.group_limit into v_part_id, v_group_limit
+            select q.part_id, q.group_limit, q.max_leased
+            into v_part_id, v_group_limit, v_max_leased
             from rowq.queue q
             where q.queue_name = cast(p_queue_name as binary)
             for update;
@@ -73,10 +78,21 @@ begin
                 q.max_body_length      = coalesce(p_max_body_length, q.max_body_length),
                 q.group_limit          = coalesce(p_group_limit, q.group_limit),
                 q.group_after_dead     = coalesce(p_group_after_dead, q.group_after_dead),
-                q.group_pause_seconds  = coalesce(p_group_pause_seconds, q.group_pause_seconds)
+                q.group_pause_seconds  = coalesce(p_group_pause_seconds, q.group_pause_seconds),
+                q.max_leased           = coalesce(p_max_leased, q.max_leased),
+                q.rate_limit           = coalesce(p_rate_limit, q.rate_limit),
+                q.rate_seconds         = coalesce(p_rate_seconds, q.rate_seconds),
+                q.has_started          = q.has_started or coalesce(p_rate_limit, 0) > 0
             where q.part_id = v_part_id;
             if p_group_limit > v_group_limit then
                 call rowq.internal_hint_groups(v_part_id);
+            end if;
+            if p_max_leased > 0 and v_max_leased = 0 then
+                -- While there was no limit nobody cared for this floor.
+                update rowq.lane l
+                set l.floor = 0
+                where l.part_id = v_part_id
+                  and l.lane = -7;
             end if;
 
             call rowq.internal_commit_work(v_owns_transaction);

@@ -15,6 +15,10 @@ create table if not exists rowq.queue (
     group_limit          smallint not null default 1 comment 'Setting: messages of one group in work at once.',
     group_after_dead     varchar(20) not null default 'continue' comment 'Setting: continue or hold.',
     group_pause_seconds  double not null default 0 comment 'Setting: rest of a group between two messages.',
+    max_leased           int not null default 0 comment 'Setting: most messages leased at a time; 0 is no limit.',
+    rate_limit           int not null default 0 comment 'Setting: most deliveries begun within rate_seconds; 0 is no limit.',
+    rate_seconds         double not null default 1 comment 'Setting: the time that rate_limit is about.',
+    has_started          boolean not null default false comment 'Whether there ever was a rate_limit, so that there may be rows in started.',
     paused_at            datetime(6) null comment 'Since when dequeue is stopped; null while it is not.',
     created_at           datetime(6) not null comment 'When the queue was created.',
     primary key (part_id),
@@ -29,6 +33,9 @@ create table if not exists rowq.queue (
     constraint queue_max_body_length_ck check (max_body_length between 1 and 33554432),
     constraint queue_group_limit_ck check (group_limit between 1 and 100),
     constraint queue_group_after_dead_ck check (group_after_dead in ('continue', 'hold')),
-    constraint queue_group_pause_seconds_ck check (group_pause_seconds between 0 and 86400)
+    constraint queue_group_pause_seconds_ck check (group_pause_seconds between 0 and 86400),
+    constraint queue_max_leased_ck check (max_leased between 0 and 100000),
+    constraint queue_rate_limit_ck check (rate_limit between 0 and 100000),
+    constraint queue_rate_seconds_ck check (rate_seconds between 0.1 and 86400)
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin
 comment = 'Queues and their settings.';

@@ -15,7 +15,10 @@ from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect, new_queue
 
-TABLES = ("message", "ready", "delayed", "claim", "dead", "dedup", "finished", "lane", "part")
+TABLES = (
+    "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "lane", "part", "gate",
+    "started",
+)  # fmt: skip
 WAITS = """
     select count(*) from information_schema.processlist
     where id = %s and state like 'Waiting for table metadata lock%%'
@@ -77,6 +80,25 @@ def is_killed_in_its_wait(
         with pytest.raises(pymysql.Error):
             calling.result(30)
         return True
+
+
+@pytest.mark.promise("P07", "P17", "P28", "P29")
+@pytest.mark.parametrize("table", ["gate", "claim", "started"])
+def test_a_dequeue_under_limits_that_is_killed_leaves_no_half_to_commit_and_takes_no_room(
+    connection: Connection, connect: Connect, queue_name: str, table: str
+) -> None:
+    queue = new_queue(connection, queue_name, max_leased=2, rate_limit=2, rate_seconds=1000)
+    queue.enqueue("a", "b", "c")
+    before = stored(connection)
+    guest, holder = connect(), connect()
+    guest.execute("set session transaction isolation level read committed")
+    guest.execute("begin")
+    holder.execute(f"lock tables rowq.{table} write")
+    assert is_killed_in_its_wait(connection, guest, "dequeue_fast", {"queue_name": queue_name})
+    holder.execute("unlock tables")
+    guest.execute("commit")
+    assert stored(connection) == before
+    assert len(queue.dequeue(9)) == 2
 
 
 @pytest.mark.promise("P02", "P09", "P17")

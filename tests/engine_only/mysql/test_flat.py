@@ -116,7 +116,7 @@ def test_promote_does_not_walk_what_was_promoted_before(connection: Connection, 
     connection.execute(
         "insert into rowq.delayed (part_id, due_at, message_id, lane)"
         " select %s, utc_timestamp(6) - interval 1 day + interval n.n microsecond, n.n, 11"
-        f" from {_numbers(DEAD)} n",
+        f" from {numbers(DEAD)} n",
         [part],
     )
     connection.execute("delete from rowq.delayed where part_id = %s and message_id > 0", [part])
@@ -133,7 +133,7 @@ def test_reap_does_not_walk_the_claims_that_were_finished(
     call(connection, "enqueue", queue_name=queue)
     connection.execute(
         "insert into rowq.claim (part_id, claim_id, lease_until, messages)"
-        f" select %s, n.n, utc_timestamp(6), '[]' from {_numbers(DEAD)} n",
+        f" select %s, n.n, utc_timestamp(6), '[]' from {numbers(DEAD)} n",
         [part],
     )
     connection.execute("delete from rowq.claim where part_id = %s and claim_id > 0", [part])
@@ -178,13 +178,13 @@ def _make_dead_rows(connection: Connection, queue: str, lane: int) -> None:
     moment = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))"
     connection.execute(
         "insert into rowq.ready (part_id, lane, seq, message_id)"
-        f" select %s, %s, {moment} - 60000000 + n.n, n.n from {_numbers(DEAD)} n",
+        f" select %s, %s, {moment} - 60000000 + n.n, n.n from {numbers(DEAD)} n",
         [part, lane],
     )
     connection.execute("delete from rowq.ready where part_id = %s and message_id > 0", [part])
 
 
-def _numbers(count: int) -> str:
+def numbers(count: int) -> str:
     """Return a table with the numbers from 1, as SQL."""
     assert count == 200_000
     digits = " union all ".join(f"select {n} d" for n in range(10))

@@ -57,9 +57,9 @@ class MysqlDialect(MysqlCatalog, MysqlTables):
         return cursor
 
     def begin(self, connection: Connection, isolation: str = "read committed") -> None:
-        """Open a transaction."""
+        """Open a transaction, and leave the session at its level, as limits ask for."""
         cursor = connection.cursor()
-        cursor.execute(f"set transaction isolation level {isolation}")
+        cursor.execute(f"set session transaction isolation level {isolation}")
         cursor.execute("begin")
 
     def commit(self, connection: Connection) -> None:

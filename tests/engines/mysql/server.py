@@ -34,6 +34,7 @@ _MYSQL_NAMED_HOLDERS = """
     join performance_schema.threads t on t.thread_id = l.owner_thread_id
     where l.lock_status = 'GRANTED' and t.processlist_id is not null
     """
+_NAPS = "select id from information_schema.processlist where id = %s and state = 'User sleep'"
 _EVERYBODY = "select id from information_schema.processlist"
 
 
@@ -93,7 +94,7 @@ class MysqlServer(ControlledServer):
         self.how = f"{how} {self.version}"
         spares = [] if spare is None else ["databases"]
         self.capabilities = self._capabilities(
-            "days", "genuine", "groups", "predecessors", "waits", *spares
+            "days", "genuine", "groups", "limits", "predecessors", "waits", *spares
         )
 
     def fresh_database(self) -> str:
@@ -144,10 +145,15 @@ class MysqlServer(ControlledServer):
                 )
         return found
 
+    def waits_at_gate(self, session: int) -> bool:
+        """Whether a dequeue tries the gate of a queue with limits again and again."""
+        owner, number = self._owner(session)
+        with owner._admin() as connection:
+            return connection.execute(_NAPS, [number]).fetchone() is not None
+
     def kill_session(self, session: int) -> None:
         """End a session from outside, and wait until the server has forgotten it."""
-        number = session % _STRIDE
-        owner = next(server for server in (self, *self._spares) if server._base + number == session)
+        owner, number = self._owner(session)
         with owner._admin() as connection:
             with contextlib.suppress(pymysql.Error):
                 connection.execute(f"kill {number}")
@@ -163,6 +169,12 @@ class MysqlServer(ControlledServer):
         for server in self._spares:
             server.close()
         super().close()
+
+    def _owner(self, session: int) -> tuple[MysqlServer, int]:
+        """Return the server of a session, and its number there."""
+        number = session % _STRIDE
+        servers = (self, *self._spares)
+        return next(server for server in servers if server._base + number == session), number
 
     def _drop_all(self) -> None:
         if self._is_taken:

@@ -10,7 +10,7 @@ Connection = Any
 
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "dead", "dedup", "finished", "archive", "grouped",
-    "message_group", "recheck", "blocked", "successor",
+    "message_group", "recheck", "blocked", "successor", "started",
 )  # fmt: skip
 """The tables with rows of a queue's messages."""
 
@@ -18,6 +18,7 @@ _PART = "part_id = (select part_id from rowq.queue where queue_name = %(queue)s)
 # Fence rows are no messages.
 _LIVE = {"ready": "message_id > 0", "delayed": "message_id > 0", "claim": "claim_id > 0"}
 _LIVE |= {"finished": "finish_id > 0", "grouped": "message_id > 0", "recheck": "recheck_id > 0"}
+_LIVE |= {"started": "claim_id > 0"}
 
 _IN_A_CLAIM = (
     "json_table(coalesce(b.messages, concat('[[]', repeat(',[]', b.last_id - b.first_id), ']')),"
@@ -55,6 +56,12 @@ _SHIFTS = (
     ("delayed", "part_id, due_at, message_id", "message_id > 0", f"t.due_at = t.due_at {_BACK}"),
     ("blocked", "part_id, message_id", "true", f"t.due_at = t.due_at {_BACK}"),
     ("recheck", "part_id, due_at, recheck_id", "recheck_id > 0", f"t.due_at = t.due_at {_BACK}"),
+    (
+        "started",
+        "part_id, started_at, claim_id",
+        "claim_id > 0",
+        f"t.started_at = t.started_at {_BACK}",
+    ),
     ("dead", "part_id, message_id", "true", f"t.died_at = t.died_at {_BACK}"),
     ("finished", "part_id, finish_id", "finish_id > 0", f"t.finished_at = t.finished_at {_BACK}"),
     (
@@ -67,7 +74,7 @@ _SHIFTS = (
     (
         "lane",
         "part_id, lane",
-        "lane >= 0 or lane in (-2, -5)",
+        "lane >= 0 or lane in (-2, -5, -6)",
         f"t.floor = greatest(0, t.floor {_MICROSECONDS})",
     ),
 )

@@ -2,7 +2,7 @@
 
 -- name: create
 call rowq.create_queue(
-    'bench', null, null, null, null, null, null, null, null, null, null, null
+    'bench', null, null, null, null, null, null, null, null, null, null, null, null, null, null
 )
 
 -- name: enqueue
