@@ -246,7 +246,7 @@ class AsyncQueue:
         `data` is any JSON value, or bytes; the queue's `default` makes JSON of other values. `text`
         is a text body sent as it is. The outcome is
         "duplicate" when an unfinished message has the same `dedup_key`; its id is returned.
-        Messages of one `group_key` go out in their order, one at a time (PostgreSQL so far).
+        Messages of one `group_key` go out in their order, one at a time (not on SQL Server yet).
         """
         body, body_binary = bodies(data, text, self._default)
         row = await self._row(
