@@ -39,13 +39,17 @@ begin
     describe('rowq_dead', null, 'Messages that failed for good, until they are reset, cancelled or purged.');
     describe('rowq_dedup', null, 'Dedup keys of unfinished messages.');
     describe('rowq_delayed', null, 'Messages that wait for their time.');
+    describe('rowq_door', null, 'A few rows a queue: whoever adds a token to a group locks the one that a hash of the key names; they never change.');
     describe('rowq_finished', null, 'Finished messages of queues that keep an archive, until archive moves them there.');
+    describe('rowq_grouped', null, 'Messages that wait behind others of their groups.');
     describe('rowq_lane', null, 'Lanes of each queue, and where their live rows begin, so that no reader walks the dead rows before them.');
     describe('rowq_leased', null, 'Messages of the claims, in the order of their delivery.');
     describe('rowq_message', null, 'What the producers handed over: written once, deleted once.');
+    describe('rowq_message_group', null, 'Tokens: each is the right of one message of a group to be ready, leased or waiting for a retry.');
     describe('rowq_meta', null, 'What is installed: schema_version and rowq_version.');
     describe('rowq_queue', null, 'Queues and their settings.');
     describe('rowq_ready', null, 'Messages that wait for a worker; the primary key is the order of delivery.');
+    describe('rowq_recheck', null, 'What could not be passed on at once, because others were at work on it: tokens of groups, messages that waited for others; maintain looks at it again.');
     describe('rowq_archive', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_archive', 'finished_at', 'When it was completed, cancelled or declared dead.');
     describe('rowq_archive', 'message_id', 'The message.');
@@ -58,6 +62,7 @@ begin
     describe('rowq_archive', 'headers', 'The producer''s headers.');
     describe('rowq_archive', 'body', 'Text body, or null.');
     describe('rowq_archive', 'body_binary', 'Binary body, or null.');
+    describe('rowq_archive', 'group_key', 'The producer''s group key.');
     describe('rowq_claim', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_claim', 'claim_id', 'The claim that holds the lease; pass it to the finishing routines.');
     describe('rowq_claim', 'lease_until', 'When the lease runs out.');
@@ -67,6 +72,7 @@ begin
     describe('rowq_dead', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
     describe('rowq_dead', 'attempt', 'How many times the message has been leased.');
     describe('rowq_dead', 'died_at', 'When it failed for good.');
+    describe('rowq_dead', 'holds_group', 'Whether the dead message has kept its token, so that its group waits; else null.');
     describe('rowq_dedup', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_dedup', 'dedup_key', 'The producer''s dedup key.');
     describe('rowq_dedup', 'message_id', 'The message.');
@@ -75,6 +81,9 @@ begin
     describe('rowq_delayed', 'message_id', 'The message.');
     describe('rowq_delayed', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
     describe('rowq_delayed', 'attempt', 'How many times the message has been leased.');
+    describe('rowq_delayed', 'group_key', 'Group that the message joins when it is due; null for one that has its token.');
+    describe('rowq_door', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_door', 'door_no', 'Number of the door, from 0.');
     describe('rowq_finished', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_finished', 'finish_id', 'The call that finished the messages; the archive goes in this order.');
     describe('rowq_finished', 'message_id', 'The message.');
@@ -82,6 +91,10 @@ begin
     describe('rowq_finished', 'attempt', 'How many times the message has been leased.');
     describe('rowq_finished', 'state', 'completed or cancelled.');
     describe('rowq_finished', 'finished_at', 'When it was completed, cancelled or declared dead.');
+    describe('rowq_grouped', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_grouped', 'group_key', 'The producer''s group key.');
+    describe('rowq_grouped', 'message_id', 'The message.');
+    describe('rowq_grouped', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
     describe('rowq_lane', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_lane', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
     describe('rowq_lane', 'is_open', 'Whether dequeue looks into the lane; a mark of its own where the lane is below 0.');
@@ -106,6 +119,11 @@ begin
     describe('rowq_message', 'body', 'Text body, or null.');
     describe('rowq_message', 'body_binary', 'Binary body, or null.');
     describe('rowq_message', 'last_error', 'Why the last attempt failed, or null.');
+    describe('rowq_message', 'group_key', 'The producer''s group key.');
+    describe('rowq_message_group', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_message_group', 'group_key', 'The producer''s group key.');
+    describe('rowq_message_group', 'token_no', 'Number of the token in its group, from 1.');
+    describe('rowq_message_group', 'joined_at', 'When a message last joined the group behind this token.');
     describe('rowq_meta', 'name', 'What the value is of.');
     describe('rowq_meta', 'value', 'The value.');
     describe('rowq_meta', 'changed_at', 'When the value was set.');
@@ -120,6 +138,9 @@ begin
     describe('rowq_queue', 'backoff_jitter', 'Setting: random share taken off a delay.');
     describe('rowq_queue', 'archive_days', 'Setting: days in the archive.');
     describe('rowq_queue', 'max_body_length', 'Setting: longest body.');
+    describe('rowq_queue', 'group_limit', 'Setting: messages of one group in work at once.');
+    describe('rowq_queue', 'group_after_dead', 'Setting: continue or hold.');
+    describe('rowq_queue', 'group_pause_seconds', 'Setting: rest of a group between two messages.');
     describe('rowq_queue', 'paused_at', 'Since when dequeue is stopped; null while it is not.');
     describe('rowq_queue', 'listened_until', 'Until then a session waits for a ring; null where doorbell.sql was never run.');
     describe('rowq_queue', 'created_at', 'When the queue was created.');
@@ -128,6 +149,11 @@ begin
     describe('rowq_ready', 'seq', 'Place in the lane; it only grows.');
     describe('rowq_ready', 'message_id', 'The message.');
     describe('rowq_ready', 'attempt', 'How many times the message has been leased.');
+    describe('rowq_recheck', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_recheck', 'due_at', 'Maintain looks at it from this moment on.');
+    describe('rowq_recheck', 'recheck_id', 'Makes the key unique.');
+    describe('rowq_recheck', 'group_key', 'The group that the token is of; null where it is no token.');
+    describe('rowq_recheck', 'is_hint', 'Whether there is no token yet, but may be one to take; of a predecessor: whether it is dead.');
     -- end of comments
 end;
 /

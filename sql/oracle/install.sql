@@ -16,6 +16,10 @@ exit failure
 @@tables/dedup.sql
 @@tables/finished.sql
 @@tables/archive.sql
+@@tables/message_group.sql
+@@tables/grouped.sql
+@@tables/recheck.sql
+@@tables/door.sql
 @@tables/statistics.sql
 -- routines: generated from contract.toml by make generate
 @@packages/rowq.sql

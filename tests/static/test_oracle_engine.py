@@ -37,6 +37,7 @@ URL = "oracle://system:secret@host:1522/service?protocol=tcps"
             "create table t (a varchar(9), b bigint not null)",
             "create table t (a varchar2(9), b number(19) not null)",
         ),
+        ("select count(*) from rowq.queue", "select count(*) from rowq_queue"),
         ("commit", "commit"),
     ],
 )

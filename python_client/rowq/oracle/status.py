@@ -38,7 +38,7 @@ _SOURCES = r"""
 """
 _LOST_TABLES = {
     f"ROWQ_{name}"
-    for name in ("QUEUE", "READY", "DELAYED", "LEASED", "DEAD", "ARCHIVE", "FINISHED")
+    for name in ("QUEUE", "READY", "DELAYED", "LEASED", "DEAD", "GROUPED", "ARCHIVE", "FINISHED")
 }
 _LOSSES = """
     select
@@ -46,7 +46,8 @@ _LOSSES = """
         (select count(*) from rowq_ready where rownum <= 100000)
             + (select count(*) from rowq_delayed where rownum <= 100000)
             + (select count(*) from rowq_leased where rownum <= 100000)
-            + (select count(*) from rowq_dead where rownum <= 100000),
+            + (select count(*) from rowq_dead where rownum <= 100000)
+            + (select count(*) from rowq_grouped where rownum <= 100000),
         (select count(*) from rowq_archive where rownum <= 100000)
             + (select count(*) from rowq_finished where rownum <= 100000)
     from dual

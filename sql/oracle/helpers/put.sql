@@ -8,14 +8,15 @@ function put(
     p_delay_seconds in number default null,
     p_run_at        in timestamp default null,
     p_dedup_key     in varchar2 default null,
-    p_max_attempts  in number default null
+    p_max_attempts  in number default null,
+    p_group_key     in varchar2 default null
 )
 return number
 is
 -- routine   put
 -- version   1
 -- purpose   What enqueue does, for callers in PL/SQL: returns the message's id, of a duplicate that of the first.
--- promise   P01 P05 P11 P12 P15 P20
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22
 -- locks     as enqueue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -26,7 +27,7 @@ is
 begin
     enqueue(
         p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority,
-        p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, v_rows
+        p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, v_rows
     );
     fetch v_rows into v_id, v_outcome;
     close v_rows;

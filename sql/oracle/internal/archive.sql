@@ -32,11 +32,11 @@ begin
     forall i in 1 .. v_some.count
         insert into rowq_archive (
             part_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
-            dedup_key, headers, body, body_binary
+            dedup_key, group_key, headers, body, body_binary
         )
         select m.part_id, v_some(i).finished_at, m.message_id, v_some(i).lane,
                v_some(i).attempt, m.enqueued_at, v_some(i).state, m.message_type,
-               m.dedup_key, m.headers, m.body, m.body_binary
+               m.dedup_key, m.group_key, m.headers, m.body, m.body_binary
         from rowq_message m
         where m.part_id = p_part_id
           and m.message_id = v_some(i).message_id;

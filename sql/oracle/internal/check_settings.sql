@@ -7,7 +7,10 @@ procedure internal_check_settings(
     p_backoff_cap_seconds  in number,
     p_backoff_jitter       in number,
     p_archive_days         in number,
-    p_max_body_length      in number
+    p_max_body_length      in number,
+    p_group_limit          in number,
+    p_group_after_dead     in varchar2,
+    p_group_pause_seconds  in number
 )
 is
 -- routine   internal_check_settings
@@ -28,4 +31,14 @@ begin
     internal_check_range('backoff_jitter', p_backoff_jitter, 0, 1);
     internal_check_whole('archive_days', p_archive_days, 0, 36500);
     internal_check_whole('max_body_length', p_max_body_length, 1, 33554432);
+    internal_check_whole('group_limit', p_group_limit, 1, 100);
+    -- Compare bytes, because texts are compared as the session's NLS_COMP and NLS_SORT say.
+    if utl_raw.cast_to_raw(p_group_after_dead) not in (
+        utl_raw.cast_to_raw('continue'), utl_raw.cast_to_raw('hold')
+    ) then
+        internal_refuse(
+            'group_after_dead must be continue or hold, got ' || substr(p_group_after_dead, 1, 100)
+        );
+    end if;
+    internal_check_range('group_pause_seconds', p_group_pause_seconds, 0, 86400);
 end internal_check_settings;

@@ -5,7 +5,7 @@ is
 -- purpose   Count the messages of a queue by where they are, each up to p_limit.
 -- promise   P13
 -- differs   PostgreSQL counts in queue_stats itself
-    v_count rowq_count := rowq_count(p_part_id, 0, 0, 0, 0, null);
+    v_count rowq_count := rowq_count(p_part_id, 0, 0, 0, 0, 0, null);
 begin
     -- Count from the first row and not from the floor, so that messages that were committed late
     -- count too.
@@ -35,6 +35,13 @@ begin
         select /*+ index_rs_asc(d rowq_dead_pk) */ d.message_id
         from rowq_dead d
         where d.part_id = p_part_id
+        fetch first p_limit rows only
+    ) h;
+    select count(*) into v_count.blocked_count
+    from (
+        select /*+ index_rs_asc(g rowq_grouped_pk) */ g.message_id
+        from rowq_grouped g
+        where g.part_id = p_part_id
         fetch first p_limit rows only
     ) h;
     v_count.oldest_seconds := internal_seconds_since(

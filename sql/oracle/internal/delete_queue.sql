@@ -12,9 +12,13 @@ begin
     delete from rowq_claim c where c.part_id = p_part_id;
     delete from rowq_dead d where d.part_id = p_part_id;
     delete from rowq_dedup d where d.part_id = p_part_id;
+    delete from rowq_grouped g where g.part_id = p_part_id;
+    delete from rowq_message_group t where t.part_id = p_part_id;
+    delete from rowq_recheck r where r.part_id = p_part_id;
     delete from rowq_finished f where f.part_id = p_part_id;
     delete from rowq_message m where m.part_id = p_part_id;
     delete from rowq_archive a where a.part_id = p_part_id;
+    delete from rowq_door d where d.part_id = p_part_id;
     delete from rowq_lane l where l.part_id = p_part_id;
     delete from rowq_queue q where q.part_id = p_part_id;
 end internal_delete_queue;

@@ -14,9 +14,11 @@ is
 -- locks     ready rows, passing over locked ones; the new claim row
 -- errors    RQ701 RQ711
 -- differs   two routines share it; an empty look takes no lock and begins no transaction
-    v_queue    t_queue;
-    v_lanes    t_lanes;
-    v_messages t_messages;
+    v_queue       t_queue;
+    v_lanes       t_lanes;
+    v_has_recheck boolean;
+    v_messages    t_messages;
+    v_found       pls_integer;
 begin
     p_claim_id := null;
     p_lease_until := null;
@@ -25,15 +27,22 @@ begin
     if length(p_worker_name) > 200 then
         internal_refuse('worker_name is longer than 200 characters');
     end if;
-    internal_require_lanes(p_queue_name, v_queue, v_lanes);
+    internal_require_lanes(p_queue_name, v_queue, v_lanes, v_has_recheck);
     p_part_id := v_queue.part_id;
 
     if v_queue.paused_at is null then
         internal_pop_ready(v_queue.part_id, v_lanes, p_batch_size, v_messages);
-        -- Nothing is ready, so promote what is due by now: it need not wait for the next maintain.
-        if v_messages.count = 0 and internal_promote(v_queue.part_id, p_batch_size) > 0 then
-            v_lanes := internal_open_lanes_of(v_queue.part_id);
-            internal_pop_ready(v_queue.part_id, v_lanes, p_batch_size, v_messages);
+        -- Nothing is ready, so promote what is due by now: it need not wait for the next maintain,
+        -- nor need groups of which a token was left.
+        if v_messages.count = 0 then
+            v_found := internal_promote(v_queue.part_id, p_batch_size);
+            if v_found = 0 and v_has_recheck then
+                v_found := internal_recheck_groups(v_queue.part_id, 10);
+            end if;
+            if v_found > 0 then
+                v_lanes := internal_open_lanes_of(v_queue.part_id);
+                internal_pop_ready(v_queue.part_id, v_lanes, p_batch_size, v_messages);
+            end if;
         end if;
     end if;
 

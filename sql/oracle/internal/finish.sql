@@ -7,10 +7,13 @@ procedure internal_finish(
 is
 -- routine   internal_finish
 -- purpose   Remove finished messages, or note them for the archive.
--- promise   P04 P12
--- locks     message rows; dedup rows; new finished rows
-    v_now       constant timestamp(6) := sys_extract_utc(systimestamp);
-    v_finish_id rowq_finished.finish_id%type;
+-- promise   P04 P12 P22
+-- locks     message rows; new finished rows; as internal_cut_ties
+    v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_finish_id  rowq_finished.finish_id%type;
+    v_ids        t_numbers;
+    v_dedup_keys t_texts;
+    v_group_keys t_texts;
 begin
     if p_messages.count = 0 then
         return;
@@ -29,5 +32,6 @@ begin
             p_part_id, v_finish_id, p_messages(i).message_id, p_messages(i).lane,
             p_messages(i).attempt, p_state, v_now
         );
-    internal_release_dedup_keys(p_part_id, p_messages);
+    internal_read_ties(p_part_id, p_messages, v_ids, v_dedup_keys, v_group_keys);
+    internal_cut_ties(p_part_id, p_messages, v_ids, v_dedup_keys, v_group_keys);
 end internal_finish;

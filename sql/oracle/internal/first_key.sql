@@ -5,7 +5,7 @@ is
 -- purpose   Return the first live key of a lane from p_from on; null where there is none.
 -- promise   P13 P14
     v_since  constant timestamp(6) :=
-        internal_from_microseconds(case when p_lane = -2 then p_from else 0 end);
+        internal_from_microseconds(case when p_lane in (-2, -4) then p_from else 0 end);
     v_first  number;
     v_due_at timestamp(6);
     -- Each cursor is ordered and fetched once, so the walk ends at the first row.
@@ -27,6 +27,12 @@ is
         where f.part_id = p_part_id
           and f.finish_id >= p_from
         order by f.part_id, f.finish_id, f.message_id;
+    cursor recheck_rows is
+        select /*+ index_rs_asc(r rowq_recheck_pk) */ r.due_at
+        from rowq_recheck r
+        where r.part_id = p_part_id
+          and r.due_at >= v_since
+        order by r.part_id, r.due_at, r.recheck_id;
     cursor ready_rows is
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.seq
         from rowq_ready r
@@ -49,6 +55,11 @@ begin
             open finished_rows;
             fetch finished_rows into v_first;
             close finished_rows;
+        when -4 then
+            open recheck_rows;
+            fetch recheck_rows into v_due_at;
+            close recheck_rows;
+            v_first := internal_microseconds(v_due_at);
         else
             open ready_rows;
             fetch ready_rows into v_first;

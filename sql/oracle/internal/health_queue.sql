@@ -59,4 +59,13 @@ begin
         'expired_leases', internal_seconds_since(v_lease_until, v_now), 30, 300,
         'seconds that the oldest expired lease has not been reaped; call maintain every second'
     );
+
+    select min(r.due_at) into v_due_at
+    from rowq_recheck r
+    where r.part_id = p_part_id
+      and r.due_at <= v_now;
+    note(
+        'overdue_groups', internal_seconds_since(v_due_at, v_now), 30, 300,
+        'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+    );
 end internal_health_queue;

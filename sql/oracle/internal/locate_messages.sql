@@ -1,6 +1,7 @@
 procedure internal_locate_messages(
     p_part_id     in number,
     p_message_id  in number,
+    p_group_key   in varchar2,
     p_due_at      in out timestamp,
     p_state       out varchar2,
     p_lane        out number,
@@ -8,12 +9,14 @@ procedure internal_locate_messages(
     p_claim_id    out number,
     p_worker_name out varchar2,
     p_lease_until out timestamp,
-    p_finished_at out timestamp
+    p_finished_at out timestamp,
+    p_waits_for   out number
 )
 is
 -- routine   internal_locate_messages
 -- purpose   Find where a message is that still has a body; p_due_at is passed in as its last place in delayed.
     v_due_at constant timestamp(6) := p_due_at;
+    v_key    constant raw(800) := utl_raw.cast_to_raw(p_group_key);
     cursor waiting is
         select 'delayed' as state, d.lane, d.attempt, d.due_at,
                cast(null as timestamp) as finished_at
@@ -33,6 +36,18 @@ is
         from rowq_finished f
         where f.part_id = p_part_id
           and f.message_id = p_message_id;
+    cursor blocked is
+        select 'blocked' as state, g.lane, 0 as attempt, (
+                   select max(x.message_id)
+                   from rowq_grouped x
+                   where x.part_id = p_part_id
+                     and x.group_key = v_key
+                     and x.message_id < p_message_id
+               ) as waits_for
+        from rowq_grouped g
+        where g.part_id = p_part_id
+          and g.group_key = v_key
+          and g.message_id = p_message_id;
     cursor held is
         select 'leased' as state, l.lane, l.attempt, c.claim_id, c.worker_name, c.lease_until
         from rowq_claim c
@@ -64,6 +79,11 @@ begin
     open waiting;
     fetch waiting into p_state, p_lane, p_attempt, p_due_at, p_finished_at;
     close waiting;
+    if p_state is null and v_key is not null then
+        open blocked;
+        fetch blocked into p_state, p_lane, p_attempt, p_waits_for;
+        close blocked;
+    end if;
     if p_state is null then
         open held;
         fetch held into p_state, p_lane, p_attempt, p_claim_id, p_worker_name, p_lease_until;

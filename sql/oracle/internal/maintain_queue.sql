@@ -7,10 +7,12 @@ procedure internal_maintain_queue(
 is
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P19
+-- promise   P09 P11 P13 P14 P19 P24
 -- locks     a row of lane, passed over when locked, to the end of the transaction; as what it calls
 -- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own
-    v_lane rowq_lane.lane%type;
+    v_lane        rowq_lane.lane%type;
+    v_has_recheck boolean;
+    v_solved      pls_integer := 0;
     cursor seat is
         select l.lane
         from rowq_lane l
@@ -28,10 +30,13 @@ begin
 
     p_kept.elected := 1;
     -- Put the floors right first, so that the steps below find what was committed late.
-    internal_rescan_floors(p_queue.part_id);
+    internal_rescan_floors(p_queue.part_id, v_has_recheck);
     p_kept.promoted := internal_promote(p_queue.part_id, p_limit);
+    if v_has_recheck then
+        v_solved := internal_recheck_groups(p_queue.part_id, p_limit);
+    end if;
     internal_reap(p_queue, p_limit, p_kept.reaped, p_kept.died);
-    if p_kept.promoted + p_kept.reaped > 0 then
+    if p_kept.promoted + p_kept.reaped + v_solved > 0 then
         internal_ring_doorbell(p_queue.part_id, p_queue.listened_until);
     end if;
     internal_maintain_archive(

@@ -7,7 +7,8 @@ function internal_message_fault(
     p_delay_seconds in number,
     p_run_at        in timestamp,
     p_dedup_key     in varchar2,
-    p_max_attempts  in number
+    p_max_attempts  in number,
+    p_group_key     in varchar2
 )
 return varchar2
 is
@@ -33,6 +34,8 @@ begin
             then 'run_at must be a moment within the next ten years'
         when length(p_dedup_key) > 200
             then 'dedup_key must be 1 to 200 characters'
+        when length(p_group_key) > 200
+            then 'group_key must be 1 to 200 characters'
         when p_max_attempts not between 1 and 10000 or p_max_attempts <> trunc(p_max_attempts)
             then 'max_attempts must be between 1 and 10000, got '
                 || internal_number_text(p_max_attempts)

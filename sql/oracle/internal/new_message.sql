@@ -9,7 +9,8 @@ function internal_new_message(
     p_delay_seconds in number,
     p_run_at        in timestamp,
     p_dedup_key     in varchar2,
-    p_max_attempts  in number
+    p_max_attempts  in number,
+    p_group_key     in varchar2
 )
 return t_new_message
 is
@@ -32,5 +33,6 @@ begin
     end if;
     v_new.dedup_key := p_dedup_key;
     v_new.max_attempts := p_max_attempts;
+    v_new.group_key := p_group_key;
     return v_new;
 end internal_new_message;

@@ -12,7 +12,7 @@ is
 -- purpose   Read and check one message of enqueue_batch; p_fault is what is wrong with it, or null.
 -- promise   P15 P20
     c_keys constant varchar2(200 char) := '|body|body_base64|message_type|headers|priority'
-        || '|delay_seconds|run_at|dedup_key|max_attempts|';
+        || '|delay_seconds|run_at|dedup_key|max_attempts|group_key|';
     v_object  json_object_t;
     v_keys    json_key_list;
     v_new     t_new_message;
@@ -22,6 +22,7 @@ is
     v_bytes   blob;
     v_type    varchar2(32767);
     v_key     varchar2(32767);
+    v_group   varchar2(32767);
     v_moment  varchar2(32767);
     v_numbers t_numbers;
     v_run_at  timestamp(6);
@@ -52,6 +53,20 @@ is
         -- No valid text here is longer than 200 characters, so 201 are enough to refuse it.
         return substr(internal_clob_part(v_object.get_clob(p_key), 1, 402), 1, 201);
     end text_of;
+
+    -- key_of refuses an empty text, which Oracle takes as null.
+    function key_of(p_key in varchar2)
+    return varchar2
+    is
+        v_text varchar2(32767) := text_of(p_key);
+    begin
+        if v_text is null and v_object.has(p_key) then
+            if v_object.get(p_key).is_string() then
+                p_fault := p_key || ' must be 1 to 200 characters';
+            end if;
+        end if;
+        return v_text;
+    end key_of;
 
     function number_of(p_key in varchar2, p_default in number default null)
     return number
@@ -102,12 +117,8 @@ begin
         v_headers := coalesce(p_headers, v_object.get('headers').to_clob());
     end if;
     v_type := text_of('message_type');
-    v_key := text_of('dedup_key');
-    if v_key is null and v_object.has('dedup_key') then
-        if v_object.get('dedup_key').is_string() then
-            p_fault := 'dedup_key must be 1 to 200 characters';
-        end if;
-    end if;
+    v_key := key_of('dedup_key');
+    v_group := key_of('group_key');
     v_moment := text_of('run_at');
     v_run_at := internal_parse_moment(v_moment);
     if v_moment is not null and v_run_at is null then
@@ -136,14 +147,14 @@ begin
         p_fault,
         internal_message_fault(
             v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2), v_run_at, v_key,
-            v_numbers(3)
+            v_numbers(3), v_group
         ),
         internal_body_fault(v_body, v_bytes, p_max_length)
     );
     if p_fault is null then
         v_new := internal_new_message(
             p_now, p_place, v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2),
-            v_run_at, v_key, v_numbers(3)
+            v_run_at, v_key, v_numbers(3), v_group
         );
     end if;
     return v_new;

@@ -7,17 +7,20 @@ procedure internal_pop_dead(
 )
 is
 -- routine   internal_pop_dead
--- purpose   Take locked dead messages out of their place; one whose dedup key another message has stays dead.
--- promise   P12
+-- purpose   Take locked dead messages out of their place; one whose dedup key another message has stays dead. Those without a token get their group_key, as they are to join their groups.
+-- promise   P12 P21
 -- locks     dead rows, which the caller holds already; new dedup rows, in key order
 -- differs   no such helper elsewhere: part of reset
     v_found  t_messages;
     v_wanted rowq_ids;
     v_ids    t_numbers;
     v_keys   t_texts;
+    v_groups t_texts;
+    v_tied   t_places;
     v_order  t_places;
     v_taken  t_places;
     v_at     varchar2(4000 char);
+    v_text   varchar2(50 char);
     v_key    raw(800);
     v_free   t_locked_rows;
 begin
@@ -25,15 +28,12 @@ begin
         v_found(i).message_id := p_locked(i).message_id;
     end loop;
     v_wanted := internal_ids_of(v_found);
-    select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */ m.message_id, m.dedup_key
-    bulk collect into v_ids, v_keys
-    from table(v_wanted) a
-    join rowq_message m
-      on m.part_id = p_part_id
-     and m.message_id = a.column_value
-    where m.dedup_key is not null;
+    internal_read_ties(p_part_id, v_found, v_ids, v_keys, v_groups);
     for i in 1 .. v_ids.count loop
-        v_order(internal_dedup_order(v_keys(i), v_ids(i))) := i;
+        v_tied(internal_number_text(v_ids(i))) := i;
+        if v_keys(i) is not null then
+            v_order(internal_dedup_order(v_keys(i), v_ids(i))) := i;
+        end if;
     end loop;
 
     v_at := v_order.first;
@@ -68,5 +68,9 @@ begin
     for i in 1 .. p_messages.count loop
         p_messages(i).lane := trunc(p_messages(i).lane / 2) * 2 + 1;
         p_messages(i).attempt := 0;
+        v_text := internal_number_text(p_messages(i).message_id);
+        if p_messages(i).is_tokenless = 1 and v_tied.exists(v_text) then
+            p_messages(i).group_key := v_groups(v_tied(v_text));
+        end if;
     end loop;
 end internal_pop_dead;

@@ -4,10 +4,12 @@ is
 -- routine   internal_pop_waiting
 -- purpose   Take messages out of wherever they wait; those that a worker holds stay.
 -- promise   P03
--- locks     delayed, ready and dead rows, passing over locked ones
+-- locks     delayed, ready, grouped and dead rows, passing over locked ones
     c_most constant pls_integer := 10000;
     v_locked   t_locked_rows;
     v_messages t_messages;
+    v_rest     t_messages;
+    v_popped   pls_integer;
     -- The ids lead and the rows are found by key, one by one: the server takes a list for 8168 ids,
     -- and would read the table whole for one of them.
     cursor dead_rows is
@@ -75,10 +77,17 @@ begin
     internal_delete_ready(v_locked, v_messages);
 
     if v_messages.count < p_ids.count then
-        open other_places;
-        fetch other_places bulk collect into v_locked limit c_most;
-        close other_places;
-        internal_delete_ready(v_locked, v_messages);
+        -- A message goes from its group to the ready ones, so look for it there first.
+        v_popped := v_messages.count;
+        v_rest := internal_rest_of_ids(p_part_id, p_ids, v_messages);
+        internal_pop_grouped(p_part_id, v_rest, v_messages);
+        v_popped := v_messages.count - v_popped;
+        if v_popped < v_rest.count then
+            open other_places;
+            fetch other_places bulk collect into v_locked limit c_most;
+            close other_places;
+            internal_delete_ready(v_locked, v_messages);
+        end if;
     end if;
     return v_messages;
 end internal_pop_waiting;

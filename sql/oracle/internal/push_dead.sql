@@ -1,10 +1,14 @@
-procedure internal_push_dead(p_part_id in number, p_messages in t_messages, p_error in clob)
+procedure internal_push_dead(p_queue in t_queue, p_messages in t_messages, p_error in clob)
 is
 -- routine   internal_push_dead
--- purpose   Keep messages as dead with the last error; their dedup keys are free again.
--- promise   P10 P12
--- locks     new dead rows; message rows; dedup rows
-    v_now constant timestamp(6) := sys_extract_utc(systimestamp);
+-- purpose   Keep messages as dead with the last error; free their dedup keys, and their groups unless they are to wait.
+-- promise   P10 P12 P21
+-- locks     new dead rows; message rows; as internal_cut_ties
+    v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_ids        t_numbers;
+    v_dedup_keys t_texts;
+    v_group_keys t_texts;
+    v_holders    t_numbers;
 begin
     if p_messages.count = 0 then
         return;
@@ -12,8 +16,24 @@ begin
     forall i in 1 .. p_messages.count
         insert into rowq_dead (part_id, message_id, lane, attempt, died_at)
         values (
-            p_part_id, p_messages(i).message_id, p_messages(i).lane, p_messages(i).attempt, v_now
+            p_queue.part_id, p_messages(i).message_id, p_messages(i).lane,
+            p_messages(i).attempt, v_now
         );
-    internal_note_error(p_part_id, p_messages, p_error);
-    internal_release_dedup_keys(p_part_id, p_messages);
+    internal_note_error(p_queue.part_id, p_messages, p_error);
+
+    internal_read_ties(p_queue.part_id, p_messages, v_ids, v_dedup_keys, v_group_keys);
+    if p_queue.group_after_dead = 'hold' then
+        for i in 1 .. v_ids.count loop
+            if v_group_keys(i) is not null then
+                v_holders(v_holders.count + 1) := v_ids(i);
+                v_group_keys(i) := null;
+            end if;
+        end loop;
+        forall i in 1 .. v_holders.count
+            update rowq_dead d
+            set d.holds_group = 1
+            where d.part_id = p_queue.part_id
+              and d.message_id = v_holders(i);
+    end if;
+    internal_cut_ties(p_queue.part_id, p_messages, v_ids, v_dedup_keys, v_group_keys);
 end internal_push_dead;

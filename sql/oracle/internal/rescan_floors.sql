@@ -1,7 +1,7 @@
-procedure internal_rescan_floors(p_part_id in number)
+procedure internal_rescan_floors(p_part_id in number, p_has_recheck out boolean)
 is
 -- routine   internal_rescan_floors
--- purpose   Look for the first live row of every lane from its very start, and put the floors right.
+-- purpose   Look for the first live row of every lane from its very start, and put the floors right. p_has_recheck says whether recheck may have rows.
 -- promise   P13 P14
 -- locks     rows of lanes, passing over locked ones
 -- differs   only maintain moves floors: dead rows cost nothing here, emptied index blocks little
@@ -34,10 +34,18 @@ begin
     bulk collect into v_lanes
     from rowq_lane l
     where l.part_id = p_part_id
-      and l.check_after <= v_now
+      and (l.check_after <= v_now or l.lane = -4)
+      -- Only a queue that has left a token, or a hint, has rows there.
+      and (
+          l.lane <> -4
+          or l.is_open = 1
+          or exists (select null from rowq_recheck r where r.part_id = p_part_id)
+      )
     order by l.part_id, l.lane;
 
+    p_has_recheck := false;
     for i in 1 .. v_lanes.count loop
+        p_has_recheck := p_has_recheck or v_lanes(i).lane = -4;
         v_started := sys_extract_utc(systimestamp);
         v_first := null;
         if v_lanes(i).lane < 0 or v_is_slow then
@@ -70,7 +78,10 @@ begin
                 - internal_microseconds(v_started);
         end if;
 
-        if v_lanes(i).lane >= 0 and v_first is not null and v_lanes(i).is_open = 0 then
+        if (v_lanes(i).lane >= 0 or v_lanes(i).lane = -4)
+           and v_first is not null
+           and v_lanes(i).is_open = 0
+        then
             -- The lane has messages but is closed: the transaction that was to open it has rolled
             -- back, or is still open.
             internal_open_lanes(p_part_id, v_lanes(i).lane);

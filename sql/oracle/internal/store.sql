@@ -6,8 +6,9 @@ procedure internal_store(
 is
 -- routine   internal_store
 -- purpose   Store messages that are already checked in the places where they belong.
--- promise   P01 P02 P05 P11 P12 P20
--- locks     new rows only; with dedup keys, waits for open enqueues of the same keys, in key order
+-- promise   P01 P02 P05 P11 P12 P20 P21 P22
+-- locks     new rows; with dedup keys, waits for open enqueues of the same keys, in key order; with
+--           group keys as internal_join_groups
 -- errors    RQ701
     -- ORA-02291 (parent key not found): the queue was dropped while this insert waited for it.
     e_no_queue exception;
@@ -32,19 +33,23 @@ begin
     forall i in indices of v_fresh
         insert into rowq_message (
             part_id, message_id, max_attempts, lane, seq, enqueued_at, due_at, message_type,
-            dedup_key, headers, body, body_binary
+            dedup_key, group_key, headers, body, body_binary
         )
         values (
             p_part_id, p_new(i).message_id, p_new(i).max_attempts, p_new(i).lane, p_new(i).seq,
             p_new(i).enqueued_at, p_new(i).due_at, p_new(i).message_type,
-            p_new(i).dedup_key, p_new(i).headers, p_new(i).body, p_new(i).body_binary
+            p_new(i).dedup_key, p_new(i).group_key, p_new(i).headers, p_new(i).body,
+            p_new(i).body_binary
         );
+    internal_store_grouped(p_part_id, p_new, v_ready);
     forall i in indices of v_ready
         insert into rowq_ready (part_id, lane, seq, message_id)
         values (p_part_id, p_new(i).lane, p_new(i).seq, p_new(i).message_id);
     forall i in indices of v_later
-        insert into rowq_delayed (part_id, due_at, message_id, lane)
-        values (p_part_id, p_new(i).due_at, p_new(i).message_id, p_new(i).lane);
+        insert into rowq_delayed (part_id, due_at, message_id, lane, group_key)
+        values (
+            p_part_id, p_new(i).due_at, p_new(i).message_id, p_new(i).lane, p_new(i).group_key
+        );
 exception
     when e_no_queue then
         internal_refuse_queue(p_queue_name);

@@ -1,4 +1,6 @@
 -- Subprograms of the package hand these to each other. seq is a place, in a lane or in a claim.
+-- group_key is set only where a message is to join its group, and is_tokenless is 1 for one that
+-- comes from a place where it had no token.
 type t_queue is record (
     part_id              rowq_queue.part_id%type,
     lease_seconds        rowq_queue.lease_seconds%type,
@@ -9,14 +11,18 @@ type t_queue is record (
     backoff_jitter       rowq_queue.backoff_jitter%type,
     archive_days         rowq_queue.archive_days%type,
     max_body_length      rowq_queue.max_body_length%type,
+    group_limit          rowq_queue.group_limit%type,
+    group_after_dead     rowq_queue.group_after_dead%type,
     paused_at            rowq_queue.paused_at%type,
     listened_until       rowq_queue.listened_until%type
 );
 type t_message is record (
-    message_id rowq_message.message_id%type,
-    lane       rowq_ready.lane%type,
-    attempt    rowq_ready.attempt%type,
-    seq        rowq_ready.seq%type
+    message_id   rowq_message.message_id%type,
+    lane         rowq_ready.lane%type,
+    attempt      rowq_ready.attempt%type,
+    seq          rowq_ready.seq%type,
+    group_key    rowq_message.group_key%type,
+    is_tokenless number(1)
 );
 type t_messages is table of t_message index by pls_integer;
 type t_locked_row is record (
@@ -52,10 +58,27 @@ type t_new_message is record (
     due_at        rowq_message.due_at%type,
     dedup_key     rowq_message.dedup_key%type,
     max_attempts  rowq_message.max_attempts%type,
+    group_key     rowq_message.group_key%type,
     outcome       varchar2(20 char)
 );
 type t_new_messages is table of t_new_message index by pls_integer;
 type t_numbers is table of number index by pls_integer;
+-- first_id is the first of the messages that wait in the group; tokens are numbers, by themselves.
+type t_group is record (
+    group_limit    rowq_queue.group_limit%type,
+    pause_seconds  rowq_queue.group_pause_seconds%type,
+    listened_until rowq_queue.listened_until%type,
+    first_id       rowq_grouped.message_id%type,
+    tokens         t_numbers
+);
+type t_group_row is record (
+    group_limit    rowq_queue.group_limit%type,
+    pause_seconds  rowq_queue.group_pause_seconds%type,
+    listened_until rowq_queue.listened_until%type,
+    first_id       rowq_grouped.message_id%type,
+    token_no       rowq_message_group.token_no%type
+);
+type t_group_rows is table of t_group_row index by pls_integer;
 type t_clobs is table of clob index by pls_integer;
 type t_moments is table of timestamp(6) index by pls_integer;
 type t_row_ids is table of rowid index by pls_integer;

@@ -8,6 +8,9 @@ procedure alter_queue(
     p_backoff_jitter       in number default null,
     p_archive_days         in number default null,
     p_max_body_length      in number default null,
+    p_group_limit          in number default null,
+    p_group_after_dead     in varchar2 default null,
+    p_group_pause_seconds  in number default null,
     p_rows                 out sys_refcursor
 )
 is
@@ -15,16 +18,18 @@ is
 -- version   1
 -- purpose   Change settings of a queue; null leaves a setting as it is.
 -- promise   P15
--- locks     the queue row
+-- locks     the queue row; new recheck rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
-    v_queue t_queue;
+    v_queue         t_queue;
+    v_has_savepoint boolean;
 begin
+    internal_begin_work(v_has_savepoint);
     internal_check_settings(
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
         p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
-        p_max_body_length
+        p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds
     );
     v_queue := internal_require_queue(p_queue_name);
 
@@ -36,14 +41,24 @@ begin
         q.backoff_cap_seconds  = coalesce(p_backoff_cap_seconds, q.backoff_cap_seconds),
         q.backoff_jitter       = coalesce(p_backoff_jitter, q.backoff_jitter),
         q.archive_days         = coalesce(p_archive_days, q.archive_days),
-        q.max_body_length      = coalesce(p_max_body_length, q.max_body_length)
+        q.max_body_length      = coalesce(p_max_body_length, q.max_body_length),
+        q.group_limit          = coalesce(p_group_limit, q.group_limit),
+        q.group_after_dead     = coalesce(p_group_after_dead, q.group_after_dead),
+        q.group_pause_seconds  = coalesce(p_group_pause_seconds, q.group_pause_seconds)
     where q.part_id = v_queue.part_id;
     if sql%rowcount = 0 then
         -- The queue was dropped while this call waited for its row.
         internal_refuse_queue(p_queue_name);
     end if;
+    if p_group_limit > v_queue.group_limit then
+        internal_hint_groups(v_queue.part_id);
+    end if;
 
     open p_rows for
         select p_queue_name as queue_name, 'altered' as outcome
         from dual;
+exception
+    when others then
+        internal_roll_back(v_has_savepoint);
+        raise;
 end alter_queue;

@@ -8,8 +8,8 @@ is
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08
--- locks     the claim row; then message and dedup rows
+-- promise   P04 P08 P21 P22 P23 P24
+-- locks     the claim row; then message and dedup rows; rows of groups, passing over locked ones
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing

@@ -9,14 +9,16 @@ procedure enqueue(
     p_run_at        in timestamp default null,
     p_dedup_key     in varchar2 default null,
     p_max_attempts  in number default null,
+    p_group_key     in varchar2 default null,
     p_rows          out sys_refcursor
 )
 is
 -- routine   enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20
--- locks     new rows; with a dedup key, waits for another open enqueue of it
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- locks     new rows; with a dedup key, waits for another open enqueue of it; with a group key, for
+--           one that has opened the group
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   an empty text is null to Oracle: pass empty_clob() for an empty body
@@ -28,7 +30,7 @@ begin
     internal_begin_work(v_has_savepoint);
     v_fault := internal_message_fault(
         p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds, p_run_at,
-        p_dedup_key, p_max_attempts
+        p_dedup_key, p_max_attempts, p_group_key
     );
     if v_fault is not null then
         internal_refuse(v_fault);
@@ -41,7 +43,7 @@ begin
 
     v_new(1) := internal_new_message(
         sys_extract_utc(systimestamp), 0, p_body, p_body_binary, p_message_type, p_headers,
-        p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts
+        p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key
     );
     internal_store(v_queue.part_id, p_queue_name, v_new);
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);

@@ -26,7 +26,7 @@ begin
     v_queue := internal_require_queue(p_queue_name);
 
     v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
-    internal_push_dead(v_queue.part_id, v_messages, p_error);
+    internal_push_dead(v_queue, v_messages, p_error);
     v_lines := internal_outcomes(v_ids, v_messages, 'dead');
 
     open p_rows for

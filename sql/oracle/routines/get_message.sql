@@ -22,21 +22,23 @@ is
     v_lease_until timestamp(6);
     v_finished_at timestamp(6);
     v_is_known    pls_integer;
+    v_group_key   rowq_message.group_key%type;
+    v_waits_for   number;
 begin
     if p_message_id is null then
         internal_refuse('message_id is missing');
     end if;
     v_queue := internal_require_queue(p_queue_name);
 
-    select count(*), max(m.due_at) into v_is_known, v_due_at
+    select count(*), max(m.due_at), max(m.group_key) into v_is_known, v_due_at, v_group_key
     from rowq_message m
     where m.part_id = v_queue.part_id
       and m.message_id = p_message_id;
 
     if v_is_known = 1 then
         internal_locate_messages(
-            v_queue.part_id, p_message_id, v_due_at, v_state, v_lane, v_attempt, v_claim_id,
-            v_worker_name, v_lease_until, v_finished_at
+            v_queue.part_id, p_message_id, v_group_key, v_due_at, v_state, v_lane, v_attempt,
+            v_claim_id, v_worker_name, v_lease_until, v_finished_at, v_waits_for
         );
         open p_rows for
             select m.message_id, v_state as state, trunc(v_lane / 2) as priority,
@@ -44,7 +46,8 @@ begin
                    coalesce(m.max_attempts, v_queue.max_attempts) as max_attempts, m.message_type,
                    m.headers, m.body, m.body_binary, m.dedup_key, m.enqueued_at,
                    v_due_at as due_at, v_claim_id as claim_id, v_worker_name as worker_name,
-                   v_lease_until as lease_until, v_finished_at as finished_at, m.last_error
+                   v_lease_until as lease_until, v_finished_at as finished_at, m.last_error,
+                   m.group_key, v_waits_for as waits_for
             from rowq_message m
             where m.part_id = v_queue.part_id
               and m.message_id = p_message_id;
@@ -56,7 +59,7 @@ begin
                    cast(null as number) as claim_id,
                    cast(null as varchar2(200 char)) as worker_name,
                    cast(null as timestamp) as lease_until, a.finished_at,
-                   to_clob(null) as last_error
+                   to_clob(null) as last_error, a.group_key, cast(null as number) as waits_for
             from rowq_archive a
             where a.part_id = v_queue.part_id
               and a.message_id = p_message_id;

@@ -32,10 +32,10 @@ begin
     open p_rows for
         select q.queue_name, nvl2(q.paused_at, 1, 0) as is_paused, n.ready_count as ready,
                n.delayed_count as delayed, n.leased_count as leased, n.dead_count as dead,
-               n.oldest_seconds as oldest_ready_seconds,
+               n.blocked_count as blocked, n.oldest_seconds as oldest_ready_seconds,
                q.lease_seconds, q.max_attempts, q.backoff_base_seconds, q.backoff_factor,
                q.backoff_cap_seconds, q.backoff_jitter, q.archive_days,
-               q.max_body_length
+               q.max_body_length, q.group_limit, q.group_after_dead, q.group_pause_seconds
         from table(v_counts) n
         join rowq_queue q on q.part_id = n.part_id
         order by q.queue_key;

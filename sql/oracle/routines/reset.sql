@@ -9,7 +9,7 @@ is
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
 -- promise   P10 P12
--- locks     dead rows, passing over locked ones; dedup rows; new ready rows
+-- locks     dead rows, passing over locked ones; dedup rows; new ready rows; groups as enqueue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -17,6 +17,8 @@ is
     v_ids           rowq_ids;
     v_locked        t_locked_rows;
     v_messages      t_messages;
+    v_waiting       t_numbers;
+    v_ready         t_messages;
     v_lines         rowq_lines;
     v_limit         pls_integer;
     v_has_savepoint boolean;
@@ -56,7 +58,13 @@ begin
         close asked_for;
     end if;
     internal_pop_dead(v_queue.part_id, v_ids, v_locked, v_messages, v_lines);
-    internal_push_ready(v_queue.part_id, v_messages);
+    internal_join_groups(v_queue.part_id, v_messages, v_waiting);
+    for i in 1 .. v_messages.count loop
+        if not v_waiting.exists(i) then
+            v_ready(v_ready.count + 1) := v_messages(i);
+        end if;
+    end loop;
+    internal_push_ready(v_queue.part_id, v_ready);
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
 
     open p_rows for

@@ -34,7 +34,7 @@ begin
     internal_split_by_attempts(v_queue, v_messages, v_alive, v_dead);
     internal_back_off(v_queue, v_alive, p_delay_seconds, v_due_at);
     internal_push_delayed(v_queue.part_id, v_alive, v_due_at, p_error);
-    internal_push_dead(v_queue.part_id, v_dead, p_error);
+    internal_push_dead(v_queue, v_dead, p_error);
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
     v_lines := internal_retry_outcomes(v_ids, v_messages, v_alive, v_due_at);
 

@@ -15,6 +15,7 @@ create table rowq_archive (
     headers      clob,
     body         clob,
     body_binary  blob,
+    group_key    varchar2(200 char),
     constraint rowq_archive_pk primary key (part_id, finished_at, message_id)
 )
 lob (headers) store as securefile rowq_archive_headers (enable storage in row)

@@ -18,6 +18,7 @@ create table rowq_message (
     body         clob,
     body_binary  blob,
     last_error   clob,
+    group_key    varchar2(200 char),
     constraint rowq_message_pk primary key (part_id, message_id)
         using index (
             create unique index rowq_message_pk on rowq_message (part_id, message_id) initrans 16

@@ -16,6 +16,9 @@ create table rowq_queue (
     backoff_jitter       number default 0.2 not null,
     archive_days         number(5) default 0 not null,
     max_body_length      number(8) default 1048576 not null,
+    group_limit          number(3) default 1 not null,
+    group_after_dead     varchar2(10 char) default 'continue' not null,
+    group_pause_seconds  number default 0 not null,
     paused_at            timestamp(6),
     listened_until       timestamp(6),
     created_at           timestamp(6) not null,
@@ -28,7 +31,10 @@ create table rowq_queue (
     constraint rowq_queue_cap_ck check (backoff_cap_seconds between 0 and 31536000),
     constraint rowq_queue_jitter_ck check (backoff_jitter between 0 and 1),
     constraint rowq_queue_archive_ck check (archive_days between 0 and 36500),
-    constraint rowq_queue_body_ck check (max_body_length between 1 and 33554432)
+    constraint rowq_queue_body_ck check (max_body_length between 1 and 33554432),
+    constraint rowq_queue_group_limit_ck check (group_limit between 1 and 100),
+    constraint rowq_queue_after_dead_ck check (group_after_dead in ('continue', 'hold')),
+    constraint rowq_queue_group_pause_ck check (group_pause_seconds between 0 and 86400)
 )
 initrans 16 pctfree 40
 /

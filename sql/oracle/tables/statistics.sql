@@ -40,5 +40,8 @@ begin
     pin('ROWQ_DEAD', 100000, 35);
     pin('ROWQ_DEDUP', 100000, 60);
     pin('ROWQ_FINISHED', 100000, 45);
+    pin('ROWQ_GROUPED', 100000, 60);
+    pin('ROWQ_MESSAGE_GROUP', 100000, 60);
+    pin('ROWQ_RECHECK', 10000, 60);
 end;
 /

@@ -35,6 +35,7 @@ create or replace type rowq_count force as object (
     delayed_count  number(19),
     leased_count   number(19),
     dead_count     number(19),
+    blocked_count  number(19),
     oldest_seconds number
 )
 /

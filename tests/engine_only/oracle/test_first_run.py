@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -12,19 +13,29 @@ from rowq import migrate
 from rowq.oracle.refusals import refusal
 from rowq.resources import sql_directory
 from tests.engine_only.oracle.installed import rows
-from tests.engines.base import Connection, wait_until
+from tests.engines.base import Connection, wait_until, wait_until_blocked
 from tests.engines.oracle.server import OracleServer
-from tests.engines.oracle.session import Session, owner_in
-from tests.helpers.calls import call, call_one, dequeue, enqueue, refused
+from tests.engines.oracle.session import Session, number_of, owner_in
+from tests.helpers.calls import (
+    call,
+    call_one,
+    dequeue,
+    enqueue,
+    make_dead,
+    refused,
+    rolled_back,
+)
 from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 from tests.helpers.waiter import Waiter
 
 LONG = "x" * 40_000
 """Longer than any varchar2."""
+CANNOT_SERIALIZE = 8177
 MAINTAINS = 20
 EXECUTIONS_OF_IDLE_MAINTAIN = 20
 """By its text it is 15 statements and two savepoints."""
+OF_QUEUE = "part_id = (select q.part_id from rowq_queue q where q.queue_name = %s)"
 _EXECUTIONS = "select sum(s.executions) from v$sql s where s.parsing_schema_name = :owner"
 _CHANGES = """
     select v.value
@@ -217,3 +228,81 @@ def test_microseconds_become_the_moment_that_they_are_beyond_2038(
         connection, f"select to_char({expression}, 'yyyy-mm-dd hh24:mi:ss.ff6') from dual"
     )
     assert values == [(f"{moment} 00:00:00.123456",)]
+
+
+@pytest.mark.promise("P22", "P24")
+def test_no_serializable_transaction_locks_a_token_that_a_message_has_joined_since_it_began(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    """It cannot see the message, and would give the token back that the message waits for."""
+    strict = connect()
+    dialect = dialect_of(strict)
+    enqueue(connection, queue, "1", group_key="a")
+    dialect.begin(strict, "serializable")
+    dialect.execute(strict, "select count(*) from rowq_queue")
+    enqueue(connection, queue, "2", group_key="a")
+    query = f"select t.token_no from rowq_message_group t where {OF_QUEUE} for update skip locked"
+    locked: list[Any] = []
+    try:
+        locked = dialect.execute(strict, query, [queue]).fetchall()
+    except oracledb.DatabaseError as error:
+        if number_of(error) != CANNOT_SERIALIZE:
+            raise
+    dialect.rollback(strict)
+    assert locked == []
+
+
+@pytest.mark.promise("P03", "P21")
+def test_a_locking_cursor_passes_over_a_deleted_row_of_a_table_that_is_an_index(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    other = connect()
+    _, second, third = enqueue(connection, queue, *"123", group_key="a")
+    query = f"""
+        select /*+ index_rs_asc(g rowq_grouped_pk) */ g.message_id
+        from rowq_grouped g
+        where {OF_QUEUE}
+        order by g.part_id, g.group_key, g.message_id
+        for update skip locked
+        """
+    with rolled_back(connection):
+        call(connection, "cancel", queue_name=queue, message_ids=[second])
+        with rolled_back(other):
+            assert dialect_of(other).execute(other, query, [queue]).fetchall() == [(third,)]
+    with rolled_back(other):
+        found = dialect_of(other).execute(other, query, [queue]).fetchall()
+    assert found == [(second,), (third,)]
+
+
+@pytest.mark.promise("P22")
+def test_an_insert_of_a_token_waits_for_an_open_one_and_goes_on_when_that_is_rolled_back(
+    server: OracleServer, connection: Connection, connect: Connect, queue: str
+) -> None:
+    first, second = connect(), connect()
+    with ThreadPoolExecutor(1) as thread:
+        with rolled_back(first):
+            enqueue(first, queue, "1", group_key="a")
+            running = thread.submit(enqueue, second, queue, "2", group_key="a")
+            wait_until_blocked(server, server.session_id(second))
+        assert len(running.result(20)) == 1
+    assert [row.body for row in dequeue(connection, queue, 10)] == ["2"]
+
+
+@pytest.mark.promise("P21", "P22")
+def test_what_a_forall_returns_belongs_to_its_rows_in_their_order(
+    connection: Connection, queue: str
+) -> None:
+    """So a delayed message that has not joined its group passes no token on."""
+    call(connection, "alter_queue", queue_name=queue, group_after_dead="hold")
+    dead = make_dead(connection, queue, "held", group_key="a")
+    dead += make_dead(connection, queue, "free")
+    _, behind = enqueue(connection, queue, "in work", "behind", group_key="b")
+    (free,) = enqueue(connection, queue, "free", delay_seconds=60)
+    (late,) = enqueue(connection, queue, "late", group_key="b", delay_seconds=61)
+    ids = [*reversed(dead), late, free]
+    rows = call(connection, "cancel", queue_name=queue, message_ids=ids)
+    assert {row.outcome for row in rows} == {"cancelled"}
+    row = call_one(connection, "get_message", queue_name=queue, message_id=behind)
+    assert row.state == "blocked"
+    groups = f"select distinct t.group_key from rowq_message_group t where {OF_QUEUE}"
+    assert dialect_of(connection).execute(connection, groups, [queue]).fetchall() == [(b"b",)]

@@ -35,6 +35,27 @@ def fill(connection: Connection, queue: str, count: int, **settings: object) -> 
         call(connection, "enqueue_batch", queue_name=queue, messages=messages)
 
 
+def of_groups(session: Connection, queue: str) -> None:
+    """Let groups open, wait, go on, be cancelled, widened and closed; leave nothing of them."""
+    common = {"queue_name": queue}
+    messages = [{"body": "x", "group_key": f"group {number % 3}"} for number in range(9)]
+    sent = call(session, "enqueue_batch", **common, messages=messages)
+    enqueue(session, queue, "late", group_key="late", delay_seconds=1)
+    pass_seconds(session, queue, 2)
+    call(session, "promote", **common)
+    call(session, "get_message", **common, message_id=sent[-1].message_id)
+    call(session, "cancel", **common, message_ids=[sent[-1].message_id])
+    call(session, "alter_queue", **common, group_limit=2)
+    call(session, "maintain", **common)
+    call(session, "alter_queue", **common, group_limit=1, group_pause_seconds=1.0)
+    while rows := dequeue(session, queue, 100):
+        call(session, "complete", **common, claim_id=rows[0].claim_id)
+    pass_seconds(session, queue, 2)
+    call(session, "maintain", **common)
+    call(session, "alter_queue", **common, group_pause_seconds=0.0)
+    call(session, "purge_queue", **common)
+
+
 def every_routine(session: Connection, queue: str) -> None:
     """Call whatever works on messages, with something to do for each."""
     common = {"queue_name": queue}
@@ -43,6 +64,7 @@ def every_routine(session: Connection, queue: str) -> None:
     enqueue(session, queue, "key", dedup_key="key")
     enqueue(session, queue, "key", dedup_key="key")
     enqueue(session, queue, "late", delay_seconds=1000)
+    of_groups(session, queue)
     call(session, "peek", **common)
     for finish in ("release", "retry_later", "fail_now", "complete"):
         claim = dequeue(session, queue, 2)[0].claim_id
@@ -118,10 +140,11 @@ def test_the_statistics_of_busy_tables_are_set_and_locked(connection: Connection
         connection,
         "select s.table_name, s.stattype_locked, s.num_rows from user_tab_statistics s"
         " where s.table_name in ('ROWQ_MESSAGE', 'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_CLAIM',"
-        " 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_DEDUP', 'ROWQ_FINISHED')",
+        " 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_DEDUP', 'ROWQ_FINISHED', 'ROWQ_GROUPED',"
+        " 'ROWQ_MESSAGE_GROUP', 'ROWQ_RECHECK')",
     )
     found = {table: (locked, count) for table, locked, count in rows.fetchall()}
-    assert len(found) == 8
+    assert len(found) == 11
     assert {locked for locked, _ in found.values()} == {"ALL"}
     assert all(count >= 10_000 for _, count in found.values())
 

@@ -192,6 +192,7 @@ def orders(server: OracleServer, connection: Session) -> Iterator[str]:
                 p_queue_name => :new.queue_,
                 p_body       => to_clob(to_char(:new.number_)),
                 p_dedup_key  => to_char(:new.number_),
+                p_group_key  => :new.queue_,
                 p_rows       => v_rows
             );
             close v_rows;
@@ -212,8 +213,12 @@ def test_a_trigger_enqueues_in_the_transaction_of_its_statement(
         dialect.execute(connection, f"insert into {orders} values (1, '{queue}')")
     with transaction(connection):
         dialect.execute(connection, f"insert into {orders} values (2, '{queue}')")
+        dialect.execute(connection, f"insert into {orders} values (3, '{queue}')")
         assert counts(connect(), queue) == (0, 0, 0, 0)
-    assert bodies(dequeue(connection, queue, 10)) == ["2"]
+    for number in ("2", "3"):
+        (row,) = dequeue(connection, queue, 10)
+        assert row.body == number, "they are of one group"
+        call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
 
 
 @pytest.mark.promise("P15")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.engines.oracle.server import OracleServer
 
 _MARK = re.compile("%s")
+_TABLE = re.compile(r"\b(from|into|update|join) rowq\.(?=\w)")
 _NO_TABLE = re.compile(r"select (?!.*\bfrom\b).*", re.DOTALL)
 _ROWS = re.compile(r"(insert into .*?) values (\(%s.*?\), \(.*)", re.DOTALL)
 _TYPES = {"bigint": "number(19)", "varchar(": "varchar2("}
@@ -61,8 +62,10 @@ def spelled(statement: str) -> str:
     """Return a statement of the tests as Oracle 19c takes it.
 
     A mark for a value is :1 and so on, a select without a table is one from dual, several rows of
-    an insert are selects, and two types have other names in `create table`.
+    an insert are selects, two types have other names in `create table`, and rowq's tables are in no
+    schema of that name.
     """
+    statement = _TABLE.sub(r"\1 rowq_", statement)
     if _NO_TABLE.fullmatch(statement):
         statement += " from dual"
     if several := _ROWS.fullmatch(statement):

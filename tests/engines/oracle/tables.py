@@ -9,6 +9,7 @@ Connection = Any
 
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archive",
+    "grouped", "message_group", "recheck",
 )  # fmt: skip
 """The tables with rows of a queue's messages, without what they all begin with."""
 
@@ -17,9 +18,12 @@ _PART = (
 )
 _COUNTS = {table: f"select count(*) from rowq_{table} where {_PART}" for table in PER_QUEUE}
 _BODIES = f"select message_id from rowq_message where {_PART}"
+_PLACES = {state: state for state in ("ready", "delayed", "leased", "dead")} | {
+    "blocked": "grouped"
+}
 _CENSUS = tuple(
-    f"select message_id, '{state}' from rowq_{state} where {_PART}"
-    for state in ("ready", "delayed", "leased", "dead")
+    f"select message_id, '{state}' from rowq_{table} where {_PART}"
+    for state, table in _PLACES.items()
 )
 _FINISHED = tuple(
     f"select message_id, state from {table} where {_PART}"
@@ -41,12 +45,13 @@ _CHECKS = ("lane", "1 = 1", _BACK.format("check_after"))
 _SHIFTS = (
     ("claim", "1 = 1", _BACK.format("lease_until")),
     ("delayed", "1 = 1", _BACK.format("due_at")),
+    ("recheck", "1 = 1", _BACK.format("due_at")),
     ("dead", "1 = 1", _BACK.format("died_at")),
     ("finished", "1 = 1", _BACK.format("finished_at")),
     ("message", "1 = 1", f"{_BACK.format('enqueued_at')}, {_EARLIER.format('seq')}"),
     ("message", "t.due_at is not null", _BACK.format("due_at")),
     ("ready", "1 = 1", _EARLIER.format("seq")),
-    ("lane", "t.lane >= 0 or t.lane = -2", _EARLIER.format("floor_seq")),
+    ("lane", "t.lane >= 0 or t.lane in (-2, -4)", _EARLIER.format("floor_seq")),
 )
 # A plain update would wait for rows that others hold; a row may have a logical address.
 _MOVE = """
@@ -77,6 +82,7 @@ class OracleTables(ShiftedDialect):
 
     archive_table = "rowq_archive"
     is_free_of_deadlocks = False
+    row_version = "recheck_id, due_at"
     readers_wait = False
     savepoints_give_back = True
 

@@ -32,7 +32,10 @@ def _gathered(found: re.Match[str]) -> str:
 
 def _counted(found: re.Match[str]) -> str:
     indent, index, last, statement = found.groups()
-    return f"{indent}for {index} in 1 .. {last} loop\n{statement};\n{indent}    if sql%rowcount = 1"
+    # What one statement returns is the first of a list each time.
+    first = f"{indent}    v_hit := 0;\n" if "returning" in statement else ""
+    loop = f"{indent}for {index} in 1 .. {last} loop\n{first}{statement};\n"
+    return f"{loop}{indent}    if sql%rowcount = 1"
 
 
 # The attributes of an object type, and the table that stands for rows of that type.
@@ -44,7 +47,7 @@ OBJECTS = {
     ),
     "v_counts": (
         "rowq_count_rows",
-        "part_id ready_count delayed_count leased_count dead_count oldest_seconds",
+        "part_id ready_count delayed_count leased_count dead_count blocked_count oldest_seconds",
     ),
     "v_checks": ("rowq_check_rows", "check_name queue_name measured warning critical detail"),
 }
@@ -126,8 +129,8 @@ RULES = (
     _rule(
         "RETURNING BULK COLLECT of a FORALL",
         r"^( *)forall (\w+) in 1 \.\. ([\w.]+)\n"
-        r"([^;]*?returning [\w., ]* bulk collect into [^;]*);\n"
-        r"( *internal_delete_dedup_keys\([^;]*;)",
+        r"([^;]*?returning [\w., \n]* bulk collect into [^;]*);\n"
+        r"( *internal_cut_ties\([^;]*;)",
         _gathered,
     ),
     _rule("FORALL ... INDICES OF", r"^( *)forall (\w+) in indices of (\w+)\n([^;]*);", _sparse),

@@ -1,0 +1,44 @@
+procedure internal_cut_ties(
+    p_part_id    in number,
+    p_messages   in t_messages,
+    p_ids        in t_numbers,
+    p_dedup_keys in t_texts,
+    p_group_keys in t_texts
+)
+is
+-- routine   internal_cut_ties
+-- purpose   Free what messages had that have ended: their dedup keys, and their tokens but for those that are tokenless. Each place of the lists is one message; null where it has no such key.
+-- promise   P12 P22
+-- locks     dedup rows; as internal_leave_groups
+    v_ids        t_numbers;
+    v_keys       t_keys;
+    v_tokenless  t_places;
+    v_group_keys t_keys;
+begin
+    for i in 1 .. p_ids.count loop
+        if p_dedup_keys(i) is not null then
+            v_ids(v_ids.count + 1) := p_ids(i);
+            v_keys(v_keys.count + 1) := utl_raw.cast_to_raw(p_dedup_keys(i));
+        end if;
+    end loop;
+    -- Compare message_id too, because another message may have the key by now: a dead message gives
+    -- its key up.
+    forall i in 1 .. v_keys.count
+        delete from rowq_dedup d
+        where d.part_id = p_part_id
+          and d.dedup_key = v_keys(i)
+          and d.message_id = v_ids(i);
+
+    for i in 1 .. p_messages.count loop
+        if p_messages(i).is_tokenless = 1 then
+            v_tokenless(internal_number_text(p_messages(i).message_id)) := i;
+        end if;
+    end loop;
+    for i in 1 .. p_ids.count loop
+        if p_group_keys(i) is not null
+           and not v_tokenless.exists(internal_number_text(p_ids(i))) then
+            v_group_keys(v_group_keys.count + 1) := utl_raw.cast_to_raw(p_group_keys(i));
+        end if;
+    end loop;
+    internal_leave_groups(p_part_id, v_group_keys);
+end internal_cut_ties;

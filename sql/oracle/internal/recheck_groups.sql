@@ -1,0 +1,71 @@
+function internal_recheck_groups(p_part_id in number, p_limit in number)
+return number
+is
+-- routine   internal_recheck_groups
+-- purpose   Look again at up to p_limit tokens that were left; return how many are passed on or given back.
+-- promise   P22 P24
+-- locks     recheck rows, passing over locked ones; as internal_pass_group and internal_widen_group
+    type t_note is record (
+        due_at     rowq_recheck.due_at%type,
+        recheck_id rowq_recheck.recheck_id%type,
+        group_key  rowq_recheck.group_key%type,
+        is_hint    rowq_recheck.is_hint%type
+    );
+    type t_notes is table of t_note index by pls_integer;
+    v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
+    v_since constant timestamp(6) := internal_from_microseconds(internal_read_floor(p_part_id, -4));
+    v_probe         rowq_recheck.recheck_id%type;
+    v_notes         t_notes;
+    v_is_left       boolean;
+    v_is_solved     boolean;
+    v_pause_seconds number;
+    v_solved        pls_integer := 0;
+    cursor due is
+        select /*+ index_rs_asc(r rowq_recheck_pk) */ r.recheck_id
+        from rowq_recheck r
+        where r.part_id = p_part_id
+          and r.due_at >= v_since
+          and r.due_at <= v_now
+        order by r.part_id, r.due_at, r.recheck_id;
+    cursor due_rows is
+        select /*+ index_rs_asc(r rowq_recheck_pk) */
+               r.due_at, r.recheck_id, r.group_key, r.is_hint
+        from rowq_recheck r
+        where r.part_id = p_part_id
+          and r.due_at >= v_since
+          and r.due_at <= v_now
+        order by r.part_id, r.due_at, r.recheck_id
+        for update skip locked;
+begin
+    -- Look without a lock first, so that a call that finds nothing begins no transaction.
+    open due;
+    fetch due into v_probe;
+    close due;
+    if v_probe is null then
+        return 0;
+    end if;
+
+    open due_rows;
+    fetch due_rows bulk collect into v_notes limit p_limit;
+    close due_rows;
+    for i in 1 .. v_notes.count loop
+        if v_notes(i).is_hint = 1 then
+            v_is_solved := internal_widen_group(p_part_id, v_notes(i).group_key);
+        else
+            internal_pass_group(
+                p_part_id, v_notes(i).group_key, true, v_is_left, v_pause_seconds
+            );
+            v_is_solved := not v_is_left;
+        end if;
+        -- A row that is not solved stays as it is: a producer that is idle in its transaction must
+        -- not make every look write.
+        if v_is_solved then
+            delete from rowq_recheck r
+            where r.part_id = p_part_id
+              and r.due_at = v_notes(i).due_at
+              and r.recheck_id = v_notes(i).recheck_id;
+            v_solved := v_solved + 1;
+        end if;
+    end loop;
+    return v_solved;
+end internal_recheck_groups;

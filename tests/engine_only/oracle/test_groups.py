@@ -1,0 +1,165 @@
+"""Groups on Oracle: what stands there for shared locks of rows and for waits that have an end."""
+
+import pytest
+
+from tests.engines.base import Connection
+from tests.engines.oracle.server import OracleServer
+from tests.helpers.calls import (
+    Row,
+    bodies,
+    call,
+    call_one,
+    dequeue,
+    dequeue_one,
+    enqueue,
+    rolled_back,
+    transaction,
+)
+from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
+from tests.stored_times import pass_seconds, tick
+
+PATIENCE_MS = 5000
+"""A call that takes longer waits for a lock: nothing here takes a tenth of it."""
+OF_QUEUE = "part_id = (select q.part_id from rowq_queue q where q.queue_name = %s)"
+_EXECUTIONS = """
+    select coalesce(sum(s.executions), 0)
+    from v$sql s
+    where s.parsing_schema_name = :owner
+      and s.command_type in (2, 3, 6, 7)
+      and (
+          lower(s.sql_text) like '%rowq_grouped%'
+          or lower(s.sql_text) like '%rowq_message_group%'
+          or lower(s.sql_text) like '%rowq_recheck%'
+          or lower(s.sql_text) like '%rowq_door%'
+      )
+    """
+
+
+def hints(connection: Connection, queue: str) -> int:
+    """Return how many hints are committed."""
+    query = f"select count(*) from rowq_recheck where is_hint = 1 and {OF_QUEUE}"
+    ((count,),) = dialect_of(connection).execute(connection, query, [queue]).fetchall()
+    return int(count)
+
+
+def doors(connection: Connection, queue: str) -> int:
+    """Lock the doors of a queue and return how many there are."""
+    query = f"select d.door_no from rowq_door d where {OF_QUEUE} for update"
+    return len(dialect_of(connection).execute(connection, query, [queue]).fetchall())
+
+
+def keep_house(connection: Connection, queue: str) -> None:
+    """Keep house once more, two seconds later."""
+    tick(connection, queue)
+    assert call_one(connection, "maintain", queue_name=queue).elected
+
+
+def finish(connection: Connection, queue: str, row: Row) -> None:
+    call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
+
+
+def work_off(connection: Connection, queue: str) -> list[str]:
+    """Deliver and complete everything that can be had, one by one; return what it says."""
+    found = []
+    while rows := dequeue(connection, queue):
+        finish(connection, queue, rows[0])
+        found.append(str(rows[0].body))
+    return found
+
+
+@pytest.mark.promise("P24")
+def test_a_producer_leaves_a_hint_only_where_it_can_lock_no_token(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    first, second = connect(), connect()
+    second.call_timeout = PATIENCE_MS
+    enqueue(connection, queue, "1", group_key="a")
+    enqueue(connection, queue, "2", group_key="a")
+    assert hints(connection, queue) == 0
+    with transaction(first):
+        enqueue(first, queue, "3", group_key="a")
+        enqueue(second, queue, "4", group_key="a")
+        assert hints(connection, queue) == 1
+        keep_house(connection, queue)
+        assert hints(connection, queue) == 1, "the token is locked"
+    enqueue(second, queue, "5", group_key="a")
+    assert hints(connection, queue) == 1
+    keep_house(connection, queue)
+    assert hints(connection, queue) == 0, "the token can be locked"
+    assert work_off(connection, queue) == ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.promise("P21", "P24")
+def test_a_message_whose_group_was_closed_before_it_was_committed_comes_before_later_ones(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    first, second, worker = connect(), connect(), connect()
+    worker.call_timeout = PATIENCE_MS
+    enqueue(connection, queue, "1", group_key="a")
+    row = dequeue_one(worker, queue)
+    dialect = dialect_of(connection)
+    dialect.begin(first)
+    enqueue(first, queue, "never", group_key="a")
+    dialect.begin(second)
+    enqueue(second, queue, "2", group_key="a")
+    dialect.rollback(first)
+    finish(worker, queue, row)
+    query = f"select count(*) from rowq_message_group where {OF_QUEUE}"
+    assert dialect.execute(connection, query, [queue]).fetchall() == [(0,)], "the group is closed"
+    dialect.commit(second)
+    enqueue(connection, queue, "3", group_key="a")
+    assert work_off(worker, queue) == ["2", "3"]
+
+
+@pytest.mark.promise("P11", "P24")
+def test_a_worker_adds_no_token_where_somebody_holds_the_door_and_a_producer_does(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    holder, producer = connect(), connect()
+    for session in (connection, producer):
+        session.call_timeout = PATIENCE_MS
+    enqueue(connection, queue, "late", group_key="a", delay_seconds=5)
+    pass_seconds(connection, queue, 10)
+    with rolled_back(holder):
+        assert doors(holder, queue) == 64
+        assert call_one(connection, "promote", queue_name=queue).promoted == 0
+        enqueue(producer, queue, "soon", group_key="b")
+    pass_seconds(connection, queue, 1)
+    assert call_one(connection, "promote", queue_name=queue).promoted == 1
+    assert sorted(work_off(connection, queue)) == ["late", "soon"]
+
+
+@pytest.mark.promise("P22")
+def test_a_limit_that_is_raised_adds_no_token_where_somebody_holds_the_door(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    holder = connect()
+    connection.call_timeout = PATIENCE_MS
+    enqueue(connection, queue, "1", "2", "3", group_key="a")
+    call(connection, "alter_queue", queue_name=queue, group_limit=2)
+    with rolled_back(holder):
+        doors(holder, queue)
+        keep_house(connection, queue)
+        assert bodies(dequeue(connection, queue, 10)) == ["1"]
+    keep_house(connection, queue)
+    assert bodies(dequeue(connection, queue, 10)) == ["2"]
+
+
+def test_a_queue_without_groups_runs_no_statement_for_them(
+    server: OracleServer, connection: Connection, queue: str
+) -> None:
+    def executions() -> int:
+        ((count,),) = server.ask(_EXECUTIONS, owner=connection.username.upper())
+        return int(count)
+
+    before = executions()
+    enqueue(connection, queue, "a", "b", "c")
+    enqueue(connection, queue, "late", delay_seconds=60)
+    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 10)
+    for finish_by in ("complete", "retry_later", "fail_now", "release"):
+        claim = dequeue(connection, queue, 2)[0].claim_id
+        call(connection, finish_by, queue_name=queue, claim_id=claim)
+    while rows := dequeue(connection, queue, 100):
+        finish(connection, queue, rows[0])
+    assert executions() == before
