@@ -30,8 +30,10 @@ begin
     declare @queue_key varbinary(402);
     declare @default_seconds int;
     declare @is_paused bit;
+    declare @has_recheck bit;
     declare @taken int;
     declare @promoted int;
+    declare @solved int;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -64,7 +66,7 @@ begin
             begin
                 set @queue_key = convert(varbinary(402), @queue_name + N'.');
                 select @part_id = q.part_id, @default_seconds = q.lease_seconds,
-                       @is_paused = iif(q.paused_at is null, 0, 1)
+                       @is_paused = iif(q.paused_at is null, 0, 1), @has_recheck = q.has_recheck
                 from rowq.queue q
                 inner join rowq.part p with (rowlock, repeatableread, forceseek)
                     on p.part_id = q.part_id
@@ -83,11 +85,15 @@ begin
                     @part_id, @batch_size, @owns_transaction, @claim_id output, @taken output;
                 if @taken = 0
                 begin
-                    -- Nothing is ready, so promote what is due by now: it need not wait for the
-                    -- next maintain.
+                    -- Nothing is ready, so promote what is due by now, and pass on tokens that were
+                    -- left: this need not wait for the next maintain.
                     exec rowq.InternalPromote
                         @part_id, @batch_size, @owns_transaction, @promoted output;
-                    if @promoted > 0
+                    set @solved = 0;
+                    if @promoted = 0 and @has_recheck = 1 and @owns_transaction = 1
+                        exec rowq.InternalRecheckGroups
+                            @part_id, 10, @owns_transaction, @solved output;
+                    if @promoted > 0 or @solved > 0
                         exec rowq.InternalPopReady
                             @part_id, @batch_size, @owns_transaction, @claim_id output,
                             @taken output;
@@ -118,9 +124,15 @@ begin
                 rollback transaction;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- it starts again. So does one that came to a group at the same moment as a producer.
             set @tries_left = iif(
-                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
             );
             if @tries_left = 0
                 throw;
