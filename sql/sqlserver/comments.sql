@@ -49,6 +49,7 @@ from (
         (N'table', N'dedup', N'', N'Dedup keys of unfinished messages.'),
         (N'table', N'delayed', N'', N'Messages that wait for their time.'),
         (N'table', N'finished', N'', N'Finished messages of queues that keep an archive, until archive moves them there.'),
+        (N'table', N'gate', N'', N'One row a queue, which a dequeue of a limited queue locks while it counts and takes, and which never changes.'),
         (N'table', N'grouped', N'', N'Messages that wait behind others of their groups.'),
         (N'table', N'lane', N'', N'Lanes of each queue, and where their live rows begin, so that no reader walks the dead rows before them.'),
         (N'table', N'leased', N'', N'Messages of the claims, in the order of their delivery.'),
@@ -59,6 +60,7 @@ from (
         (N'table', N'queue', N'', N'Queues and their settings.'),
         (N'table', N'ready', N'', N'Messages that wait for a worker; the primary key is the order of delivery.'),
         (N'table', N'recheck', N'', N'Tokens that could not be passed on at once, and groups that may have more of them; maintain looks at them again.'),
+        (N'table', N'started', N'', N'The deliveries of queues with a rate_limit that began within their rate_seconds: a row each dequeue.'),
         (N'table', N'archived', N'part_id', N'The queue; never used again for another one.'),
         (N'table', N'archived', N'finished_at', N'When it was completed, cancelled or declared dead.'),
         (N'table', N'archived', N'message_id', N'The message.'),
@@ -97,6 +99,7 @@ from (
         (N'table', N'finished', N'lane', N'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.'),
         (N'table', N'finished', N'attempt', N'How many times the message has been leased.'),
         (N'table', N'finished', N'state', N'completed or cancelled.'),
+        (N'table', N'gate', N'part_id', N'The queue; never used again for another one.'),
         (N'table', N'grouped', N'part_id', N'The queue; never used again for another one.'),
         (N'table', N'grouped', N'group_key', N'The producer''s group key.'),
         (N'table', N'grouped', N'message_id', N'The message.'),
@@ -146,6 +149,9 @@ from (
         (N'table', N'queue', N'group_after_dead', N'Setting: continue or hold.'),
         (N'table', N'queue', N'group_pause_seconds', N'Setting: rest of a group between two messages.'),
         (N'table', N'queue', N'has_recheck', N'Whether a dequeue that finds nothing looks into recheck, too: maintain sets it once a token was left there.'),
+        (N'table', N'queue', N'max_leased', N'Setting: most messages leased at a time; 0 is no limit.'),
+        (N'table', N'queue', N'rate_limit', N'Setting: most deliveries begun within rate_seconds; 0 is no limit.'),
+        (N'table', N'queue', N'rate_seconds', N'Setting: the time that rate_limit is about.'),
         (N'table', N'queue', N'paused_at', N'Since when dequeue is stopped; null while it is not.'),
         (N'table', N'queue', N'created_at', N'When the queue was created.'),
         (N'table', N'ready', N'part_id', N'The queue; never used again for another one.'),
@@ -157,7 +163,11 @@ from (
         (N'table', N'recheck', N'due_at', N'Maintain looks at it from this moment on.'),
         (N'table', N'recheck', N'recheck_id', N'Makes the key unique.'),
         (N'table', N'recheck', N'group_key', N'The group that the token is of.'),
-        (N'table', N'recheck', N'is_hint', N'Whether there is no token yet, but may be one to take.')
+        (N'table', N'recheck', N'is_hint', N'Whether there is no token yet, but may be one to take.'),
+        (N'table', N'started', N'part_id', N'The queue; never used again for another one.'),
+        (N'table', N'started', N'started_at', N'When the dequeue leased them.'),
+        (N'table', N'started', N'claim_id', N'The claim that holds the lease; pass it to the finishing routines.'),
+        (N'table', N'started', N'messages', N'How many messages the dequeue leased.')
         -- end of comments
 ) w (kind, name, column_name, description)
 inner join sys.objects o

@@ -40,11 +40,14 @@ go
 :r tables/message_group.sql
 :r tables/grouped.sql
 :r tables/recheck.sql
+:r tables/gate.sql
+:r tables/started.sql
 :r tables/finished.sql
 :r tables/archived.sql
 :r tables/sequential_keys.sql
 -- routines: generated from contract.toml and the folder internal by make generate
 :r internal/add_part.sql
+:r internal/admit.sql
 :r internal/archive.sql
 :r internal/check_batch_size.sql
 :r internal/check_body.sql
@@ -73,6 +76,7 @@ go
 :r internal/leave_groups.sql
 :r internal/locate_messages.sql
 :r internal/lock_claim.sql
+:r internal/lock_gate.sql
 :r internal/lock_part_exclusive.sql
 :r internal/lock_part_shared.sql
 :r internal/maintain.sql
@@ -88,6 +92,7 @@ go
 :r internal/promote.sql
 :r internal/promote_grouped.sql
 :r internal/purge_archive.sql
+:r internal/purge_started.sql
 :r internal/purge_step.sql
 :r internal/push_dead.sql
 :r internal/push_delayed.sql
@@ -100,6 +105,7 @@ go
 :r internal/require_queue.sql
 :r internal/rescan_floors.sql
 :r internal/reserve_dedup_key.sql
+:r internal/room.sql
 :r internal/trim_claim.sql
 :r internal/try_enter_group.sql
 :r internal/widen_group.sql

@@ -23,6 +23,8 @@ class Dialect(ABC):
         and not at the end of the transaction only.
     sees_newer: whether routines see what others have committed since the transaction began, where
         its isolation level is repeatable read or serializable.
+    polls_gate: whether a dequeue that comes to a held gate tries again and again, so that nobody
+        sees it wait for a lock.
     row_version: the columns that show whether a row was written again.
     counts: by what a table holds, the query for the number of its rows of a queue.
     places: queries for unfinished messages and where they are.
@@ -35,6 +37,7 @@ class Dialect(ABC):
     readers_wait: bool
     savepoints_give_back: bool
     sees_newer: bool = False
+    polls_gate: bool = False
     row_version: str = "*"
     counts: Mapping[str, str]
     places: Sequence[str]

@@ -17,7 +17,7 @@ TABLES = [
 ]
 HOT = {
     "ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "part", "message_group",
-    "grouped", "recheck",
+    "grouped", "recheck", "gate", "started",
 }  # fmt: skip
 BY_KEY = HOT | {"message", "dead"}
 """Tables at which routines of all kinds meet: one index each, in whose order all of them go."""

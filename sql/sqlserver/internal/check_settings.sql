@@ -13,7 +13,10 @@ create or alter procedure rowq.InternalCheckSettings
     @max_body_length int,
     @group_limit int,
     @group_after_dead nvarchar(max),
-    @group_pause_seconds float
+    @group_pause_seconds float,
+    @max_leased int,
+    @rate_limit int,
+    @rate_seconds float
 as
 begin
 -- routine   InternalCheckSettings
@@ -47,6 +50,9 @@ begin
     exec rowq.InternalCheckRange N'max_body_length', @max_body_length, 1, 33554432;
     exec rowq.InternalCheckRange N'group_limit', @group_limit, 1, 100;
     exec rowq.InternalCheckRange N'group_pause_seconds', @group_pause_seconds, 0, 86400;
+    exec rowq.InternalCheckRange N'max_leased', @max_leased, 0, 100000;
+    exec rowq.InternalCheckRange N'rate_limit', @rate_limit, 0, 100000;
+    exec rowq.InternalCheckRange N'rate_seconds', @rate_seconds, 0.1e0, 86400;
     -- A dot at the end makes trailing blanks count.
     if (@group_after_dead + N'.') collate Latin1_General_100_BIN2
         not in (N'continue.', N'hold.')

@@ -11,10 +11,10 @@ create or alter procedure rowq.InternalMaintainDelivery
 as
 begin
 -- routine   InternalMaintainDelivery
--- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, groups, reap, promote.
+-- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, groups, reap, promote, starts.
 -- promise   P09 P11 P13 P14 P24
 -- locks     the part, shared; a row of lane, passed over when locked; as InternalRecheckGroups,
---           reap, promote; the queue row, tried
+--           reap, promote, InternalPurgeStarted; the queue row, tried
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     set nocount on;
@@ -30,6 +30,9 @@ begin
     declare @turn smallint;
     declare @has_recheck bit;
     declare @has_notes bit;
+    declare @has_starts bit;
+    declare @rate_seconds float;
+    declare @most_starts int = 10 * @limit;
     declare @solved int;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
@@ -59,7 +62,18 @@ begin
                            where r.part_id = @part_id
                        ) then 1
                        else 0
-                   end
+                   end,
+                   @has_starts = case
+                       when q.rate_limit > 0 then 1
+                       when exists (
+                           select 1
+                           from rowq.started s
+                               with (rowlock, readpast, readcommittedlock, forceseek)
+                           where s.part_id = @part_id
+                       ) then 1
+                       else 0
+                   end,
+                   @rate_seconds = iif(q.rate_limit > 0, q.rate_seconds, 0)
             from rowq.queue q
             where q.part_id = @part_id;
             set @queue_name = coalesce(@queue_name, N'');
@@ -110,6 +124,9 @@ begin
                 -- Promote last: for a message that waits in its group then, it holds a token by an
                 -- update lock, which the steps before would have to convert.
                 exec rowq.InternalPromote @part_id, @limit, @owns_transaction, @promoted output;
+                if @has_starts = 1
+                    exec rowq.InternalPurgeStarted
+                        @part_id, @rate_seconds, @most_starts, @owns_transaction;
                 if @has_notes > @has_recheck and @owns_transaction = 1
                 begin
                     -- From now on a dequeue that finds nothing looks at recheck, too, and the floor

@@ -13,7 +13,10 @@ create or alter procedure rowq.AlterQueue
     @max_body_length int = null,
     @group_limit int = null,
     @group_after_dead nvarchar(max) = null,
-    @group_pause_seconds float = null
+    @group_pause_seconds float = null,
+    @max_leased int = null,
+    @rate_limit int = null,
+    @rate_seconds float = null
 as
 begin
 -- routine   AlterQueue
@@ -51,7 +54,8 @@ begin
             exec rowq.InternalCheckSettings
                 @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds,
                 @backoff_factor, @backoff_cap_seconds, @backoff_jitter, @archive_days,
-                @max_body_length, @group_limit, @group_after_dead, @group_pause_seconds;
+                @max_body_length, @group_limit, @group_after_dead, @group_pause_seconds,
+                @max_leased, @rate_limit, @rate_seconds;
 
             if @owns_transaction = 1
                 begin transaction;
@@ -71,7 +75,10 @@ begin
                 max_body_length      = coalesce(@max_body_length, q.max_body_length),
                 group_limit          = coalesce(@group_limit, q.group_limit),
                 group_after_dead     = coalesce(@group_after_dead, q.group_after_dead),
-                group_pause_seconds  = coalesce(@group_pause_seconds, q.group_pause_seconds)
+                group_pause_seconds  = coalesce(@group_pause_seconds, q.group_pause_seconds),
+                max_leased           = coalesce(@max_leased, q.max_leased),
+                rate_limit           = coalesce(@rate_limit, q.rate_limit),
+                rate_seconds         = coalesce(@rate_seconds, q.rate_seconds)
             output deleted.group_limit into @old (group_limit)
             from rowq.queue q with (rowlock)
             where q.queue_key = convert(varbinary(402), @queue_name + N'.');

@@ -13,7 +13,10 @@ create or alter procedure rowq.CreateQueue
     @max_body_length int = null,
     @group_limit int = null,
     @group_after_dead nvarchar(max) = null,
-    @group_pause_seconds float = null
+    @group_pause_seconds float = null,
+    @max_leased int = null,
+    @rate_limit int = null,
+    @rate_seconds float = null
 as
 begin
 -- routine   CreateQueue
@@ -51,7 +54,8 @@ begin
             exec rowq.InternalCheckSettings
                 @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds,
                 @backoff_factor, @backoff_cap_seconds, @backoff_jitter, @archive_days,
-                @max_body_length, @group_limit, @group_after_dead, @group_pause_seconds;
+                @max_body_length, @group_limit, @group_after_dead, @group_pause_seconds,
+                @max_leased, @rate_limit, @rate_seconds;
             set @queue_key = convert(varbinary(402), @queue_name + N'.');
 
             if @owns_transaction = 1
@@ -65,7 +69,8 @@ begin
             insert into rowq.queue (
                 queue_key, queue_name, lease_seconds, max_attempts, backoff_base_seconds,
                 backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days,
-                max_body_length, group_limit, group_after_dead, group_pause_seconds, created_at
+                max_body_length, group_limit, group_after_dead, group_pause_seconds, max_leased,
+                rate_limit, rate_seconds, created_at
             )
             select @queue_key, @queue_name, coalesce(@lease_seconds, 30),
                    coalesce(@max_attempts, 10), coalesce(@backoff_base_seconds, 5),
@@ -73,6 +78,7 @@ begin
                    coalesce(@backoff_jitter, 0.2), coalesce(@archive_days, 0),
                    coalesce(@max_body_length, 1048576), coalesce(@group_limit, 1),
                    coalesce(@group_after_dead, N'continue'), coalesce(@group_pause_seconds, 0),
+                   coalesce(@max_leased, 0), coalesce(@rate_limit, 0), coalesce(@rate_seconds, 1),
                    sysutcdatetime()
             where not exists (
                 select 1

@@ -46,6 +46,25 @@ def test_first_a_token_that_a_producer_holds_shared_is_passed_over_by_who_wants_
     assert bodies(dequeue(worker, queue)) == ["2"]
 
 
+@pytest.mark.promise("P21", "P24")
+def test_first_a_producer_waits_for_a_token_that_was_locked_exclusively_and_not_changed(
+    server: Server, connection: Connection, connect: Connect, queue: str
+) -> None:
+    """A read under read committed may take no lock on a page without changes."""
+    closing_it, producer = connect(), connect()
+    enqueue(connection, queue, "1", group_key="a")
+    with ThreadPoolExecutor(1) as pool:
+        with rolled_back(closing_it):
+            query = "select count(*) from rowq.message_group with (rowlock, xlock)"
+            assert value(closing_it, query) > 0
+            running = pool.submit(lambda: enqueue(producer, queue, "2", group_key="a"))
+            wait_until_blocked(
+                server, server.session_id(producer), by=server.session_id(closing_it)
+            )
+        assert len(running.result(20)) == 1
+    assert stored(connection, queue, "grouped") == 1
+
+
 @pytest.mark.promise("P21")
 def test_first_an_update_lock_on_a_token_is_had_beside_the_shared_one_of_a_producer(
     connection: Connection, connect: Connect, queue: str

@@ -132,6 +132,34 @@ def test_a_group_that_is_open_holds_up_neither_its_neighbours_nor_a_range(
             enqueue(other, queue, key, group_key=key)
 
 
+@genuine
+@pytest.mark.promise("P01", "P02", "P22")
+@pytest.mark.parametrize("routine", ["complete", "fail_now", "enqueue", "cancel"])
+@pytest.mark.parametrize("table", ["message_group", "grouped"])
+def test_a_call_about_a_group_that_its_client_gives_up_leaves_no_half_to_commit(
+    connection: Connection, connect: Connect, queue: str, routine: str, table: str
+) -> None:
+    guest = connect()
+    dialect = dialect_of(connection)
+    ids = enqueue(connection, queue, "1", "2", "3", group_key="a")
+    claim = dequeue(connection, queue)[0].claim_id
+    arguments: dict[str, dict[str, object]] = {
+        "enqueue": {"body": "4", "group_key": "a"},
+        "cancel": {"message_ids": ids[1:]},
+    }
+    given = arguments.get(routine, {"claim_id": claim})
+    before = dialect.stored(connection, queue)
+    dialect.begin(guest)
+    with rolled_back(connection):
+        dialect.execute(connection, f"select count(*) from rowq.{table} with (tablockx)")
+        guest.timeout = 1
+        with pytest.raises(dialect.database_error):
+            call(guest, routine, queue_name=queue, **given)
+        guest.timeout = 0
+    assert dialect.execute(guest, "select @@trancount").fetchone() == (0,)
+    assert dialect.stored(connection, queue) == before
+
+
 @pytest.mark.promise("P24")
 def test_a_call_in_the_caller_s_transaction_passes_a_group_on_and_never_closes_it(
     connection: Connection, queue: str

@@ -47,7 +47,7 @@ HOT = """
     join sys.stats s on s.object_id = i.object_id and s.stats_id = i.index_id
     where t.schema_id = schema_id(N'rowq')
         and t.name in (N'ready', N'delayed', N'claim', N'leased', N'finished', N'dedup', N'lane',
-            N'part', N'message_group', N'grouped', N'recheck')
+            N'part', N'message_group', N'grouped', N'recheck', N'gate', N'started')
     """
 HEAPS = """
     select object_name(i.object_id)
@@ -90,7 +90,7 @@ def fill(connection: Connection, queue: str, count: int) -> None:
 @pytest.mark.promise("P06")
 def test_what_is_hot_is_locked_row_by_row_and_has_no_second_index(connection: Connection) -> None:
     found = rows(connection, HOT)
-    assert len(found) == 11
+    assert len(found) == 13
     for name, *settings in found:
         assert settings == ["DISABLE", "CLUSTERED", True, False, True, 1], name
 

@@ -9,7 +9,7 @@ Connection = Any
 
 _TABLES = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "grouped",
-    "message_group", "recheck",
+    "message_group", "recheck", "started",
 )  # fmt: skip
 PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
 """The tables with rows of a queue's messages, by what they hold."""
@@ -47,6 +47,7 @@ _SHIFTS = (
     ("claim", "lease_until", _BACK, ""),
     ("delayed", "due_at", _BACK, ""),
     ("recheck", "due_at", _BACK, ""),
+    ("started", "started_at", _BACK, ""),
     ("dead", "died_at", _BACK, ""),
     ("finished", "finished_at", _BACK, ""),
     ("message", "enqueued_at", _BACK, ""),
@@ -73,6 +74,7 @@ class SqlserverTables(ShiftedDialect):
     readers_wait = True
     savepoints_give_back = False
     sees_newer = True
+    polls_gate = True
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message: the moment it came is its place in a lane."""
