@@ -9,10 +9,10 @@ INPUTS = (("queue_name", "text"), ("body", "text"))
 
 
 def test_an_argument_that_the_engine_lacks_is_refused_and_none_is_left_out() -> None:
-    arguments = {"queue_name": "orders", "body": "x", "group_key": None}
+    arguments = {"queue_name": "orders", "body": "x", "predecessor_ids": None}
     assert [value for _, _, value in given("oracle", INPUTS, arguments)] == ["orders", "x"]
-    with pytest.raises(rowq.InvalidArgument, match="rowq has no group_key on oracle yet"):
-        list(given("oracle", INPUTS, arguments | {"group_key": "a"}))
+    with pytest.raises(rowq.InvalidArgument, match="rowq has no predecessor_ids on oracle yet"):
+        list(given("oracle", INPUTS, arguments | {"predecessor_ids": [1]}))
 
 
 def test_a_column_that_the_engine_lacks_is_none_at_its_place() -> None:

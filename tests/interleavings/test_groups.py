@@ -488,10 +488,16 @@ def test_a_strict_promotion_of_a_group_is_left_to_another(sessions: Open, queue:
     pass_seconds(other.connection, queue, 10)
     strict.begin("repeatable read").execute("select count(*) from rowq.queue")
     send(other, queue, "1")
-    assert lease(strict, queue) == []
+    early = strict.queue.dequeue_fast(queue)
+    sees_newer = dialect_of(strict.connection).sees_newer
+    assert [message.data for message in early] == (["1"] if sees_newer else [])
+    if early:
+        assert lease(strict, queue) == []
     strict.commit()
+    for message in early:
+        other.queue.complete(queue, message.claim_id)
     pass_seconds(other.connection, queue, 1)
-    assert work_off(other, queue) == ["1", "delayed"]
+    assert work_off(other, queue) == (["delayed"] if early else ["1", "delayed"])
     assert is_closed(other, queue)
 
 

@@ -223,6 +223,25 @@ def test_a_dequeue_rolled_back_to_a_savepoint_lets_others_in_or_takes_again(
 
 
 @pytest.mark.promise("P28")
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_a_strict_dequeue_counts_what_others_have_leased_since_or_is_refused(
+    sessions: Open, admin: Session, queue: str, isolation: str
+) -> None:
+    strict, other = sessions(2)
+    fill(admin, queue, 9)
+    admin.queue.alter_queue(queue, max_leased=3)
+    strict.begin(isolation).execute("select count(*) from rowq.queue")
+    assert len(take(other, queue, 2)) == 2
+    if dialect_of(strict.connection).sees_newer:
+        assert len(take(strict, queue, 9)) == 1
+    else:
+        with pytest.raises(rowq.WrongTransactionState):
+            take(strict, queue, 9)
+    strict.rollback()
+    assert len(take(other, queue, 9)) == 1
+
+
+@pytest.mark.promise("P28")
 def test_a_limit_counts_from_the_commit_of_its_setting(
     sessions: Open, admin: Session, queue: str
 ) -> None:

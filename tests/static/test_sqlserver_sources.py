@@ -15,7 +15,10 @@ TABLES = [
     for path in sql_files("sqlserver", "tables")
     if "create table" in path.read_text(encoding="utf-8")
 ]
-HOT = {"ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "part"}
+HOT = {
+    "ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "part", "message_group",
+    "grouped", "recheck", "gate", "started",
+}  # fmt: skip
 BY_KEY = HOT | {"message", "dead"}
 """Tables at which routines of all kinds meet: one index each, in whose order all of them go."""
 BUILT_IN = {"openjson"}
@@ -32,7 +35,7 @@ REFUSING = re.compile(
 WRITING = re.compile(
     r"\b(?:insert into rowq\.|update|delete)\b"
     r"|\bexec rowq\.Internal(?:Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add"
-    r"|Release|Reserve|Note|Rescan)"
+    r"|CutTies|Reserve|Note|Rescan|EnterGroup|JoinGroups|LeaveGroups|RecheckGroups|HintGroups)"
 )
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 
@@ -63,6 +66,7 @@ def test_dirty_reads_are_for_hints_and_for_what_is_checked_again(path: Path) -> 
         "cancel": {"lane", "message", "finished"},
         "maintain_archive": {"lane", "finished"},
         "open_days": {"lane", "finished"},
+        "try_enter_group": {"message_group"},
     }
     assert set(read) <= allowed.get(path.stem, {"lane"})
 

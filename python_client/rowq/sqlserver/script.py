@@ -82,6 +82,7 @@ select @held = max(m.message_id)
 from rowq.message m with (tablockx, holdlock);
 if exists (select 1 from rowq.ready)
     or exists (select 1 from rowq.delayed)
+    or exists (select 1 from rowq.grouped)
     or exists (select 1 from rowq.leased)
     or exists (select 1 from rowq.dead)
     or exists (select 1 from rowq.archived)

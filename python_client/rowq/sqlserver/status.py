@@ -72,6 +72,7 @@ _LOSSES = """
         (select count(*) from rowq.queue),
         (select count(*) from (select top (100000) 1 as n from rowq.ready) r)
             + (select count(*) from (select top (100000) 1 as n from rowq.delayed) d)
+            + (select count(*) from (select top (100000) 1 as n from rowq.grouped) g)
             + (select count(*) from (select top (100000) 1 as n from rowq.leased) l)
             + (select count(*) from (select top (100000) 1 as n from rowq.dead) d),
         (select count(*) from (select top (100000) 1 as n from rowq.archived) a)

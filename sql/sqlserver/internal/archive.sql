@@ -63,10 +63,10 @@ begin
 
     insert into rowq.archived with (rowlock) (
         part_id, finished_at, message_id, lane, attempt, enqueued_at, state, message_type,
-        dedup_key, headers, body, body_binary
+        dedup_key, headers, body, body_binary, group_key
     )
     select @part_id, j.finished_at, j.message_id, j.lane, j.attempt, m.enqueued_at, j.state,
-           m.message_type, m.dedup_key, m.headers, m.body, m.body_binary
+           m.message_type, m.dedup_key, m.headers, m.body, m.body_binary, m.group_key
     from @moved j
     inner join rowq.message m with (forceseek)
         on m.part_id = @part_id

@@ -22,7 +22,7 @@ begin
                 then iif(g.kind = 5, null, N'a message must be a JSON object')
             when g.name not in (
                     N'body', N'body_base64', N'message_type', N'headers', N'priority',
-                    N'delay_seconds', N'run_at', N'dedup_key', N'max_attempts'
+                    N'delay_seconds', N'run_at', N'dedup_key', N'max_attempts', N'group_key'
                 )
                 or g.name like N'% '
                 then concat(N'unknown key ', g.name)
@@ -66,8 +66,8 @@ begin
                 then concat(g.name, N' must be a string')
             when g.name = N'message_type' and g.size > 200
                 then N'message_type is longer than 200 characters'
-            when g.name = N'dedup_key' and g.size not between 1 and 200
-                then N'dedup_key must be 1 to 200 characters'
+            when g.name in (N'dedup_key', N'group_key') and g.size not between 1 and 200
+                then concat(g.name, N' must be 1 to 200 characters')
             when g.name = N'body_base64' and g.is_base64 = 0
                 then N'body_base64 is not base64'
             when g.name = N'run_at' and g.moment is null

@@ -8,7 +8,8 @@ create or alter procedure rowq.InternalCheckMessage
     @delay_seconds float,
     @run_at datetime2(6),
     @dedup_key nvarchar(max),
-    @max_attempts int
+    @max_attempts int,
+    @group_key nvarchar(max)
 as
 begin
 -- routine   InternalCheckMessage
@@ -50,6 +51,9 @@ begin
         when @dedup_key is not null
             and len((@dedup_key + N'.') collate Latin1_General_100_CI_AS_SC) not between 2 and 201
             then N'dedup_key must be 1 to 200 characters'
+        when @group_key is not null
+            and len((@group_key + N'.') collate Latin1_General_100_CI_AS_SC) not between 2 and 201
+            then N'group_key must be 1 to 200 characters'
     end;
     if @fault is not null
         exec rowq.InternalRefuse @fault;

@@ -34,8 +34,9 @@ begin
             set @given = left(@given, len(@given) - 1);
     end;
     set @fault = concat(
-        @name, N' must be between ', cast(@low as bigint), N' and ', cast(@high as bigint),
-        N', got ', @given
+        @name, N' must be between ',
+        iif(@low = 0.1e0, N'0.1', convert(nvarchar(40), cast(@low as bigint))), N' and ',
+        cast(@high as bigint), N', got ', @given
     );
     exec rowq.InternalRefuse @fault;
 end

@@ -10,7 +10,13 @@ create or alter procedure rowq.InternalCheckSettings
     @backoff_cap_seconds float,
     @backoff_jitter float,
     @archive_days int,
-    @max_body_length int
+    @max_body_length int,
+    @group_limit int,
+    @group_after_dead nvarchar(max),
+    @group_pause_seconds float,
+    @max_leased int,
+    @rate_limit int,
+    @rate_seconds float
 as
 begin
 -- routine   InternalCheckSettings
@@ -22,6 +28,7 @@ begin
     declare @place int = 1;
     declare @code int;
     declare @is_bad bit = iif(@size between 1 and 100, 0, 1);
+    declare @fault nvarchar(200);
 
     -- The control characters are 0 to 31 and 127 to 159.
     while @is_bad = 0 and @place <= datalength(@queue_name) / 2
@@ -41,5 +48,19 @@ begin
     exec rowq.InternalCheckRange N'backoff_jitter', @backoff_jitter, 0, 1;
     exec rowq.InternalCheckRange N'archive_days', @archive_days, 0, 36500;
     exec rowq.InternalCheckRange N'max_body_length', @max_body_length, 1, 33554432;
+    exec rowq.InternalCheckRange N'group_limit', @group_limit, 1, 100;
+    exec rowq.InternalCheckRange N'group_pause_seconds', @group_pause_seconds, 0, 86400;
+    exec rowq.InternalCheckRange N'max_leased', @max_leased, 0, 100000;
+    exec rowq.InternalCheckRange N'rate_limit', @rate_limit, 0, 100000;
+    exec rowq.InternalCheckRange N'rate_seconds', @rate_seconds, 0.1e0, 86400;
+    -- A dot at the end makes trailing blanks count.
+    if (@group_after_dead + N'.') collate Latin1_General_100_BIN2
+        not in (N'continue.', N'hold.')
+    begin
+        set @fault = concat(
+            N'group_after_dead must be continue or hold, got ', left(@group_after_dead, 100)
+        );
+        exec rowq.InternalRefuse @fault;
+    end;
 end
 go

@@ -20,6 +20,11 @@ begin
     delete from rowq.leased where part_id = @part_id;
     delete from rowq.dead with (rowlock) where part_id = @part_id;
     delete from rowq.dedup where part_id = @part_id;
+    delete from rowq.grouped where part_id = @part_id;
+    delete from rowq.message_group where part_id = @part_id;
+    delete from rowq.recheck where part_id = @part_id;
+    delete from rowq.started where part_id = @part_id;
+    delete from rowq.gate where part_id = @part_id;
     delete from rowq.finished where part_id = @part_id;
     delete from rowq.message with (rowlock) where part_id = @part_id;
     delete from rowq.archived where part_id = @part_id;

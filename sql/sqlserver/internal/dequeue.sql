@@ -14,8 +14,9 @@ as
 begin
 -- routine   InternalDequeue
 -- purpose   Lease ready messages, up to @batch_size or @most_bytes, to one new claim; null when there is none.
--- promise   P02 P03 P05 P06 P07 P13 P18
--- locks     the part, shared; ready rows, passing over locked ones; the new claim row
+-- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
+-- locks     the part, shared; where the queue has limits, its gate, tried for a tenth of a second;
+--           ready rows, passing over locked ones; the new claim row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   two routines share it, as a procedure cannot read the result of another
@@ -30,8 +31,14 @@ begin
     declare @queue_key varbinary(402);
     declare @default_seconds int;
     declare @is_paused bit;
+    declare @has_recheck bit;
+    declare @max_leased int;
+    declare @rate_limit int;
+    declare @rate_seconds float;
+    declare @room int;
     declare @taken int;
     declare @promoted int;
+    declare @solved int;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -64,7 +71,9 @@ begin
             begin
                 set @queue_key = convert(varbinary(402), @queue_name + N'.');
                 select @part_id = q.part_id, @default_seconds = q.lease_seconds,
-                       @is_paused = iif(q.paused_at is null, 0, 1)
+                       @is_paused = iif(q.paused_at is null, 0, 1), @has_recheck = q.has_recheck,
+                       @max_leased = q.max_leased, @rate_limit = q.rate_limit,
+                       @rate_seconds = q.rate_seconds
                 from rowq.queue q
                 inner join rowq.part p with (rowlock, repeatableread, forceseek)
                     on p.part_id = q.part_id
@@ -73,24 +82,31 @@ begin
             end;
             if @part_id is null
                 exec rowq.InternalRefuseQueue @queue_name;
+            set @room = iif(@is_paused = 1, 0, @batch_size);
+            if @room > 0 and @max_leased + @rate_limit > 0
+                exec rowq.InternalAdmit
+                    @part_id, @max_leased, @rate_limit, @rate_seconds, @batch_size, @room output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
-            if @is_paused = 0
+            if @room > 0
             begin
                 exec rowq.InternalPopReady
-                    @part_id, @batch_size, @owns_transaction, @claim_id output, @taken output;
+                    @part_id, @room, @owns_transaction, @claim_id output, @taken output;
                 if @taken = 0
                 begin
-                    -- Nothing is ready, so promote what is due by now: it need not wait for the
-                    -- next maintain.
+                    -- Nothing is ready, so promote what is due by now, and pass on tokens that were
+                    -- left: this need not wait for the next maintain.
                     exec rowq.InternalPromote
-                        @part_id, @batch_size, @owns_transaction, @promoted output;
-                    if @promoted > 0
+                        @part_id, @room, @owns_transaction, @promoted output;
+                    set @solved = 0;
+                    if @promoted = 0 and @has_recheck = 1 and @owns_transaction = 1
+                        exec rowq.InternalRecheckGroups
+                            @part_id, 10, @owns_transaction, @solved output;
+                    if @promoted > 0 or @solved > 0
                         exec rowq.InternalPopReady
-                            @part_id, @batch_size, @owns_transaction, @claim_id output,
-                            @taken output;
+                            @part_id, @room, @owns_transaction, @claim_id output, @taken output;
                 end;
             end;
 
@@ -101,6 +117,10 @@ begin
                 );
                 insert into rowq.claim with (rowlock) (part_id, claim_id, lease_until, worker_name)
                 values (@part_id, @claim_id, @lease_until, @worker_name);
+                if @rate_limit > 0
+                    insert into rowq.started with (rowlock)
+                        (part_id, started_at, claim_id, messages)
+                    values (@part_id, sysutcdatetime(), @claim_id, @taken);
                 if @taken > 1 and @most_bytes is not null
                     exec rowq.InternalTrimClaim @part_id, @claim_id, @most_bytes;
             end;
@@ -118,11 +138,20 @@ begin
                 rollback transaction;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- it starts again. So does one that came to a group at the same moment as a producer.
             set @tries_left = iif(
-                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
             );
+            -- Without row versions a count may have to wait for a session that is ending a lease.
+            -- When that takes too long there is no room, and nothing has been written yet.
             if @tries_left = 0
+                and not (error_number() = 1222 and error_procedure() like N'%InternalRoom')
                 throw;
         end catch;
     end;

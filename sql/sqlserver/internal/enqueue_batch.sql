@@ -8,8 +8,9 @@ as
 begin
 -- routine   InternalEnqueueBatch
 -- purpose   Add the messages of a JSON array, all of them or, on an error, none; returns the rows.
--- promise   P01 P05 P11 P12 P15 P20
--- locks     new rows; the part, shared; waits for open enqueues of the same keys, in key order
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- locks     new rows; the part, shared; with dedup and group keys, waits as enqueue does, in the
+--           order of the keys
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   no such helper elsewhere: as InternalNextMessageId, it is compiled only after the
@@ -24,6 +25,7 @@ begin
     declare @begun int;
     declare @part_id int;
     declare @max_body_length int;
+    declare @group_limit int;
     declare @now datetime2(6);
     declare @lane smallint;
     declare @is_array bit = 0;
@@ -36,7 +38,8 @@ begin
         message_type  nvarchar(400) collate Latin1_General_100_BIN2 null,
         dedup_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
         key_place     int not null,
-        max_attempts  smallint null
+        max_attempts  smallint null,
+        group_key     nvarchar(400) collate Latin1_General_100_BIN2 null
     );
     -- holder is the unfinished message that has the dedup key: this one, or one with the same key.
     declare @new table (
@@ -46,8 +49,10 @@ begin
         key_place  int not null,
         lane       smallint not null,
         due_at     datetime2(6) null,
-        holder     bigint null
+        holder     bigint null,
+        group_key  varbinary(802) null
     );
+    declare @joining rowq.message_list;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -63,7 +68,8 @@ begin
             set transaction isolation level read committed;
 
             exec rowq.InternalRequireQueue
-                @queue_name, @part_id output, @max_body_length = @max_body_length output;
+                @queue_name, @part_id output, @max_body_length = @max_body_length output,
+                @group_limit = @group_limit output;
             -- openjson reports an array as type 4. It raises an error for text that is not JSON or
             -- is nested more than 128 deep, so isjson looks first: at the array alone, and at the
             -- array inside another, as it is read here.
@@ -85,7 +91,7 @@ begin
                        left(p.value collate Latin1_General_100_BIN2, 402)
                    ),
                    case
-                       when p.[key] in (N'message_type', N'dedup_key')
+                       when p.[key] in (N'message_type', N'dedup_key', N'group_key')
                            or p.[key] = N'body' and datalength(p.value) / 2 > @max_body_length
                            or p.[key] = N'headers' and datalength(p.value) / 2 > 65536
                            then len((p.value + N'.') collate Latin1_General_100_CI_AS_SC) - 1
@@ -145,7 +151,7 @@ begin
 
             insert into @parsed (
                 position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
-                max_attempts
+                max_attempts, group_key
             )
             -- A value that is not given becomes one below all valid ones and not null: for a null
             -- in an aggregate the engine sends a warning, which some drivers take for the result.
@@ -159,7 +165,8 @@ begin
                        partition by convert(varbinary(802), h.dedup_key)
                        order by h.position
                    ),
-                   nullif(h.max_attempts, 0)
+                   nullif(h.max_attempts, 0),
+                   left(h.group_key, len(nullif(h.group_key, N'')) - 1)
             from (
                 select g.position,
                        max(iif(g.name = N'priority', coalesce(try_cast(g.value as int), -1), -1))
@@ -176,7 +183,9 @@ begin
                        max(iif(g.name = N'dedup_key' and g.kind > 0, g.value + N'.', N''))
                            as dedup_key,
                        max(iif(g.name = N'max_attempts', coalesce(try_cast(g.value as int), 0), 0))
-                           as max_attempts
+                           as max_attempts,
+                       max(iif(g.name = N'group_key' and g.kind > 0, g.value + N'.', N''))
+                           as group_key
                 from @given g
                 group by g.position
             ) h;
@@ -189,22 +198,26 @@ begin
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             set @now = sysutcdatetime();
-            insert into @new (position, message_id, key_bytes, key_place, lane, due_at)
+            insert into @new (
+                position, message_id, key_bytes, key_place, lane, due_at, group_key
+            )
             -- The ids follow the order of the batch, because they order messages that are due at
             -- the same moment.
             select p.position, next value for rowq.message_seq over (order by p.position),
                    iif(p.dedup_key is null, null, convert(varbinary(802), p.dedup_key + N'.')),
-                   p.key_place, p.lane,
-                   coalesce(
-                       p.run_at,
-                       dateadd(
-                           microsecond,
-                           cast(round((p.delay_seconds - floor(p.delay_seconds)) * 1e6, 0) as int),
-                           dateadd(second, cast(floor(p.delay_seconds) as int), @now)
-                       )
-                   )
-            from @parsed p;
-            update @new set due_at = null where due_at <= @now;
+                   p.key_place, p.lane, iif(d.due_at > @now, d.due_at, null),
+                   convert(varbinary(802), p.group_key + N'.')
+            from @parsed p
+            cross apply (
+                select coalesce(
+                    p.run_at,
+                    dateadd(
+                        microsecond,
+                        cast(round((p.delay_seconds - floor(p.delay_seconds)) * 1e6, 0) as int),
+                        dateadd(second, cast(floor(p.delay_seconds) as int), @now)
+                    )
+                )
+            ) d (due_at);
 
             -- Insert all keys at once, in key order, so that two batches with the same keys cannot
             -- wait for each other. A key whose owner was finished in between is free again: try
@@ -238,10 +251,11 @@ begin
 
             insert into rowq.message with (rowlock) (
                 part_id, message_id, max_attempts, enqueued_at, due_at, message_type, dedup_key,
-                headers, body, body_binary
+                headers, body, body_binary, group_key
             )
             select @part_id, n.message_id, p.max_attempts, dateadd(microsecond, n.position, @now),
-                   n.due_at, p.message_type, p.dedup_key, h.headers, t.body, b.body_binary
+                   n.due_at, p.message_type, p.dedup_key, h.headers, t.body, b.body_binary,
+                   p.group_key
             from openjson(@messages) e
             inner join @new n on n.position = cast(e.[key] as int) + 1
             inner join @parsed p on p.position = n.position
@@ -282,13 +296,25 @@ begin
             from @new n
             where n.holder = n.message_id
               and n.due_at is null
+              and n.group_key is null
             option (maxdop 1);
-            insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane)
-            select @part_id, n.due_at, n.message_id, n.lane
+            insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
+            select @part_id, n.due_at, n.message_id, n.lane, n.group_key
             from @new n
             where n.holder = n.message_id
               and n.due_at is not null
             option (maxdop 1);
+            if exists (select 1 from @new n where n.group_key is not null)
+            begin
+                insert into @joining (message_id, lane, place, attempt, group_key)
+                select n.message_id, n.lane,
+                       datediff_big(microsecond, '19700101', @now) + n.position, 0, n.group_key
+                from @new n
+                where n.holder = n.message_id
+                  and n.due_at is null
+                  and n.group_key is not null;
+                exec rowq.InternalJoinGroups @part_id, @group_limit, @joining;
+            end;
 
             if @owns_transaction = 1
                 commit transaction;
@@ -310,6 +336,7 @@ begin
             delete from @given;
             delete from @parsed;
             delete from @new;
+            delete from @joining;
         end catch;
     end;
 

@@ -8,7 +8,8 @@ create or alter procedure rowq.InternalEnterQueue
     @max_attempts int = null output,
     @archive_days int = null output,
     @is_paused bit = null output,
-    @max_body_length int = null output
+    @max_body_length int = null output,
+    @group_limit int = null output
 as
 begin
 -- routine   InternalEnterQueue
@@ -29,7 +30,8 @@ begin
         set @queue_key = convert(varbinary(402), @queue_name + N'.');
         select @part_id = q.part_id, @lease_seconds = q.lease_seconds,
                @max_attempts = q.max_attempts, @archive_days = q.archive_days,
-               @is_paused = iif(q.paused_at is null, 0, 1), @max_body_length = q.max_body_length
+               @is_paused = iif(q.paused_at is null, 0, 1), @max_body_length = q.max_body_length,
+               @group_limit = q.group_limit
         from rowq.queue q
         inner join rowq.part p with (rowlock, repeatableread, forceseek) on p.part_id = q.part_id
         where q.queue_key = @queue_key

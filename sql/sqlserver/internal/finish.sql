@@ -5,15 +5,16 @@ create or alter procedure rowq.InternalFinish
     @part_id int,
     @archive_days int,
     @messages rowq.message_list readonly,
-    @state nvarchar(20)
+    @state nvarchar(20),
+    @may_close bit
 as
 begin
 -- routine   InternalFinish
 -- purpose   Remove finished messages, or note them for the archive.
--- promise   P04 P12
--- locks     message rows; dedup rows
+-- promise   P04 P12 P22
+-- locks     message rows; as InternalCutTies
     set nocount on;
-    declare @keys table (message_id bigint not null primary key, dedup_key nvarchar(400) null);
+    declare @ties rowq.tie_list;
 
     if @archive_days > 0
     begin
@@ -22,29 +23,34 @@ begin
         select @part_id, sysutcdatetime(), j.message_id, j.lane, j.attempt, @state
         from @messages j
         option (maxdop 1);
-        exec rowq.InternalReleaseDedupKeys @part_id, @messages;
+        insert into @ties (message_id, dedup_key, group_key)
+        select m.message_id, m.dedup_key, iif(j.is_tokenless = 1, null, m.group_key)
+        from @messages j
+        inner join rowq.message m with (forceseek)
+            on m.part_id = @part_id
+           and m.message_id = j.message_id
+           and (m.dedup_key is not null or m.group_key is not null)
+        option (loop join, force order, maxdop 1);
+        if @@rowcount > 0
+            exec rowq.InternalCutTies @part_id, @ties, @may_close;
     end;
     else
     begin
         delete m
-        output deleted.message_id, deleted.dedup_key
-        into @keys (message_id, dedup_key)
+        output deleted.message_id, deleted.dedup_key,
+               iif(j.is_tokenless = 1, null, deleted.group_key)
+        into @ties (message_id, dedup_key, group_key)
         from @messages j
         inner join rowq.message m with (rowlock, forceseek)
             on m.part_id = @part_id
            and m.message_id = j.message_id
         option (loop join, force order, maxdop 1);
 
-        -- Most messages have no key: then this join is not worth its price.
-        if exists (select 1 from @keys j where j.dedup_key is not null)
-            delete k
-            from @keys j
-            inner join rowq.dedup k with (rowlock, forceseek)
-                on k.part_id = @part_id
-               and k.dedup_key = convert(varbinary(802), j.dedup_key + N'.')
-               and k.message_id = j.message_id
-            where j.dedup_key is not null
-            option (loop join, force order, maxdop 1);
+        -- Most messages have no tie: then the rest is not worth its price.
+        if exists (
+            select 1 from @ties t where t.dedup_key is not null or t.group_key is not null
+        )
+            exec rowq.InternalCutTies @part_id, @ties, @may_close;
     end;
 end
 go

@@ -26,6 +26,18 @@ begin
         where d.part_id = @part_id
         order by d.due_at, d.message_id
         option (maxdop 1, keepfixed plan);
+    else if @lane = -7
+        select top (1) @first = datediff_big(microsecond, '19700101', s.started_at)
+        from rowq.started s with (rowlock, readpast, readcommittedlock, forceseek)
+        where s.part_id = @part_id
+        order by s.started_at, s.claim_id
+        option (maxdop 1, keepfixed plan);
+    else if @lane = -6
+        select top (1) @first = datediff_big(microsecond, '19700101', r.due_at)
+        from rowq.recheck r with (rowlock, readpast, readcommittedlock, forceseek)
+        where r.part_id = @part_id
+        order by r.due_at, r.recheck_id
+        option (maxdop 1, keepfixed plan);
     else if @lane = -3
         select top (1) @first = datediff_big(microsecond, '19700101', f.finished_at)
         from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)

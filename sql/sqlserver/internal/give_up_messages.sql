@@ -12,7 +12,8 @@ begin
 -- routine   InternalGiveUpMessages
 -- purpose   Take messages from a claim and make them dead or released, as @outcome says; returns the rows.
 -- promise   P08 P10
--- locks     the part, shared; the claim row; then dead, message and dedup rows, or new ready rows
+-- locks     the part, shared; the claim row; then dead, message and dedup rows, or new ready rows;
+--           rows of groups, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   no such helper elsewhere: only here both routines need a transaction of their own
@@ -73,7 +74,7 @@ begin
             else
                 exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
             if @outcome = N'dead'
-                exec rowq.InternalPushDead @part_id, @taken, @error;
+                exec rowq.InternalPushDead @part_id, @taken, @error, @owns_transaction;
             else
                 exec rowq.InternalPushReady @part_id, @taken, @is_front = 1, @spent = 1;
 

@@ -5,6 +5,7 @@ create or alter procedure rowq.InternalLocateMessages
     @part_id int,
     @message_id bigint,
     @enqueued_at datetime2(6),
+    @group_key nvarchar(400),
     @due_at datetime2(6) output,
     @state nvarchar(20) output,
     @lane smallint output,
@@ -12,7 +13,8 @@ create or alter procedure rowq.InternalLocateMessages
     @claim_id bigint output,
     @worker_name nvarchar(400) output,
     @lease_until datetime2(6) output,
-    @finished_at datetime2(6) output
+    @finished_at datetime2(6) output,
+    @waits_for bigint output
 as
 begin
 -- routine   InternalLocateMessages
@@ -20,6 +22,7 @@ begin
 -- locks     rows, shared while they are read, passing over locked ones
     set nocount on;
     declare @was_due_at datetime2(6) = @due_at;
+    declare @group_bytes varbinary(802) = convert(varbinary(802), @group_key + N'.');
     set @due_at = null;
     set @state = null;
 
@@ -34,6 +37,23 @@ begin
         from rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
         where d.part_id = @part_id
           and d.message_id = @message_id;
+
+    if @state is null and @group_key is not null
+    begin
+        select @state = N'blocked', @lane = x.lane, @attempt = 0
+        from rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
+        where x.part_id = @part_id
+          and x.group_key = @group_bytes
+          and x.message_id = @message_id;
+        if @state = N'blocked'
+            select top (1) @waits_for = x.message_id
+            from rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
+            where x.part_id = @part_id
+              and x.group_key = @group_bytes
+              and x.message_id < @message_id
+            order by x.message_id desc
+            option (maxdop 1);
+    end;
 
     if @state is null
         select top (1) @state = N'leased', @lane = l.lane, @attempt = l.attempt,

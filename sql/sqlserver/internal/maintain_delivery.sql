@@ -11,9 +11,10 @@ create or alter procedure rowq.InternalMaintainDelivery
 as
 begin
 -- routine   InternalMaintainDelivery
--- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, promote, reap.
--- promise   P09 P11 P13 P14
--- locks     the part, shared; a row of lane, passed over when locked; as promote, reap
+-- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, groups, reap, promote, starts.
+-- promise   P09 P11 P13 P14 P24
+-- locks     the part, shared; a row of lane, passed over when locked; as InternalRecheckGroups,
+--           reap, promote, InternalPurgeStarted; the queue row, tried
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     set nocount on;
@@ -27,6 +28,12 @@ begin
     declare @queue_name nvarchar(200);
     declare @max_attempts int;
     declare @turn smallint;
+    declare @has_recheck bit;
+    declare @has_notes bit;
+    declare @has_starts bit;
+    declare @rate_seconds float;
+    declare @most_starts int = 10 * @limit;
+    declare @solved int;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
     if @owns_transaction = 0
@@ -44,7 +51,29 @@ begin
             if @owns_transaction = 1
                 begin transaction;
             set @max_attempts = null;
-            select @max_attempts = q.max_attempts, @queue_name = q.queue_name
+            select @max_attempts = q.max_attempts, @queue_name = q.queue_name,
+                   @has_recheck = q.has_recheck,
+                   @has_notes = case
+                       when q.has_recheck = 1 then 1
+                       when exists (
+                           select 1
+                           from rowq.recheck r
+                               with (rowlock, readpast, readcommittedlock, forceseek)
+                           where r.part_id = @part_id
+                       ) then 1
+                       else 0
+                   end,
+                   @has_starts = case
+                       when q.rate_limit > 0 then 1
+                       when exists (
+                           select 1
+                           from rowq.started s
+                               with (rowlock, readpast, readcommittedlock, forceseek)
+                           where s.part_id = @part_id
+                       ) then 1
+                       else 0
+                   end,
+                   @rate_seconds = iif(q.rate_limit > 0, q.rate_seconds, 0)
             from rowq.queue q
             where q.part_id = @part_id;
             set @queue_name = coalesce(@queue_name, N'');
@@ -86,9 +115,32 @@ begin
               and l.lane = -5;
             if @turn is not null
             begin
-                exec rowq.InternalPromote @part_id, @limit, @owns_transaction, @promoted output;
+                if @has_notes = 1
+                    exec rowq.InternalRecheckGroups
+                        @part_id, @limit, @owns_transaction, @solved output;
                 exec rowq.InternalReap
-                    @part_id, @max_attempts, @limit, @reaped output, @died output;
+                    @part_id, @max_attempts, @limit, @owns_transaction, @reaped output,
+                    @died output;
+                -- Promote last: for a message that waits in its group then, it holds a token by an
+                -- update lock, which the steps before would have to convert.
+                exec rowq.InternalPromote @part_id, @limit, @owns_transaction, @promoted output;
+                if @has_starts = 1
+                    exec rowq.InternalPurgeStarted
+                        @part_id, @rate_seconds, @most_starts, @owns_transaction;
+                if @has_notes > @has_recheck and @owns_transaction = 1
+                begin
+                    -- From now on a dequeue that finds nothing looks at recheck, too, and the floor
+                    -- of recheck is kept.
+                    update l
+                    set is_open = 1
+                    from rowq.lane l with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                    where l.part_id = @part_id
+                      and l.lane = -6;
+                    update q
+                    set has_recheck = 1
+                    from rowq.queue q with (rowlock, xlock, readpast, readcommittedlock)
+                    where q.part_id = @part_id;
+                end;
             end;
 
             if @owns_transaction = 1
@@ -102,9 +154,15 @@ begin
                 rollback transaction;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- it starts again. So does one that came to a group at the same moment as a producer.
             set @tries_left = iif(
-                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
             );
             if @tries_left = 0
                 throw;

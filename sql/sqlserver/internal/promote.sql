@@ -9,9 +9,11 @@ create or alter procedure rowq.InternalPromote
 as
 begin
 -- routine   InternalPromote
--- purpose   Move up to @limit due messages to the tails of their lanes, earliest first.
--- promise   P11
--- locks     delayed rows, passing over locked ones; new ready rows; the lane of guests
+-- purpose   Move up to @limit due messages to the tails of their lanes, or into their groups, earliest first.
+-- promise   P11 P21
+-- locks     delayed rows, passing over locked ones; new ready rows; the lane of guests; as
+--           InternalPromoteGrouped
+-- differs   in the caller's transaction those that are to join a group are left to others
     set nocount on;
     declare @callers_lane smallint;
     declare @floor bigint;
@@ -19,12 +21,19 @@ begin
     declare @now datetime2(6) = sysutcdatetime();
     declare @first datetime2(6);
     declare @to bigint;
+    declare @group_limit int;
+    declare @due_at datetime2(6);
+    declare @message_id bigint = 0;
+    declare @lane smallint;
+    declare @group_key varbinary(802);
+    declare @has_token bit;
     declare @due rowq.message_list;
     declare @moved table (
         due_at     datetime2(6) not null,
         message_id bigint not null,
         lane       smallint not null,
         attempt    smallint not null,
+        group_key  varbinary(802) null,
         primary key (due_at, message_id)
     );
 
@@ -42,16 +51,17 @@ begin
     exec rowq.InternalFromMicroseconds @floor, @since output;
 
     with head as (
-        select top (@limit) d.part_id, d.due_at, d.message_id, d.lane, d.attempt
+        select top (@limit) d.part_id, d.due_at, d.message_id, d.lane, d.attempt, d.group_key
         from rowq.delayed d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
         where d.part_id = @part_id
           and d.due_at >= @since
           and d.due_at <= @now
+          and (@owns_transaction = 1 or d.group_key is null)
         order by d.due_at, d.message_id
     )
     delete from head
-    output deleted.due_at, deleted.message_id, deleted.lane, deleted.attempt
-    into @moved (due_at, message_id, lane, attempt)
+    output deleted.due_at, deleted.message_id, deleted.lane, deleted.attempt, deleted.group_key
+    into @moved (due_at, message_id, lane, attempt, group_key)
     option (maxdop 1, keepfixed plan);
     set @promoted = @@rowcount;
     if @promoted = 0
@@ -59,7 +69,32 @@ begin
 
     insert into @due (message_id, lane, place, attempt)
     select j.message_id, j.lane, datediff_big(microsecond, '19700101', j.due_at), j.attempt
-    from @moved j;
+    from @moved j
+    where j.group_key is null;
+    if @@rowcount < @promoted
+    begin
+        set @due_at = @since;
+        select @group_limit = q.group_limit from rowq.queue q where q.part_id = @part_id;
+        while 1 = 1
+        begin
+            select top (1) @due_at = j.due_at, @message_id = j.message_id, @lane = j.lane,
+                   @group_key = j.group_key
+            from @moved j
+            where j.due_at >= @due_at
+              and (j.due_at > @due_at or j.message_id > @message_id)
+              and j.group_key is not null
+            order by j.due_at, j.message_id;
+            if @@rowcount = 0
+                break;
+            exec rowq.InternalPromoteGrouped
+                @part_id, @group_limit, @group_key, @message_id, @lane, @has_token output;
+            if @has_token = 1
+                insert into @due (message_id, lane, place, attempt)
+                values (@message_id, @lane, datediff_big(microsecond, '19700101', @due_at), 0);
+            if @has_token is null
+                set @promoted -= 1;
+        end;
+    end;
     exec rowq.InternalPushReady @part_id, @due;
 
     -- Moving the floor costs a write, so only some calls do it. The floor moves up to the first

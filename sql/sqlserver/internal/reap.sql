@@ -5,6 +5,7 @@ create or alter procedure rowq.InternalReap
     @part_id int,
     @max_attempts int,
     @limit int,
+    @owns_transaction bit,
     @reaped int output,
     @died int output
 as
@@ -92,7 +93,7 @@ begin
             exec rowq.InternalNoteError @part_id, @alive, @error;
         end;
         if exists (select 1 from @worn)
-            exec rowq.InternalPushDead @part_id, @worn, @error;
+            exec rowq.InternalPushDead @part_id, @worn, @error, @owns_transaction;
         delete from @taken;
         delete from @alive;
         delete from @worn;

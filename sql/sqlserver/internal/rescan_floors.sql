@@ -20,7 +20,7 @@ begin
     declare @longest_pause bigint = 3600000000;
     declare @short_look bigint = 1000;
     declare @last smallint = -1;
-    declare @lane smallint = -4;
+    declare @lane smallint = -8;
     declare @next smallint;
     declare @is_open bit;
     declare @floor bigint;
@@ -66,6 +66,7 @@ begin
         from rowq.lane l with (readuncommitted, forceseek)
         where l.part_id = @part_id
           and l.lane between @lane + 1 and @last
+          and (l.lane >= -3 or l.lane <= -6 and l.is_open = 1)
           and l.check_after <= sysutcdatetime()
         order by l.lane
         option (maxdop 1, keepfixed plan);

@@ -10,51 +10,102 @@ create or alter procedure rowq.AlterQueue
     @backoff_cap_seconds float = null,
     @backoff_jitter float = null,
     @archive_days int = null,
-    @max_body_length int = null
+    @max_body_length int = null,
+    @group_limit int = null,
+    @group_after_dead nvarchar(max) = null,
+    @group_pause_seconds float = null,
+    @max_leased int = null,
+    @rate_limit int = null,
+    @rate_seconds float = null
 as
 begin
 -- routine   AlterQueue
 -- version   1
 -- purpose   Change settings of a queue; null leaves a setting as it is.
 -- promise   P15
--- locks     the queue row
--- commits   never; one statement, a transaction of its own where the caller has none
+-- locks     the part, shared; the queue row; new recheck rows
+-- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
     set nocount on;
     set rowcount 0;
-    set xact_abort off;
+    set xact_abort on;
+    -- The call has a transaction of its own, unless one is open or implicit_transactions (bit 2 of
+    -- the options) begins one for the caller.
+    declare @owns_transaction bit = iif(@@trancount = 0 and @@options & 2 = 0, 1, 0);
+    declare @tries_left int = 5;
     declare @begun int;
+    declare @part_id int;
+    declare @old table (group_limit smallint not null);
 
-    begin try
-        exec rowq.InternalCheckSettings
-            @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds, @backoff_factor,
-            @backoff_cap_seconds, @backoff_jitter, @archive_days, @max_body_length;
-        -- Under implicit_transactions this read begins the caller's transaction. Read before we
-        -- change the isolation level, so that the transaction has the level the caller chose.
-        -- @begun only keeps the value out of the caller's results.
-        select @begun = p.part_id from rowq.part p where p.part_id = 0;
-        set transaction isolation level read committed;
+    -- With xact_abort on, a refusal would doom the caller's transaction.
+    if @owns_transaction = 0
+        set xact_abort off;
+    while @tries_left > 0
+    begin
+        begin try
+            -- Under implicit_transactions this read begins the caller's transaction. Read before we
+            -- change the isolation level, so that the transaction has the level the caller chose.
+            -- @begun only keeps the value out of the caller's results.
+            if @owns_transaction = 0
+                select @begun = p.part_id from rowq.part p where p.part_id = 0;
+            set transaction isolation level read committed;
 
-        update q
-        set lease_seconds        = coalesce(@lease_seconds, q.lease_seconds),
-            max_attempts         = coalesce(@max_attempts, q.max_attempts),
-            backoff_base_seconds = coalesce(@backoff_base_seconds, q.backoff_base_seconds),
-            backoff_factor       = coalesce(@backoff_factor, q.backoff_factor),
-            backoff_cap_seconds  = coalesce(@backoff_cap_seconds, q.backoff_cap_seconds),
-            backoff_jitter       = coalesce(@backoff_jitter, q.backoff_jitter),
-            archive_days         = coalesce(@archive_days, q.archive_days),
-            max_body_length      = coalesce(@max_body_length, q.max_body_length)
-        from rowq.queue q with (rowlock)
-        where q.queue_key = convert(varbinary(402), @queue_name + N'.');
-        if @@rowcount = 0
-            exec rowq.InternalRefuseQueue @queue_name;
+            exec rowq.InternalCheckSettings
+                @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds,
+                @backoff_factor, @backoff_cap_seconds, @backoff_jitter, @archive_days,
+                @max_body_length, @group_limit, @group_after_dead, @group_pause_seconds,
+                @max_leased, @rate_limit, @rate_seconds;
 
-        select cast(@queue_name as nvarchar(200)) as queue_name, N'altered' as outcome;
-    end try
-    begin catch
-        -- With xact_abort off an error ends only its statement; throw ends the procedure.
-        throw;
-    end catch;
+            if @owns_transaction = 1
+                begin transaction;
+            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+
+            -- Now the call writes. If the client gives up half-way, the engine takes back the whole
+            -- transaction (xact_abort), so that nobody can commit one half of a call.
+            set xact_abort on;
+            update q
+            set lease_seconds        = coalesce(@lease_seconds, q.lease_seconds),
+                max_attempts         = coalesce(@max_attempts, q.max_attempts),
+                backoff_base_seconds = coalesce(@backoff_base_seconds, q.backoff_base_seconds),
+                backoff_factor       = coalesce(@backoff_factor, q.backoff_factor),
+                backoff_cap_seconds  = coalesce(@backoff_cap_seconds, q.backoff_cap_seconds),
+                backoff_jitter       = coalesce(@backoff_jitter, q.backoff_jitter),
+                archive_days         = coalesce(@archive_days, q.archive_days),
+                max_body_length      = coalesce(@max_body_length, q.max_body_length),
+                group_limit          = coalesce(@group_limit, q.group_limit),
+                group_after_dead     = coalesce(@group_after_dead, q.group_after_dead),
+                group_pause_seconds  = coalesce(@group_pause_seconds, q.group_pause_seconds),
+                max_leased           = coalesce(@max_leased, q.max_leased),
+                rate_limit           = coalesce(@rate_limit, q.rate_limit),
+                rate_seconds         = coalesce(@rate_seconds, q.rate_seconds)
+            output deleted.group_limit into @old (group_limit)
+            from rowq.queue q with (rowlock)
+            where q.queue_key = convert(varbinary(402), @queue_name + N'.');
+            if exists (select 1 from @old o where o.group_limit < @group_limit)
+                exec rowq.InternalHintGroups @part_id;
+
+            if @owns_transaction = 1
+                commit transaction;
+            break;
+        end try
+        begin catch
+            -- The transaction of a caller is the caller's to end, and the engine has doomed it if
+            -- the call had begun to write.
+            if @owns_transaction = 1 and @@trancount > 0
+                rollback transaction;
+
+            -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
+            -- it starts again.
+            set @tries_left = iif(
+                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+            );
+            if @tries_left = 0
+                throw;
+            delete from @old;
+        end catch;
+    end;
+
+    select cast(@queue_name as nvarchar(200)) as queue_name, N'altered' as outcome;
 end
 go

@@ -10,7 +10,8 @@ begin
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15
--- locks     the part, shared; delayed, ready, dead rows, passing over locked ones; message rows
+-- locks     the part, shared; delayed, dead, grouped and ready rows, passing over locked ones; a
+--           token of each group, tried; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
@@ -24,6 +25,8 @@ begin
     declare @begun int;
     declare @part_id int;
     declare @archive_days int;
+    declare @may_close bit;
+    declare @count int;
     declare @asked table (
         message_id bigint not null,
         place      int not null,
@@ -32,6 +35,10 @@ begin
     declare @ids table (message_id bigint not null primary key);
     declare @held table (message_id bigint not null primary key);
     declare @unknown table (message_id bigint not null primary key);
+    declare @groups table (
+        group_key    varbinary(802) not null primary key,
+        is_exclusive bit null
+    );
     declare @ready table (
         lane       smallint not null,
         seq        bigint not null,
@@ -70,9 +77,11 @@ begin
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
+            set @may_close = @owns_transaction;
             delete d
-            output deleted.message_id, deleted.lane, 0, deleted.attempt
-            into @taken (message_id, lane, place, attempt)
+            output deleted.message_id, deleted.lane, 0, deleted.attempt,
+                   iif(deleted.holds_group = 1, 0, 1)
+            into @taken (message_id, lane, place, attempt, is_tokenless)
             from @ids j
             inner join rowq.dead d with (rowlock, readpast, readcommittedlock, forceseek)
                 on d.part_id = @part_id
@@ -81,8 +90,9 @@ begin
 
             -- Find a delayed message by message.due_at, which is its place in delayed.
             delete d
-            output deleted.message_id, deleted.lane, 0, deleted.attempt
-            into @taken (message_id, lane, place, attempt)
+            output deleted.message_id, deleted.lane, 0, deleted.attempt,
+                   iif(deleted.group_key is null, 0, 1)
+            into @taken (message_id, lane, place, attempt, is_tokenless)
             from @ids j
             inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
                 on m.part_id = @part_id
@@ -118,14 +128,83 @@ begin
                     where m.part_id = @part_id
                       and m.message_id = j.message_id
                 );
-            -- No key leads from a message to its claim, so read what is leased once for all.
             if exists (select 1 from @ids)
+            begin
+                -- A message goes from its group to the ready ones, so look for it there first.
+                insert into @groups (group_key)
+                select distinct x.group_key
+                from @ids j
+                inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                    on m.part_id = @part_id
+                   and m.message_id = j.message_id
+                   and m.group_key is not null
+                inner join rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
+                    on x.part_id = @part_id
+                   and x.group_key = convert(varbinary(802), m.group_key + N'.')
+                   and x.message_id = j.message_id
+                option (loop join, force order, maxdop 1);
+                set @count = @@rowcount;
+                -- Before it is taken out, hold a token of its group, so that nobody passes over it
+                -- meanwhile. A transaction of its own locks that exclusively where it can, because
+                -- below it may have to give back the token of another message. A group of which no
+                -- token can be had is left alone, and its message counts as leased.
+                if @count > 0 and @owns_transaction = 1
+                    update g
+                    set is_exclusive = 1
+                    from @groups g
+                    cross apply (
+                        select top (1) t.token_no
+                        from rowq.message_group t
+                            with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                        where t.part_id = @part_id
+                          and t.group_key = g.group_key
+                        order by t.token_no
+                    ) t
+                    option (loop join, force order, maxdop 1);
+                if @count > 0
+                begin
+                    update g
+                    set is_exclusive = 0
+                    from @groups g
+                    cross apply (
+                        select top (1) t.token_no
+                        from rowq.message_group t
+                            with (rowlock, updlock, readpast, readcommittedlock, forceseek)
+                        where t.part_id = @part_id
+                          and t.group_key = g.group_key
+                        order by t.token_no
+                    ) t
+                    where g.is_exclusive is null
+                    option (loop join, force order, maxdop 1);
+                    if @@rowcount > 0
+                        set @may_close = 0;
+                    delete x
+                    output deleted.message_id, deleted.lane, 0, 0, 1
+                    into @taken (message_id, lane, place, attempt, is_tokenless)
+                    from @ids j
+                    inner join rowq.message m with (rowlock, readpast, readcommittedlock, forceseek)
+                        on m.part_id = @part_id
+                       and m.message_id = j.message_id
+                    inner join @groups g
+                        on g.group_key = convert(varbinary(802), m.group_key + N'.')
+                       and g.is_exclusive is not null
+                    inner join rowq.grouped x with (rowlock, readpast, readcommittedlock, forceseek)
+                        on x.part_id = @part_id
+                       and x.group_key = g.group_key
+                       and x.message_id = j.message_id
+                    option (loop join, force order, maxdop 1);
+                    delete j
+                    from @ids j
+                    where exists (select 1 from @taken t where t.message_id = j.message_id);
+                end;
+                -- No key leads from a message to its claim, so read what is leased once for all.
                 insert into @held (message_id)
                 select distinct l.message_id
                 from rowq.leased l with (rowlock, readpast, readcommittedlock, forceseek)
                 inner join @ids j on j.message_id = l.message_id
                 where l.part_id = @part_id
                 option (hash join, force order, maxdop 1);
+            end;
             delete j
             from @ids j
             where exists (select 1 from @held h where h.message_id = j.message_id);
@@ -172,7 +251,8 @@ begin
                 inner join @ids j on j.message_id = f.message_id
                 where f.part_id = @part_id
                 option (hash join, force order, maxdop 1);
-            exec rowq.InternalFinish @part_id, @archive_days, @taken, N'cancelled';
+            exec rowq.InternalFinish
+                @part_id, @archive_days, @taken, N'cancelled', @may_close;
 
             if @owns_transaction = 1
                 commit transaction;
@@ -196,6 +276,7 @@ begin
             delete from @held;
             delete from @unknown;
             delete from @ready;
+            delete from @groups;
             delete from @taken;
         end catch;
     end;

@@ -10,8 +10,9 @@ begin
 -- routine   Complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08
--- locks     with an archive the part, shared; the claim row; then message and dedup rows
+-- promise   P04 P08 P21 P22 P23 P24
+-- locks     the part, shared; the claim row; then message and dedup rows; rows of groups, tried
+--           only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -56,10 +57,8 @@ begin
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalRequireQueue
+            exec rowq.InternalEnterQueue
                 @queue_name, @part_id output, @archive_days = @archive_days output;
-            if @archive_days > 0
-                exec rowq.InternalLockPartShared @part_id, @queue_name;
             -- A refusal must find nothing written, so a guest locks the claim first. In a
             -- transaction of its own, and without a list, deleting the claim below is the fence.
             if @owns_transaction = 0 or @message_ids is not null
@@ -83,7 +82,8 @@ begin
             option (loop join, maxdop 1, keepfixed plan);
             if @message_ids is not null
                 exec rowq.InternalDeleteEmptyClaim @part_id, @claim_id;
-            exec rowq.InternalFinish @part_id, @archive_days, @taken, N'completed';
+            exec rowq.InternalFinish
+                @part_id, @archive_days, @taken, N'completed', @owns_transaction;
 
             if @owns_transaction = 1
                 commit transaction;

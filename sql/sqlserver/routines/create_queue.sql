@@ -10,7 +10,13 @@ create or alter procedure rowq.CreateQueue
     @backoff_cap_seconds float = null,
     @backoff_jitter float = null,
     @archive_days int = null,
-    @max_body_length int = null
+    @max_body_length int = null,
+    @group_limit int = null,
+    @group_after_dead nvarchar(max) = null,
+    @group_pause_seconds float = null,
+    @max_leased int = null,
+    @rate_limit int = null,
+    @rate_seconds float = null
 as
 begin
 -- routine   CreateQueue
@@ -48,7 +54,8 @@ begin
             exec rowq.InternalCheckSettings
                 @queue_name, @lease_seconds, @max_attempts, @backoff_base_seconds,
                 @backoff_factor, @backoff_cap_seconds, @backoff_jitter, @archive_days,
-                @max_body_length;
+                @max_body_length, @group_limit, @group_after_dead, @group_pause_seconds,
+                @max_leased, @rate_limit, @rate_seconds;
             set @queue_key = convert(varbinary(402), @queue_name + N'.');
 
             if @owns_transaction = 1
@@ -62,13 +69,17 @@ begin
             insert into rowq.queue (
                 queue_key, queue_name, lease_seconds, max_attempts, backoff_base_seconds,
                 backoff_factor, backoff_cap_seconds, backoff_jitter, archive_days,
-                max_body_length, created_at
+                max_body_length, group_limit, group_after_dead, group_pause_seconds, max_leased,
+                rate_limit, rate_seconds, created_at
             )
             select @queue_key, @queue_name, coalesce(@lease_seconds, 30),
                    coalesce(@max_attempts, 10), coalesce(@backoff_base_seconds, 5),
                    coalesce(@backoff_factor, 2), coalesce(@backoff_cap_seconds, 3600),
                    coalesce(@backoff_jitter, 0.2), coalesce(@archive_days, 0),
-                   coalesce(@max_body_length, 1048576), sysutcdatetime()
+                   coalesce(@max_body_length, 1048576), coalesce(@group_limit, 1),
+                   coalesce(@group_after_dead, N'continue'), coalesce(@group_pause_seconds, 0),
+                   coalesce(@max_leased, 0), coalesce(@rate_limit, 0), coalesce(@rate_seconds, 1),
+                   sysutcdatetime()
             where not exists (
                 select 1
                 from rowq.queue q with (rowlock, updlock, holdlock)

@@ -11,8 +11,9 @@ begin
 -- routine   DequeueFast
 -- version   1
 -- purpose   Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.
--- promise   P02 P03 P05 P06 P07 P13 P18
--- locks     the part, shared; ready rows, passing over locked ones; the new claim row
+-- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
+-- locks     the part, shared; where the queue has limits, its gate, tried for a tenth of a second;
+--           ready rows, passing over locked ones; the new claim row
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   the messages of a claim are rows of leased

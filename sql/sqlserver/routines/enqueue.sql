@@ -11,14 +11,16 @@ create or alter procedure rowq.Enqueue
     @delay_seconds float = null,
     @run_at datetime2(6) = null,
     @dedup_key nvarchar(max) = null,
-    @max_attempts int = null
+    @max_attempts int = null,
+    @group_key nvarchar(max) = null
 as
 begin
 -- routine   Enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20
--- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it;
+--           with a group key, for one that has opened the group, and for what is closing it
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -32,6 +34,9 @@ begin
     declare @begun int;
     declare @part_id int;
     declare @max_body_length int;
+    declare @group_limit int;
+    declare @group_bytes varbinary(802);
+    declare @has_token bit;
     declare @now datetime2(6);
     declare @due_at datetime2(6);
     declare @lane smallint;
@@ -58,13 +63,14 @@ begin
                 exec rowq.InternalRefuse N'body and body_binary exclude each other';
             exec rowq.InternalCheckMessage
                 @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key,
-                @max_attempts;
+                @max_attempts, @group_key;
             set @lane = @priority * 2 + 1;
 
             if @owns_transaction = 1
                 begin transaction;
             exec rowq.InternalEnterQueue
-                @queue_name, @part_id output, @max_body_length = @max_body_length output;
+                @queue_name, @part_id output, @max_body_length = @max_body_length output,
+                @group_limit = @group_limit output;
             if datalength(@body) / 2 > @max_body_length
                 or datalength(@body_binary) > @max_body_length
                 exec rowq.InternalCheckBody @body, @body_binary, @max_body_length;
@@ -89,13 +95,23 @@ begin
                 );
                 if @due_at <= @now
                     set @due_at = null;
+                set @has_token = 1;
+                if @group_key is not null
+                begin
+                    set @group_bytes = convert(varbinary(802), @group_key + N'.');
+                    if @due_at is null
+                        exec rowq.InternalEnterGroup
+                            @part_id, @group_bytes, @group_limit, @has_token output;
+                    -- That may have waited, and the place of a ready message is the moment of now.
+                    set @now = sysutcdatetime();
+                end;
                 insert into rowq.message with (rowlock) (
                     part_id, message_id, max_attempts, enqueued_at, due_at, message_type,
-                    dedup_key, headers, body, body_binary
+                    dedup_key, headers, body, body_binary, group_key
                 )
                 values (
                     @part_id, @message_id, @max_attempts, @now, @due_at, @message_type,
-                    @dedup_key, @headers, @body, @body_binary
+                    @dedup_key, @headers, @body, @body_binary, @group_key
                 );
 
                 -- The lane of the default priority is always open.
@@ -109,14 +125,18 @@ begin
                         exec rowq.InternalOpenLanes @part_id, @lane;
                 end;
 
-                if @due_at is null
+                if @due_at is null and @has_token = 1
                     insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
                     values (
                         @part_id, @lane, datediff_big(microsecond, '19700101', @now), @message_id
                     );
+                else if @due_at is null
+                    insert into rowq.grouped with (rowlock) (part_id, group_key, message_id, lane)
+                    values (@part_id, @group_bytes, @message_id, @lane);
                 else
-                    insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane)
-                    values (@part_id, @due_at, @message_id, @lane);
+                    insert into rowq.delayed with (rowlock)
+                        (part_id, due_at, message_id, lane, group_key)
+                    values (@part_id, @due_at, @message_id, @lane, @group_bytes);
             end;
             set @outcome = iif(@holder is null, N'enqueued', N'duplicate');
 

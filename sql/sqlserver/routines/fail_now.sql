@@ -12,7 +12,8 @@ begin
 -- version   1
 -- purpose   Declare messages dead without another attempt.
 -- promise   P08 P10
--- locks     the part, shared; the claim row; then dead, message and dedup rows
+-- locks     the part, shared; the claim row; then dead, message and dedup rows; rows of groups,
+--           tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing

@@ -84,6 +84,13 @@ begin
                   and e.lease_until <= @now
                 order by e.lease_until
             ) e
+            outer apply (
+                select top (1) r.due_at
+                from rowq.recheck r with (rowlock, readpast, readcommittedlock, forceseek)
+                where r.part_id = q.part_id
+                  and r.due_at <= @now
+                order by r.due_at, r.recheck_id
+            ) g
             cross apply (
                 values
                     (
@@ -110,6 +117,12 @@ begin
                         coalesce(datediff_big(microsecond, e.lease_until, @now) / 1e6, 0), 30, 300,
                         N'seconds that the oldest expired lease has not been reaped;'
                             + N' call maintain every second'
+                    ),
+                    (
+                        N'overdue_groups',
+                        coalesce(datediff_big(microsecond, g.due_at, @now) / 1e6, 0), 30, 300,
+                        N'seconds that a group has waited for a transaction of a producer to end,'
+                            + N' or for maintain'
                     )
             ) v (check_name, value, warning, critical, detail)
         ) c

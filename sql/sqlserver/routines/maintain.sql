@@ -9,12 +9,12 @@ begin
 -- routine   Maintain
 -- version   1
 -- purpose   All housekeeping of one queue, or of every queue: promote, reap, floors, archive. Call it about once a second.
--- promise   P09 P11 P13 P14 P19
+-- promise   P09 P11 P13 P14 P19 P24
 -- locks     a row of lane of each queue in turn, passed over when locked; as promote, reap, archive
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a call without a name takes 1000 queues, at random if there are more; in an open
---           transaction the archive keeps its partitions
+--           transaction the archive keeps its partitions, and groups are neither opened nor closed
     set nocount on;
     set rowcount 0;
     set xact_abort off;

@@ -10,10 +10,11 @@ begin
 -- version   1
 -- purpose   Make delayed messages ready whose time has come.
 -- promise   P11
--- locks     the part, shared; delayed rows, passing over locked ones; new ready rows
+-- locks     the part, shared; delayed rows, passing over locked ones; new ready rows; rows of
+--           groups, tried, and waited for a tenth of a second at most
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
--- differs   nothing
+-- differs   in the caller's transaction those that are to join a group are left to others
     set nocount on;
     set rowcount 0;
     set xact_abort on;
@@ -60,9 +61,15 @@ begin
                 rollback transaction;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- it starts again. So does one that came to a group at the same moment as a producer.
             set @tries_left = iif(
-                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
             );
             if @tries_left = 0
                 throw;

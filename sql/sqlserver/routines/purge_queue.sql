@@ -11,7 +11,8 @@ begin
 -- version   1
 -- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
 -- promise   P15
--- locks     the part, shared; ready, delayed, dead rows, passing over locked ones; message rows
+-- locks     the part, shared; grouped, ready, delayed, dead rows, passing over locked ones; then as
+--           complete
 -- commits   where the caller has no transaction, after each 4000 messages; never the caller's
 -- errors    RQ701 RQ711
 -- differs   where others delete in one transaction, a large queue would hold a million row locks
@@ -24,8 +25,11 @@ begin
     declare @tries_left int = 5;
     declare @begun int;
     declare @part_id int;
-    declare @stage smallint = 0;
+    -- Begin with what waits in groups, so that no token is passed on to a message that goes too.
+    declare @stage smallint = -1;
     declare @next smallint;
+    declare @from_key varbinary(802) = 0x;
+    declare @after_key varbinary(802);
     declare @from bigint = 0;
     declare @after bigint;
     declare @step int;
@@ -54,6 +58,7 @@ begin
                 if @step = 0
                     break;
                 set @next = @stage;
+                set @after_key = @from_key;
                 set @after = @from;
                 if @owns_transaction = 1
                     begin transaction;
@@ -62,10 +67,12 @@ begin
                 -- whole transaction (xact_abort), so that nobody can commit one half of a call.
                 set xact_abort on;
                 exec rowq.InternalPurgeStep
-                    @part_id, @step, @next output, @after output, @removed output;
+                    @part_id, @step, @owns_transaction, @next output, @after_key output,
+                    @after output, @removed output;
                 if @owns_transaction = 1
                     commit transaction;
                 set @stage = @next;
+                set @from_key = @after_key;
                 set @from = @after;
                 set @all_removed += @removed;
             end;

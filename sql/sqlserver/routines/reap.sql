@@ -10,7 +10,8 @@ begin
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
 -- promise   P03 P09
--- locks     the part, shared; expired claim rows, passing over locked ones; message rows
+-- locks     the part, shared; expired claim rows, passing over locked ones; message rows; rows of
+--           groups, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -51,7 +52,8 @@ begin
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             exec rowq.InternalReap
-                @part_id, @max_attempts, @batch_size, @reaped output, @died output;
+                @part_id, @max_attempts, @batch_size, @owns_transaction, @reaped output,
+                @died output;
 
             if @owns_transaction = 1
                 commit transaction;

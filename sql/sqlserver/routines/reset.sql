@@ -11,7 +11,8 @@ begin
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
 -- promise   P10 P12
--- locks     the part, shared; dead rows, passing over locked ones; dedup rows; new ready rows
+-- locks     the part, shared; dead rows, passing over locked ones; dedup rows; new ready rows;
+--           groups as enqueue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -24,6 +25,8 @@ begin
     declare @tries_left int = 5;
     declare @begun int;
     declare @part_id int;
+    declare @group_limit int;
+    declare @now bigint;
     declare @asked table (
         message_id bigint not null,
         place      int not null,
@@ -59,31 +62,41 @@ begin
 
             if @owns_transaction = 1
                 begin transaction;
-            exec rowq.InternalEnterQueue @queue_name, @part_id output;
+            exec rowq.InternalEnterQueue
+                @queue_name, @part_id output, @group_limit = @group_limit output;
 
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             if @message_ids is null
             begin
-                insert into @dead (message_id, lane, place, attempt)
-                select top (@max_messages) d.message_id, d.lane / 2 * 2 + 1, 0, 0
+                -- A message that has kept the token of its group goes on as if it had no group.
+                insert into @dead (message_id, lane, place, attempt, group_key)
+                select top (@max_messages) d.message_id, d.lane / 2 * 2 + 1, 0, 0,
+                       iif(d.holds_group = 1, null, convert(varbinary(802), m.group_key + N'.'))
                 from rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                inner join rowq.message m with (forceseek)
+                    on m.part_id = @part_id
+                   and m.message_id = d.message_id
                 where d.part_id = @part_id
                 order by d.message_id
-                option (maxdop 1);
+                option (loop join, force order, maxdop 1);
                 insert into @asked (place, message_id)
                 select row_number() over (order by d.message_id), d.message_id
                 from @dead d;
             end;
             else
-                insert into @dead (message_id, lane, place, attempt)
-                select d.message_id, d.lane / 2 * 2 + 1, 0, 0
+                insert into @dead (message_id, lane, place, attempt, group_key)
+                select d.message_id, d.lane / 2 * 2 + 1, 0, 0,
+                       iif(d.holds_group = 1, null, convert(varbinary(802), m.group_key + N'.'))
                 from (select distinct a.message_id from @asked a) j
                 inner join rowq.dead d
                     with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                     on d.part_id = @part_id
                    and d.message_id = j.message_id
+                inner join rowq.message m with (forceseek)
+                    on m.part_id = @part_id
+                   and m.message_id = j.message_id
                 option (loop join, force order, maxdop 1);
 
             -- A dedup key has one owner at a time, so a dead message whose key is taken stays dead.
@@ -139,7 +152,20 @@ begin
                 on d.part_id = @part_id
                and d.message_id = j.message_id
             option (loop join, force order, maxdop 1);
-            exec rowq.InternalPushReady @part_id, @dead;
+            if exists (select 1 from @dead d where d.group_key is not null)
+            begin
+                set @now = datediff_big(microsecond, '19700101', sysutcdatetime());
+                update d
+                set place = @now + o.place
+                from @dead d
+                inner join (
+                    select x.message_id, row_number() over (order by x.message_id) as place
+                    from @dead x
+                ) o on o.message_id = d.message_id;
+                exec rowq.InternalJoinGroups @part_id, @group_limit, @dead;
+            end;
+            else
+                exec rowq.InternalPushReady @part_id, @dead;
 
             if @owns_transaction = 1
                 commit transaction;

@@ -13,7 +13,8 @@ begin
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
 -- promise   P08 P10
--- locks     the part, shared; the claim row; then message, delayed, ready or dead rows
+-- locks     the part, shared; the claim row; then message, delayed, ready or dead rows; rows of
+--           groups, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -127,7 +128,7 @@ begin
             if exists (select 1 from @alive)
                 exec rowq.InternalPushDelayed @part_id, @alive, @error;
             if exists (select 1 from @worn)
-                exec rowq.InternalPushDead @part_id, @worn, @error;
+                exec rowq.InternalPushDead @part_id, @worn, @error, @owns_transaction;
 
             if @owns_transaction = 1
                 commit transaction;

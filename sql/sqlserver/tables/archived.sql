@@ -25,6 +25,7 @@ create table rowq.archived (
     headers      nvarchar(max) collate Latin1_General_100_BIN2 null,
     body         nvarchar(max) collate Latin1_General_100_BIN2 null,
     body_binary  varbinary(max) null,
+    group_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
     constraint archived_pk primary key clustered (part_id, finished_at, message_id)
         with (ignore_dup_key = on, data_compression = page) on rowq_day (finished_at)
 ) on rowq_day (finished_at);

@@ -12,7 +12,9 @@
 -- -4 is for guests, that is for calls in the caller's transaction: a guest that takes messages
 -- holds this row shared to the end of the transaction, and a floor moves up only while nobody holds
 -- it, so that it never passes rows that a rollback would put back. The session that locks lane -5
--- is the one that is elected to run maintain for the part.
+-- is the one that is elected to run maintain for the part. Lane -6 is for recheck (due_at): it is
+-- closed, and its floor is not looked for, until maintain has seen a row there. So is lane -7, for
+-- started (started_at).
 set quoted_identifier on;
 set ansi_nulls on;
 go

@@ -20,6 +20,7 @@ create table rowq.message (
     body         nvarchar(max) collate Latin1_General_100_BIN2 null,
     body_binary  varbinary(max) null,
     last_error   nvarchar(4000) collate Latin1_General_100_BIN2 null,
+    group_key    nvarchar(400) collate Latin1_General_100_BIN2 null,
     constraint message_pk primary key clustered (part_id, message_id)
         with (statistics_norecompute = on)
 );

@@ -18,6 +18,14 @@ create table rowq.queue (
     backoff_jitter       float not null constraint queue_backoff_jitter_df default 0.2,
     archive_days         int not null constraint queue_archive_days_df default 0,
     max_body_length      int not null constraint queue_max_body_length_df default 1048576,
+    group_limit          smallint not null constraint queue_group_limit_df default 1,
+    group_after_dead     nvarchar(20) collate Latin1_General_100_BIN2 not null
+        constraint queue_group_after_dead_df default N'continue',
+    group_pause_seconds  float not null constraint queue_group_pause_seconds_df default 0,
+    has_recheck          bit not null constraint queue_has_recheck_df default 0,
+    max_leased           int not null constraint queue_max_leased_df default 0,
+    rate_limit           int not null constraint queue_rate_limit_df default 0,
+    rate_seconds         float not null constraint queue_rate_seconds_df default 1,
     paused_at            datetime2(6) null,
     created_at           datetime2(6) not null,
     constraint queue_pk primary key nonclustered (part_id),
@@ -29,6 +37,12 @@ create table rowq.queue (
     constraint queue_backoff_cap_seconds_ck check (backoff_cap_seconds between 0 and 31536000),
     constraint queue_backoff_jitter_ck check (backoff_jitter between 0 and 1),
     constraint queue_archive_days_ck check (archive_days between 0 and 36500),
-    constraint queue_max_body_length_ck check (max_body_length between 1 and 33554432)
+    constraint queue_max_body_length_ck check (max_body_length between 1 and 33554432),
+    constraint queue_group_limit_ck check (group_limit between 1 and 100),
+    constraint queue_group_after_dead_ck check (group_after_dead in (N'continue', N'hold')),
+    constraint queue_group_pause_seconds_ck check (group_pause_seconds between 0 and 86400),
+    constraint queue_max_leased_ck check (max_leased between 0 and 100000),
+    constraint queue_rate_limit_ck check (rate_limit between 0 and 100000),
+    constraint queue_rate_seconds_ck check (rate_seconds between 0.1e0 and 86400)
 );
 go

@@ -1,17 +1,28 @@
 -- Internal procedures hand these lists to each other: no table stores them, and callers never see
--- them. In message_list, place is the order of delivery. given_list has a row for each key of each
--- message of a batch: value is cut to 402 UTF-16 units, and size counts characters, or bytes of a
--- binary body.
+-- them. In message_list, place is the order of delivery; group_key, the bytes of the key and a dot,
+-- is of a message that joins a group or leaves it; is_tokenless is 1 for one that has no token of
+-- its group. A row of tie_list is what the end of a message has to free: its dedup key, and its
+-- token of a group. given_list has a row for each key of each message of a batch: value is cut to
+-- 402 UTF-16 units, and size counts characters, or bytes of a binary body.
 set quoted_identifier on;
 set ansi_nulls on;
 go
 if type_id(N'rowq.message_list') is null
 create type rowq.message_list as table (
+    message_id   bigint not null primary key clustered,
+    lane         smallint not null,
+    place        bigint not null,
+    attempt      smallint not null,
+    due_at       datetime2(6) null,
+    group_key    varbinary(802) null,
+    is_tokenless bit null
+);
+go
+if type_id(N'rowq.tie_list') is null
+create type rowq.tie_list as table (
     message_id bigint not null primary key clustered,
-    lane       smallint not null,
-    place      bigint not null,
-    attempt    smallint not null,
-    due_at     datetime2(6) null
+    dedup_key  nvarchar(400) collate Latin1_General_100_BIN2 null,
+    group_key  nvarchar(400) collate Latin1_General_100_BIN2 null
 );
 go
 if type_id(N'rowq.given_list') is null

@@ -3,14 +3,13 @@
 The documentation does not say how the engine behaves here, so rowq is written on a guess.
 """
 
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
 import rowq
-from rowq import migrate
+from tests.engine_only.sqlserver.sessions import value
 from tests.engine_only.sqlserver.showplan import run
 from tests.engines.base import Connection, Server
 from tests.helpers.calls import bodies, call, dequeue, enqueue, refused, rolled_back
@@ -18,12 +17,6 @@ from tests.helpers.calls import bodies, call, dequeue, enqueue, refused, rolled_
 pytestmark = pytest.mark.requires("genuine")
 
 COMPILED_LATER = ["Enqueue", "EnqueueBatch", "InternalEnqueueBatch", "InternalNextMessageId"]
-
-
-def value(connection: Connection, query: str) -> Any:
-    """Return the one value of a query."""
-    with closing(connection.cursor()) as cursor:
-        return cursor.execute(query).fetchval()
 
 
 @pytest.mark.promise("P15")
@@ -72,25 +65,6 @@ def test_first_the_keys_of_a_batch_are_inserted_in_their_order(
     [inserting] = [plan for plan in plans if "insert into rowq.dedup" in plan.text]
     assert {"Sort", "Clustered Index Insert"} <= inserting.operators
     assert not inserting.is_parallel
-
-
-@pytest.fixture
-def optimized(server: Server) -> Iterator[str]:
-    """Return the URL of a database with optimized locking, rowq installed."""
-    url = server.fresh_database()
-    with closing(server.connect(url)) as session:
-        major = int(value(session, "select serverproperty('ProductMajorVersion')"))
-        edition = int(value(session, "select serverproperty('EngineEdition')"))
-        if edition not in {5, 8}:
-            if major < 17:
-                pytest.skip("optimized locking came with 2025; to run it: --engine sqlserver2025")
-            name = value(session, "select db_name()")
-            for option in ("accelerated_database_recovery", "optimized_locking"):
-                session.execute(f"alter database {name} set {option} = on with rollback immediate")
-        assert value(session, "select databasepropertyex(db_name(), N'IsOptimizedLockingOn')") == 1
-    migrate.migrate(url)
-    yield url
-    server.drop_database(url)
 
 
 @pytest.mark.promise("P06", "P07")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine_only.sqlserver.sessions import impatient
 from tests.engines.base import Connection, Server, wait_until, wait_until_blocked
 from tests.helpers.calls import (
     Row,
@@ -46,7 +47,7 @@ HOT = """
     join sys.stats s on s.object_id = i.object_id and s.stats_id = i.index_id
     where t.schema_id = schema_id(N'rowq')
         and t.name in (N'ready', N'delayed', N'claim', N'leased', N'finished', N'dedup', N'lane',
-            N'part')
+            N'part', N'message_group', N'grouped', N'recheck', N'gate', N'started')
     """
 HEAPS = """
     select object_name(i.object_id)
@@ -79,12 +80,6 @@ def kinds(connection: Connection) -> set[tuple[str, str]]:
     return {(resource, mode) for resource, mode, _ in rows(connection, MINE)}
 
 
-def impatient(connection: Connection) -> Connection:
-    """Return a session for which every wait for a lock is an error."""
-    dialect_of(connection).execute(connection, "set lock_timeout 0")
-    return connection
-
-
 def fill(connection: Connection, queue: str, count: int) -> None:
     """Enqueue many messages."""
     for start in range(0, count, 1000):
@@ -95,7 +90,7 @@ def fill(connection: Connection, queue: str, count: int) -> None:
 @pytest.mark.promise("P06")
 def test_what_is_hot_is_locked_row_by_row_and_has_no_second_index(connection: Connection) -> None:
     found = rows(connection, HOT)
-    assert len(found) == 8
+    assert len(found) == 13
     for name, *settings in found:
         assert settings == ["DISABLE", "CLUSTERED", True, False, True, 1], name
 
@@ -207,6 +202,8 @@ def test_no_call_leaves_a_lock_or_a_setting_behind(connection: Connection, queue
     look("enqueue", queue_name=queue, body="a", dedup_key="a")
     look("enqueue", queue_name=queue, body="a", dedup_key="a")
     look("enqueue_batch", queue_name=queue, messages=[{"dedup_key": "b"}, {"delay_seconds": 9}])
+    for _ in range(2):
+        look("enqueue", queue_name=queue, body="a", group_key="a")
     look("peek", queue_name=queue)
     for _ in range(3):
         look("dequeue_wait", queue_name=queue, wait_seconds=0.2)

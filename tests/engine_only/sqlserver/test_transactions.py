@@ -50,6 +50,9 @@ PLACES = """
     union all select N'leased', l.part_id, l.message_id from rowq.leased l
     union all select N'dead', d.part_id, d.message_id from rowq.dead d
     union all select N'dedup', k.part_id, k.message_id from rowq.dedup k
+    union all select N'grouped', g.part_id, g.message_id from rowq.grouped g
+    union all select N'message_group', t.part_id, t.token_no from rowq.message_group t
+    union all select N'recheck', r.part_id, r.recheck_id from rowq.recheck r
     """
 
 

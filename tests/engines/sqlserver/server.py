@@ -29,6 +29,12 @@ _WAITS = """
     from sys.dm_os_waiting_tasks w
     where w.blocking_session_id is not null and w.wait_type like 'LCK%'
     """
+_PAUSES = """
+    select 1
+    from sys.dm_exec_requests r
+    where r.session_id = ?
+      and r.wait_type = 'WAITFOR'
+    """
 _DATA_FILES = "select f.name, f.size from sys.database_files f where f.type_desc = 'ROWS'"
 _PAGE_BYTES, _MEGABYTE = 8192, 1 << 20
 # A session of Babelfish is a process of PostgreSQL, which knows more than its T-SQL side tells.
@@ -73,7 +79,7 @@ class SqlserverServer(ControlledServer):
         what = f"SQL Server {version}, {_AZURE.get(kind, edition)}"
         self.how = f"{how} {babelfish_words(text) if self.is_babelfish else what}"
         genuine = [] if self.is_babelfish else ["genuine", "waits"]
-        self.capabilities = self._capabilities("databases", "days", *genuine)
+        self.capabilities = self._capabilities("databases", "days", "groups", "limits", *genuine)
 
     def fresh_database(self) -> str:
         """Make an empty database and return its URL."""
@@ -124,6 +130,13 @@ class SqlserverServer(ControlledServer):
             for waiting, blocking in connection.execute(_WAITS).fetchall():
                 found.setdefault(waiting, set()).add(blocking)
         return {waiting: frozenset(blockers) for waiting, blockers in found.items()}
+
+    def waits_at_gate(self, session: int) -> bool:
+        """Whether a dequeue tries the gate of a queue with limits again and again."""
+        if self.is_babelfish:
+            return session in self.waiting_sessions()
+        with self._admin() as connection:
+            return connection.execute(_PAUSES, session).fetchone() is not None
 
     def deadlocks_since(self, moment: datetime) -> list[str]:
         """Return the graphs of the deadlocks since a moment."""

@@ -7,7 +7,10 @@ from tests.engines.dialect import ShiftedDialect
 
 Connection = Any
 
-_TABLES = "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished"
+_TABLES = (
+    "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "grouped",
+    "message_group", "recheck", "started",
+)  # fmt: skip
 PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
 """The tables with rows of a queue's messages, by what they hold."""
 
@@ -21,8 +24,14 @@ _COUNTS = {
 }
 _BODIES = f"select message_id from rowq.message where {_PART}"
 _CENSUS = tuple(
-    f"select message_id, '{state}' from rowq.{state} where {_PART}"
-    for state in ("ready", "delayed", "leased", "dead")
+    f"select message_id, '{state}' from rowq.{table} where {_PART}"
+    for state, table in (
+        ("ready", "ready"),
+        ("delayed", "delayed"),
+        ("leased", "leased"),
+        ("dead", "dead"),
+        ("blocked", "grouped"),
+    )
 )
 _FINISHED = tuple(
     f"select message_id, state from rowq.{table} where {_PART}"
@@ -37,6 +46,8 @@ _EARLIER = "iif({column} > {seconds}000000, {column} - {seconds}000000, 0)"
 _SHIFTS = (
     ("claim", "lease_until", _BACK, ""),
     ("delayed", "due_at", _BACK, ""),
+    ("recheck", "due_at", _BACK, ""),
+    ("started", "started_at", _BACK, ""),
     ("dead", "died_at", _BACK, ""),
     ("finished", "finished_at", _BACK, ""),
     ("message", "enqueued_at", _BACK, ""),
@@ -62,6 +73,7 @@ class SqlserverTables(ShiftedDialect):
     is_free_of_deadlocks = False
     readers_wait = True
     savepoints_give_back = False
+    sees_newer = True
 
     def is_passed(self, connection: Connection, queue: str, message_id: int) -> bool:
         """Whether a floor is beyond a message: the moment it came is its place in a lane."""

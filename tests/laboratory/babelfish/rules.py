@@ -16,6 +16,8 @@ _CTE = (
     r"from (?P<table>rowq\.\w+) (?P<alias>\w+) (?P<rest>.*?)\n\s*\)\n"
     r"\s*delete from head(?P<output>\n\s*output .*?)?(?:\n\s*option \([^;]*\))?;"
 )
+_NO_KEYS = {"attempt", "group_key", "holds_group"}
+"""Columns that a delete takes out and that are in no key of its table; null equals nothing."""
 
 _DAYS = (
     r"alter partition scheme rowq_day next used \[PRIMARY\];\s*"
@@ -40,7 +42,7 @@ def _joined(found: re.Match[str]) -> str:
     """Return a delete from an ordered CTE as a delete from the table, joined with that query."""
     alias = found["alias"]
     names = [one.strip().removeprefix(f"{alias}.") for one in found["columns"].split(",")]
-    keys = [name for name in names if name != "attempt"]
+    keys = [name for name in names if name not in _NO_KEYS]
     same = " and ".join(f"head.{name} = gone.{name}" for name in keys)
     return (
         f"delete gone{found['output'] or ''}\nfrom {found['table']} gone\ninner join (\n"

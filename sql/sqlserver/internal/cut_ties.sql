@@ -1,0 +1,33 @@
+set quoted_identifier on;
+set ansi_nulls on;
+go
+create or alter procedure rowq.InternalCutTies
+    @part_id int,
+    @ties rowq.tie_list readonly,
+    @may_close bit
+as
+begin
+-- routine   InternalCutTies
+-- purpose   Free what messages had, now that they have ended: dedup keys, and tokens of groups.
+-- promise   P12 P22
+-- locks     dedup rows; as InternalLeaveGroups
+    set nocount on;
+    declare @leaving rowq.message_list;
+
+    delete k
+    from @ties j
+    inner join rowq.dedup k with (rowlock, forceseek)
+        on k.part_id = @part_id
+       and k.dedup_key = convert(varbinary(802), j.dedup_key + N'.')
+       and k.message_id = j.message_id
+    where j.dedup_key is not null
+    option (loop join, force order, maxdop 1);
+
+    insert into @leaving (message_id, lane, place, attempt, group_key)
+    select j.message_id, 0, 0, 0, convert(varbinary(802), j.group_key + N'.')
+    from @ties j
+    where j.group_key is not null;
+    if @@rowcount > 0
+        exec rowq.InternalLeaveGroups @part_id, @leaving, @may_close;
+end
+go
