@@ -47,7 +47,7 @@ begin
                 ('table', 'delayed', '', 'Messages that wait for their time.'),
                 ('table', 'finished', '', 'Finished messages of queues that keep an archive, until archive moves them there.'),
                 ('table', 'floor', '', 'Where the live rows of each lane begin, so that no reader walks the dead rows before them.'),
-                ('table', 'gate', '', 'One row a queue, which a dequeue of a limited queue locks while it counts and takes, and which never changes.'),
+                ('table', 'gate', '', 'One row a queue, which a dequeue of a limited queue locks while it counts and takes.'),
                 ('table', 'grouped', '', 'Messages that wait behind others of their groups.'),
                 ('table', 'message', '', 'What the producers handed over: written once, deleted once.'),
                 ('table', 'message_group', '', 'Tokens: each is the right of one message of a group to be ready, leased or waiting for a retry.'),

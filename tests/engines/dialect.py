@@ -22,6 +22,8 @@ class Dialect(ABC):
     savepoints_give_back: whether a row is free as soon as its lock is rolled back to a savepoint,
         and not at the end of the transaction only.
     row_version: the columns that show whether a row was written again.
+    gate_is_tried: whether a dequeue that waits for another one of a limited queue tries the gate
+        again and again, so that nobody sees it wait.
     counts: by what a table holds, the query for the number of its rows of a queue.
     places: queries for unfinished messages and where they are.
     ends: queries for finished messages and their states.
@@ -33,6 +35,7 @@ class Dialect(ABC):
     readers_wait: bool
     savepoints_give_back: bool
     row_version: str = "*"
+    gate_is_tried: bool = False
     counts: Mapping[str, str]
     places: Sequence[str]
     ends: Sequence[str]

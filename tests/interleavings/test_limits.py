@@ -8,6 +8,7 @@ import pytest
 import rowq
 from rowq import Queue
 from tests.engines.base import wait_until
+from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session
 from tests.interleavings.work import fill, keep_house, take
@@ -82,7 +83,8 @@ def test_one_that_waits_for_the_gate_counts_what_its_holder_has_leased(
         assert len(mine) == 3
         running = waiter.start(taking(queue, 3))
         try:
-            wait_until(lambda: waiter.id in waiter.server.waiting_sessions(), "it waits", 0.09)
+            if not dialect_of(waiter.connection).gate_is_tried:
+                wait_until(lambda: waiter.id in waiter.server.waiting_sessions(), "it waits", 0.09)
         except AssertionError:
             # The waiter gave up before its wait was seen: try again.
             holder.rollback()

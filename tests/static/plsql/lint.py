@@ -36,8 +36,8 @@ AUTONOMOUS = {"drop_days"}
 OPENS, ROLLS_BACK = "begin_work", "roll_back"
 """The helpers that set a savepoint and go back to it."""
 
-WITHOUT_ROWIDS = ("rowq_finished", "rowq_leased")
-WITHOUT_ROWIDS += ("rowq_grouped", "rowq_message_group", "rowq_recheck", "rowq_door")
+WITHOUT_ROWIDS = {"rowq_finished", "rowq_leased"}
+WITHOUT_ROWIDS |= {"rowq_grouped", "rowq_message_group", "rowq_recheck", "rowq_started"}
 """Tables that are indexes: nothing is looked up from them, so nothing is looked up in batches."""
 
 LISTED = {"32767", "2000", "4000"}
