@@ -41,6 +41,7 @@ begin
     describe('rowq_delayed', null, 'Messages that wait for their time.');
     describe('rowq_door', null, 'A few rows a queue: whoever adds a token to a group locks the one that a hash of the key names; they never change.');
     describe('rowq_finished', null, 'Finished messages of queues that keep an archive, until archive moves them there.');
+    describe('rowq_gate', null, 'One row a queue, which a dequeue of a limited queue locks while it counts and takes.');
     describe('rowq_grouped', null, 'Messages that wait behind others of their groups.');
     describe('rowq_lane', null, 'Lanes of each queue, and where their live rows begin, so that no reader walks the dead rows before them.');
     describe('rowq_leased', null, 'Messages of the claims, in the order of their delivery.');
@@ -50,6 +51,7 @@ begin
     describe('rowq_queue', null, 'Queues and their settings.');
     describe('rowq_ready', null, 'Messages that wait for a worker; the primary key is the order of delivery.');
     describe('rowq_recheck', null, 'What could not be passed on at once, because others were at work on it: tokens of groups, messages that waited for others; maintain looks at it again.');
+    describe('rowq_started', null, 'The deliveries of queues with a rate_limit that began within their rate_seconds: a row each dequeue.');
     describe('rowq_archive', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_archive', 'finished_at', 'When it was completed, cancelled or declared dead.');
     describe('rowq_archive', 'message_id', 'The message.');
@@ -91,6 +93,8 @@ begin
     describe('rowq_finished', 'attempt', 'How many times the message has been leased.');
     describe('rowq_finished', 'state', 'completed or cancelled.');
     describe('rowq_finished', 'finished_at', 'When it was completed, cancelled or declared dead.');
+    describe('rowq_gate', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_gate', 'taken_at', 'When a dequeue last took the gate.');
     describe('rowq_grouped', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_grouped', 'group_key', 'The producer''s group key.');
     describe('rowq_grouped', 'message_id', 'The message.');
@@ -141,6 +145,9 @@ begin
     describe('rowq_queue', 'group_limit', 'Setting: messages of one group in work at once.');
     describe('rowq_queue', 'group_after_dead', 'Setting: continue or hold.');
     describe('rowq_queue', 'group_pause_seconds', 'Setting: rest of a group between two messages.');
+    describe('rowq_queue', 'max_leased', 'Setting: most messages leased at a time; 0 is no limit.');
+    describe('rowq_queue', 'rate_limit', 'Setting: most deliveries begun within rate_seconds; 0 is no limit.');
+    describe('rowq_queue', 'rate_seconds', 'Setting: the time that rate_limit is about.');
     describe('rowq_queue', 'paused_at', 'Since when dequeue is stopped; null while it is not.');
     describe('rowq_queue', 'listened_until', 'Until then a session waits for a ring; null where doorbell.sql was never run.');
     describe('rowq_queue', 'created_at', 'When the queue was created.');
@@ -154,6 +161,10 @@ begin
     describe('rowq_recheck', 'recheck_id', 'Makes the key unique.');
     describe('rowq_recheck', 'group_key', 'The group that the token is of; null where it is no token.');
     describe('rowq_recheck', 'is_hint', 'Whether there is no token yet, but may be one to take; of a predecessor: whether it is dead.');
+    describe('rowq_started', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_started', 'started_at', 'When the dequeue leased them.');
+    describe('rowq_started', 'claim_id', 'The claim that holds the lease; pass it to the finishing routines.');
+    describe('rowq_started', 'messages', 'How many messages the dequeue leased.');
     -- end of comments
 end;
 /

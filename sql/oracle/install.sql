@@ -20,6 +20,8 @@ exit failure
 @@tables/grouped.sql
 @@tables/recheck.sql
 @@tables/door.sql
+@@tables/gate.sql
+@@tables/started.sql
 @@tables/statistics.sql
 -- routines: generated from contract.toml by make generate
 @@packages/rowq.sql

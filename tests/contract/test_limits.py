@@ -246,18 +246,21 @@ def test_a_limited_queue_is_dropped_whole_and_a_new_one_of_its_name_is_free(
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("setting", ["max_leased", "rate_limit"])
 def test_a_limited_queue_counts_what_is_committed_or_refuses_an_old_snapshot(
-    queue: CheckedQueue, isolation: str, setting: str
+    queue: CheckedQueue, elsewhere: CheckedQueue, isolation: str, setting: str
 ) -> None:
+    """On Oracle, where nothing tells the level, only a snapshot that is too old is refused."""
     limited(queue, **{setting: 2})
     dialect = dialect_of(queue.connection)
     dialect.begin(queue.connection, isolation)
+    dialect.execute(queue.connection, "select count(*) from rowq.queue")
+    assert len(elsewhere.dequeue()) == 1
     if dialect.sees_newer:
-        assert len(queue.dequeue(9)) == 2
+        assert len(queue.dequeue(9)) == 1
     else:
         assert "read committed" in queue.refused("RQ713", "dequeue_fast")
     dialect.rollback(queue.connection)
-    assert queue.counts()[2] == 0
-    assert len(queue.dequeue(9)) == 2
+    assert queue.counts()[2] == 1
+    assert len(queue.dequeue(9)) == 1
 
 
 @pytest.mark.promise("P28")

@@ -10,7 +10,10 @@ procedure internal_check_settings(
     p_max_body_length      in number,
     p_group_limit          in number,
     p_group_after_dead     in varchar2,
-    p_group_pause_seconds  in number
+    p_group_pause_seconds  in number,
+    p_max_leased           in number,
+    p_rate_limit           in number,
+    p_rate_seconds         in number
 )
 is
 -- routine   internal_check_settings
@@ -41,4 +44,7 @@ begin
         );
     end if;
     internal_check_range('group_pause_seconds', p_group_pause_seconds, 0, 86400);
+    internal_check_whole('max_leased', p_max_leased, 0, 100000);
+    internal_check_whole('rate_limit', p_rate_limit, 0, 100000);
+    internal_check_range('rate_seconds', p_rate_seconds, 0.1, 86400);
 end internal_check_settings;

@@ -18,6 +18,8 @@ begin
     delete from rowq_finished f where f.part_id = p_part_id;
     delete from rowq_message m where m.part_id = p_part_id;
     delete from rowq_archive a where a.part_id = p_part_id;
+    delete from rowq_started s where s.part_id = p_part_id;
+    delete from rowq_gate g where g.part_id = p_part_id;
     delete from rowq_door d where d.part_id = p_part_id;
     delete from rowq_lane l where l.part_id = p_part_id;
     delete from rowq_queue q where q.part_id = p_part_id;

@@ -5,9 +5,9 @@ is
 -- purpose   Return the first live key of a lane from p_from on; null where there is none.
 -- promise   P13 P14
     v_since  constant timestamp(6) :=
-        internal_from_microseconds(case when p_lane in (-2, -4) then p_from else 0 end);
+        internal_from_microseconds(case when p_lane in (-2, -4, -5) then p_from else 0 end);
     v_first  number;
-    v_due_at timestamp(6);
+    v_moment timestamp(6);
     -- Each cursor is ordered and fetched once, so the walk ends at the first row.
     cursor claims is
         select /*+ index_rs_asc(c rowq_claim_pk) */ c.claim_id
@@ -33,6 +33,12 @@ is
         where r.part_id = p_part_id
           and r.due_at >= v_since
         order by r.part_id, r.due_at, r.recheck_id;
+    cursor started_rows is
+        select /*+ index_rs_asc(s rowq_started_pk) */ s.started_at
+        from rowq_started s
+        where s.part_id = p_part_id
+          and s.started_at >= v_since
+        order by s.part_id, s.started_at, s.claim_id;
     cursor ready_rows is
         select /*+ index_rs_asc(r rowq_ready_pk) */ r.seq
         from rowq_ready r
@@ -48,18 +54,23 @@ begin
             close claims;
         when -2 then
             open delayed_rows;
-            fetch delayed_rows into v_due_at;
+            fetch delayed_rows into v_moment;
             close delayed_rows;
-            v_first := internal_microseconds(v_due_at);
+            v_first := internal_microseconds(v_moment);
         when -3 then
             open finished_rows;
             fetch finished_rows into v_first;
             close finished_rows;
         when -4 then
             open recheck_rows;
-            fetch recheck_rows into v_due_at;
+            fetch recheck_rows into v_moment;
             close recheck_rows;
-            v_first := internal_microseconds(v_due_at);
+            v_first := internal_microseconds(v_moment);
+        when -5 then
+            open started_rows;
+            fetch started_rows into v_moment;
+            close started_rows;
+            v_first := internal_microseconds(v_moment);
         else
             open ready_rows;
             fetch ready_rows into v_first;

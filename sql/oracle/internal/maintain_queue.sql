@@ -12,6 +12,7 @@ is
 -- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own
     v_lane        rowq_lane.lane%type;
     v_has_recheck boolean;
+    v_has_started boolean;
     v_solved      pls_integer := 0;
     cursor seat is
         select l.lane
@@ -30,7 +31,7 @@ begin
 
     p_kept.elected := 1;
     -- Put the floors right first, so that the steps below find what was committed late.
-    internal_rescan_floors(p_queue.part_id, v_has_recheck);
+    internal_rescan_floors(p_queue.part_id, v_has_recheck, v_has_started);
     p_kept.promoted := internal_promote(p_queue.part_id, p_limit);
     if v_has_recheck then
         v_solved := internal_recheck_groups(p_queue.part_id, p_limit);
@@ -38,6 +39,9 @@ begin
     internal_reap(p_queue, p_limit, p_kept.reaped, p_kept.died);
     if p_kept.promoted + p_kept.reaped + v_solved > 0 then
         internal_ring_doorbell(p_queue.part_id, p_queue.listened_until);
+    end if;
+    if v_has_started then
+        internal_purge_started(p_queue, p_limit);
     end if;
     internal_maintain_archive(
         p_queue, p_limit, p_kept.archived, p_kept.purged, p_kept.partitions_dropped

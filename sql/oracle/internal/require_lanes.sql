@@ -19,7 +19,8 @@ begin
         -- Every queue has open lanes: those of the default priority, which nothing closes. Of the
         -- lanes below 0 only that of recheck may be open.
         select /*+ leading(q l) use_nl(l) index(l rowq_lane_pk) */
-               q.part_id, q.lease_seconds, q.paused_at, l.lane, l.floor_seq
+               q.part_id, q.lease_seconds, q.max_leased, q.rate_limit, q.paused_at, l.lane,
+               l.floor_seq
         bulk collect into v_found
         from rowq_queue q
         join rowq_lane l
@@ -36,6 +37,8 @@ begin
     p_has_recheck := false;
     p_queue.part_id := v_found(1).part_id;
     p_queue.lease_seconds := v_found(1).lease_seconds;
+    p_queue.max_leased := v_found(1).max_leased;
+    p_queue.rate_limit := v_found(1).rate_limit;
     p_queue.paused_at := v_found(1).paused_at;
     for i in 1 .. v_found.count loop
         if v_found(i).lane = -4 then

@@ -1,7 +1,11 @@
-procedure internal_rescan_floors(p_part_id in number, p_has_recheck out boolean)
+procedure internal_rescan_floors(
+    p_part_id     in number,
+    p_has_recheck out boolean,
+    p_has_started out boolean
+)
 is
 -- routine   internal_rescan_floors
--- purpose   Look for the first live row of every lane from its very start, and put the floors right. p_has_recheck says whether recheck may have rows.
+-- purpose   Look for the first live row of every lane from its very start, and put the floors right. p_has_recheck and p_has_started say whether these tables may have rows.
 -- promise   P13 P14
 -- locks     rows of lanes, passing over locked ones
 -- differs   only maintain moves floors: dead rows cost nothing here, emptied index blocks little
@@ -41,11 +45,18 @@ begin
           or l.is_open = 1
           or exists (select null from rowq_recheck r where r.part_id = p_part_id)
       )
+      -- Only a queue that has a rate_limit, or had one, has rows there.
+      and (
+          l.lane <> -5
+          or exists (select null from rowq_started s where s.part_id = p_part_id)
+      )
     order by l.part_id, l.lane;
 
     p_has_recheck := false;
+    p_has_started := false;
     for i in 1 .. v_lanes.count loop
         p_has_recheck := p_has_recheck or v_lanes(i).lane = -4;
+        p_has_started := p_has_started or v_lanes(i).lane = -5;
         v_started := sys_extract_utc(systimestamp);
         v_first := null;
         if v_lanes(i).lane < 0 or v_is_slow then

@@ -13,6 +13,9 @@ type t_queue is record (
     max_body_length      rowq_queue.max_body_length%type,
     group_limit          rowq_queue.group_limit%type,
     group_after_dead     rowq_queue.group_after_dead%type,
+    max_leased           rowq_queue.max_leased%type,
+    rate_limit           rowq_queue.rate_limit%type,
+    rate_seconds         rowq_queue.rate_seconds%type,
     paused_at            rowq_queue.paused_at%type,
     listened_until       rowq_queue.listened_until%type
 );
@@ -41,6 +44,8 @@ type t_lanes is table of t_lane index by pls_integer;
 type t_open_lane is record (
     part_id       rowq_queue.part_id%type,
     lease_seconds rowq_queue.lease_seconds%type,
+    max_leased    rowq_queue.max_leased%type,
+    rate_limit    rowq_queue.rate_limit%type,
     paused_at     rowq_queue.paused_at%type,
     lane          rowq_lane.lane%type,
     floor_seq     rowq_lane.floor_seq%type

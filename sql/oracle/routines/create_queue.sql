@@ -11,6 +11,9 @@ procedure create_queue(
     p_group_limit          in number default null,
     p_group_after_dead     in varchar2 default null,
     p_group_pause_seconds  in number default null,
+    p_max_leased           in number default null,
+    p_rate_limit           in number default null,
+    p_rate_seconds         in number default null,
     p_rows                 out sys_refcursor
 )
 is
@@ -18,7 +21,8 @@ is
 -- version   1
 -- purpose   Create a queue; an existing queue of that name is left as it is.
 -- promise   P15
--- locks     the new rows of queue, lane and door; waits for a session that is creating the same
+-- locks     the new rows of queue, lane, door and gate; waits for a session that is creating the
+--           same
 --           queue
 -- commits   never; the caller owns the transaction
 -- errors    RQ711
@@ -32,7 +36,8 @@ begin
     internal_check_settings(
         p_queue_name, p_lease_seconds, p_max_attempts, p_backoff_base_seconds,
         p_backoff_factor, p_backoff_cap_seconds, p_backoff_jitter, p_archive_days,
-        p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds
+        p_max_body_length, p_group_limit, p_group_after_dead, p_group_pause_seconds,
+        p_max_leased, p_rate_limit, p_rate_seconds
     );
     v_key := utl_raw.cast_to_raw(p_queue_name);
 
@@ -47,7 +52,7 @@ begin
                 part_id, queue_name, queue_key, lease_seconds, max_attempts,
                 backoff_base_seconds, backoff_factor, backoff_cap_seconds, backoff_jitter,
                 archive_days, max_body_length, group_limit, group_after_dead,
-                group_pause_seconds, created_at
+                group_pause_seconds, max_leased, rate_limit, rate_seconds, created_at
             )
             values (
                 v_part_id, p_queue_name, v_key, coalesce(p_lease_seconds, 30),
@@ -56,6 +61,7 @@ begin
                 coalesce(p_backoff_jitter, 0.2), coalesce(p_archive_days, 0),
                 coalesce(p_max_body_length, 1048576), coalesce(p_group_limit, 1),
                 coalesce(p_group_after_dead, 'continue'), coalesce(p_group_pause_seconds, 0),
+                coalesce(p_max_leased, 0), coalesce(p_rate_limit, 0), coalesce(p_rate_seconds, 1),
                 sys_extract_utc(systimestamp)
             );
             v_outcome := 'created';

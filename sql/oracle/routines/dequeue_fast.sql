@@ -9,10 +9,11 @@ is
 -- routine   dequeue_fast
 -- version   1
 -- purpose   Lease up to batch_size ready messages to one new claim, passing over rows that another session holds.
--- promise   P02 P03 P05 P06 P07 P13 P18
--- locks     ready rows, passing over locked ones; the new claim row
+-- promise   P02 P03 P05 P06 P07 P13 P18 P28 P29
+-- locks     ready rows, passing over locked ones; the new claim row; where the queue has limits,
+--           its gate, tried for a tenth of a second and held until the caller's transaction ends
 -- commits   never; the caller owns the transaction
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ711 RQ713
 -- differs   nothing
     v_part_id       rowq_queue.part_id%type;
     v_claim_id      rowq_claim.claim_id%type;

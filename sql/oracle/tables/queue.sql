@@ -19,6 +19,9 @@ create table rowq_queue (
     group_limit          number(3) default 1 not null,
     group_after_dead     varchar2(10 char) default 'continue' not null,
     group_pause_seconds  number default 0 not null,
+    max_leased           number(6) default 0 not null,
+    rate_limit           number(6) default 0 not null,
+    rate_seconds         number default 1 not null,
     paused_at            timestamp(6),
     listened_until       timestamp(6),
     created_at           timestamp(6) not null,
@@ -34,7 +37,10 @@ create table rowq_queue (
     constraint rowq_queue_body_ck check (max_body_length between 1 and 33554432),
     constraint rowq_queue_group_limit_ck check (group_limit between 1 and 100),
     constraint rowq_queue_after_dead_ck check (group_after_dead in ('continue', 'hold')),
-    constraint rowq_queue_group_pause_ck check (group_pause_seconds between 0 and 86400)
+    constraint rowq_queue_group_pause_ck check (group_pause_seconds between 0 and 86400),
+    constraint rowq_queue_max_leased_ck check (max_leased between 0 and 100000),
+    constraint rowq_queue_rate_limit_ck check (rate_limit between 0 and 100000),
+    constraint rowq_queue_rate_seconds_ck check (rate_seconds between 0.1 and 86400)
 )
 initrans 16 pctfree 40
 /

@@ -43,5 +43,6 @@ begin
     pin('ROWQ_GROUPED', 100000, 60);
     pin('ROWQ_MESSAGE_GROUP', 100000, 60);
     pin('ROWQ_RECHECK', 10000, 60);
+    pin('ROWQ_STARTED', 10000, 40);
 end;
 /

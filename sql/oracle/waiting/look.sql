@@ -15,7 +15,7 @@ is
 -- promise   P02 P03 P05
 -- locks     as dequeue_fast; of a session that listens the queue row, passed over when locked
 -- commits   never; the caller commits at once
--- errors    RQ701 RQ711
+-- errors    RQ701 RQ711 RQ713
 -- differs   this engine's own: public, so that package rowq_wait can call it
 begin
     internal_dequeue(

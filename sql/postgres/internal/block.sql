@@ -17,7 +17,7 @@ as $$
 declare
     v_await record;
 begin
-    select a.* into v_await
+    select a.o_state, a.o_predecessor_id, a.o_rest_ids into v_await
     from (
         select array_agg(distinct u.message_id order by u.message_id) as predecessor_ids
         from unnest(p_predecessor_ids) u (message_id)

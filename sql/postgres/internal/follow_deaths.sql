@@ -19,7 +19,8 @@ declare
     v_ids      bigint[];
     v_done     record;
 begin
-    -- Where a row is locked, a producer is adding a message that waits: look again when it is there.
+    -- Where a row is locked, a producer is adding a message that waits: look again when it is
+    -- there.
     select array_agg(u.message_id) filter (where m.has_successors),
            array_agg(u.message_id) filter (where m.message_id is null)
     into v_awaited, v_later

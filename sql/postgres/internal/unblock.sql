@@ -33,7 +33,8 @@ begin
                b.due_at, b.on_dead, b.group_key, b.rest_ids
         from unnest(p_message_ids) u (message_id)
         left join lateral (
-            select x.*
+            select x.message_id, x.lane, x.predecessor_id, x.due_at, x.on_dead, x.group_key,
+                   x.rest_ids
             from rowq.blocked x
             where x.part_id = p_part_id
               and x.message_id = u.message_id

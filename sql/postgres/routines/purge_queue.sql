@@ -16,7 +16,8 @@ as $$
 -- version   1
 -- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
 -- promise   P15
--- locks     blocked, grouped, ready, delayed and dead rows, passing over locked ones; then as complete
+-- locks     blocked, grouped, ready, delayed and dead rows, passing over locked ones; then as
+--           complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -43,8 +44,8 @@ begin
     end if;
     v_queue := rowq.internal_require_queue(p_queue_name);
 
-    -- Begin with what waits for others, so that none of it is made ready by the end of what it waits
-    -- for, and no token is passed on to a message that goes too.
+    -- Begin with what waits for others, so that none of it is made ready by the end of what it
+    -- waits for, and no token is passed on to a message that goes too.
     loop
         v_wanted := least(c_step, p_max_messages - v_removed);
         exit when v_wanted <= 0;

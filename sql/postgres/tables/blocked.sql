@@ -1,6 +1,7 @@
--- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue does
--- not read it. It waits for one of them at a time, the newest that has not ended (predecessor_id,
--- with a row in successor); rest_ids are the others that it may still have to ask for, in order.
+-- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue
+-- does not read it. It waits for one of them at a time, the newest that has not ended
+-- (predecessor_id, with a row in successor); rest_ids are the others that it may still have to ask
+-- for, in order.
 create table if not exists rowq.blocked (
     part_id        integer not null,
     lane           smallint not null,

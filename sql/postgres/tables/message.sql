@@ -1,5 +1,5 @@
--- A row is what the producer handed over. It is written once and deleted once, except that the first
--- message that waits for it sets has_successors.
+-- A row is what the producer handed over. It is written once and deleted once, except that the
+-- first message that waits for it sets has_successors.
 create table if not exists rowq.message (
     part_id        integer not null,
     max_attempts   smallint,

@@ -1,5 +1,5 @@
--- A row says which message waits for which other one. Whoever ends a message whose has_successors is
--- true deletes its rows, in the same transaction.
+-- A row says which message waits for which other one. Whoever ends a message whose has_successors
+-- is true deletes its rows, in the same transaction.
 create table if not exists rowq.successor (
     part_id        integer not null,
     predecessor_id bigint not null,

@@ -56,6 +56,17 @@ def of_groups(session: Connection, queue: str) -> None:
     call(session, "purge_queue", **common)
 
 
+def of_limits(session: Connection, queue: str) -> None:
+    """Take messages under limits, and let the notes of it be purged."""
+    common = {"queue_name": queue}
+    call(session, "alter_queue", **common, max_leased=5, rate_limit=5)
+    for row in dequeue(session, queue, 2):
+        call(session, "release", **common, claim_id=row.claim_id, message_ids=[row.message_id])
+    pass_seconds(session, queue, 2)
+    call(session, "maintain", **common)
+    call(session, "alter_queue", **common, max_leased=0, rate_limit=0)
+
+
 def every_routine(session: Connection, queue: str) -> None:
     """Call whatever works on messages, with something to do for each."""
     common = {"queue_name": queue}
@@ -65,6 +76,7 @@ def every_routine(session: Connection, queue: str) -> None:
     enqueue(session, queue, "key", dedup_key="key")
     enqueue(session, queue, "late", delay_seconds=1000)
     of_groups(session, queue)
+    of_limits(session, queue)
     call(session, "peek", **common)
     for finish in ("release", "retry_later", "fail_now", "complete"):
         claim = dequeue(session, queue, 2)[0].claim_id
@@ -141,10 +153,10 @@ def test_the_statistics_of_busy_tables_are_set_and_locked(connection: Connection
         "select s.table_name, s.stattype_locked, s.num_rows from user_tab_statistics s"
         " where s.table_name in ('ROWQ_MESSAGE', 'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_CLAIM',"
         " 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_DEDUP', 'ROWQ_FINISHED', 'ROWQ_GROUPED',"
-        " 'ROWQ_MESSAGE_GROUP', 'ROWQ_RECHECK')",
+        " 'ROWQ_MESSAGE_GROUP', 'ROWQ_RECHECK', 'ROWQ_STARTED')",
     )
     found = {table: (locked, count) for table, locked, count in rows.fetchall()}
-    assert len(found) == 11
+    assert len(found) == 12
     assert {locked for locked, _ in found.values()} == {"ALL"}
     assert all(count >= 10_000 for _, count in found.values())
 

@@ -37,6 +37,7 @@ _BLOCKING = """
     select l.sid from v$lock l
     where l.lmode > 0 and l.block > 0 and l.type = :kind and l.id1 = :id1 and l.id2 = :id2
     """
+_NAPS = "select s.sid from v$session s where s.sid = :place and s.event = 'PL/SQL lock timer'"
 _SERIALS = "select s.sid, s.serial# from v$session s"
 _SESSIONS = """
     select s.sid, s.serial# from v$session s where s.username = :owner and s.status <> 'KILLED'
@@ -72,7 +73,7 @@ class OracleServer(ControlledServer):
             raise Unavailable("the URL names the root container; name a pluggable database's")
         self.name = f"{self.product}{version.partition('.')[0]}"
         self.how = f"{how} {edition} {version}"
-        self.capabilities = self._capabilities("databases", "waits", "genuine", "groups")
+        self.capabilities = self._capabilities("databases", "waits", "genuine", "groups", "limits")
         self._make_roles()
 
     def fresh_database(self) -> str:
@@ -137,6 +138,10 @@ class OracleServer(ControlledServer):
                 number(blocker) for (blocker,) in blockers
             )
         return {waiting: frozenset(blockers) for waiting, blockers in found.items()}
+
+    def waits_at_gate(self, session: int) -> bool:
+        """Whether a dequeue tries the gate of a queue with limits again and again."""
+        return bool(self.ask(_NAPS, place=session % _PLACES))
 
     def kill_session(self, session: int) -> None:
         """End a session from outside, and wait until the server has forgotten it."""

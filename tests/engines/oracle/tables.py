@@ -9,7 +9,7 @@ Connection = Any
 
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archive",
-    "grouped", "message_group", "recheck",
+    "grouped", "message_group", "recheck", "started",
 )  # fmt: skip
 """The tables with rows of a queue's messages, without what they all begin with."""
 
@@ -46,12 +46,13 @@ _SHIFTS = (
     ("claim", "1 = 1", _BACK.format("lease_until")),
     ("delayed", "1 = 1", _BACK.format("due_at")),
     ("recheck", "1 = 1", _BACK.format("due_at")),
+    ("started", "1 = 1", _BACK.format("started_at")),
     ("dead", "1 = 1", _BACK.format("died_at")),
     ("finished", "1 = 1", _BACK.format("finished_at")),
     ("message", "1 = 1", f"{_BACK.format('enqueued_at')}, {_EARLIER.format('seq')}"),
     ("message", "t.due_at is not null", _BACK.format("due_at")),
     ("ready", "1 = 1", _EARLIER.format("seq")),
-    ("lane", "t.lane >= 0 or t.lane in (-2, -4)", _EARLIER.format("floor_seq")),
+    ("lane", "t.lane >= 0 or t.lane in (-2, -4, -5)", _EARLIER.format("floor_seq")),
 )
 # A plain update would wait for rows that others hold; a row may have a logical address.
 _MOVE = """

@@ -36,10 +36,10 @@ AUTONOMOUS = {"drop_days"}
 OPENS, ROLLS_BACK = "begin_work", "roll_back"
 """The helpers that set a savepoint and go back to it."""
 
-WITHOUT_ROWIDS = (
+WITHOUT_ROWIDS = {
     "rowq_finished", "rowq_leased",
-    "rowq_grouped", "rowq_message_group", "rowq_recheck", "rowq_door",
-)  # fmt: skip
+    "rowq_grouped", "rowq_message_group", "rowq_recheck", "rowq_door", "rowq_started",
+}  # fmt: skip
 """Tables that are indexes: nothing is looked up from them, so nothing is looked up in batches."""
 
 LISTED = {"32767", "2000", "4000"}

@@ -1,0 +1,63 @@
+"""Limits on Oracle: what a poll of a full queue leaves, and what queues without limits pay."""
+
+import pytest
+
+from tests.engines.base import Connection
+from tests.engines.oracle.server import OracleServer
+from tests.helpers.calls import call, dequeue, enqueue, rolled_back
+from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
+
+PATIENCE_MS = 5000
+"""A call that takes longer waits for a lock: nothing here takes a tenth of it."""
+_EXECUTIONS = """
+    select coalesce(sum(s.executions), 0)
+    from v$sql s
+    where s.parsing_schema_name = :owner
+      and s.command_type in (2, 3, 6, 7)
+      and (lower(s.sql_text) like '%rowq_gate%' or lower(s.sql_text) like '%rowq_started%')
+    """
+
+
+@pytest.mark.promise("P17", "P28")
+def test_a_poll_of_a_full_queue_locks_nothing_and_begins_no_transaction(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    enqueue(connection, queue, "a", "b")
+    call(connection, "alter_queue", queue_name=queue, max_leased=1)
+    assert len(dequeue(connection, queue)) == 1
+    session = connect(autocommit=False)
+    assert dequeue(session, queue) == []
+    assert not session.transaction_in_progress
+
+
+@pytest.mark.promise("P28")
+def test_a_gate_that_somebody_holds_is_tried_and_never_waited_for(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    holder = connect()
+    connection.call_timeout = PATIENCE_MS
+    enqueue(connection, queue, "a")
+    call(connection, "alter_queue", queue_name=queue, max_leased=1)
+    gate = (
+        "select g.part_id from rowq_gate g"
+        " where g.part_id = (select q.part_id from rowq_queue q where q.queue_name = %s) for update"
+    )
+    with rolled_back(holder):
+        assert len(dialect_of(holder).execute(holder, gate, [queue]).fetchall()) == 1
+        assert dequeue(connection, queue) == []
+    assert len(dequeue(connection, queue)) == 1
+
+
+def test_a_queue_without_limits_runs_no_statement_for_them(
+    server: OracleServer, connection: Connection, queue: str
+) -> None:
+    def executions() -> int:
+        ((count,),) = server.ask(_EXECUTIONS, owner=connection.username.upper())
+        return int(count)
+
+    before = executions()
+    enqueue(connection, queue, "a", "b", "c")
+    while rows := dequeue(connection, queue):
+        call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+    assert executions() == before
