@@ -247,6 +247,35 @@ def test_a_completion_waits_for_who_has_just_named_its_message_and_for_no_other(
     assert is_settled(other, queue)
 
 
+@pytest.mark.promise("P04", "P25", "P26")
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("key", [None, "key"])
+@pytest.mark.parametrize("gone", [[], [1]], ids=["all", "holes"])
+def test_a_batch_is_completed_while_one_of_it_is_named(
+    sessions: Open, queue: str, gone: list[int], key: str | None, ending: str
+) -> None:
+    producer, worker, other = sessions(3)
+    ids = [
+        other.queue.enqueue(queue, text, dedup_key=key if text == "b" else None).message_id
+        for text in "abcd"
+    ]
+    send(other, queue, "waits already", ids[2])
+    if gone:
+        other.queue.cancel(queue, [ids[place] for place in gone])
+    messages = worker.queue.dequeue_fast(queue, 10)
+    assert len(messages) == 4 - len(gone)
+    send(producer.begin(), queue, "waits", ids[3])
+    completion = worker.start(lambda own: own.complete(queue, messages[0].claim_id))
+    completion.waits_for(producer)
+    producer.end(ending)
+    outcomes = [(row.message_id, row.outcome) for row in completion.result()]
+    assert outcomes == [(message.message_id, "completed") for message in messages]
+    expected = ["waits already"] + (["waits"] if ending == "commit" else [])
+    assert work_off(other, queue) == expected
+    assert is_settled(other, queue)
+    assert other.queue.enqueue(queue, "again", dedup_key="key").outcome == "enqueued"
+
+
 @pytest.mark.promise("P27")
 def test_a_reap_does_not_wait_for_a_producer_of_what_waits(sessions: Open, queue: str) -> None:
     producer, worker = sessions(2)

@@ -22,14 +22,14 @@ begin
     declare v_count int default json_length(p_predecessor_ids);
     declare v_place int default 0;
     declare v_next int;
-    declare v_locked_id, v_after, v_ended_id bigint;
+    declare v_shown_id, v_locked_id, v_after, v_ended_id bigint;
     declare v_has_successors boolean;
     set p_state = null, p_rest_ids = null;
 
     looks: while p_state is null do
         set v_next = null, p_predecessor_id = null, v_locked_id = null, v_ended_id = null;
-        select j.place, j.message_id, m.has_successors
-        into v_next, p_predecessor_id, v_has_successors
+        select j.place, j.message_id, m.message_id, m.has_successors
+        into v_next, p_predecessor_id, v_shown_id, v_has_successors
         from json_table(
             p_predecessor_ids, '$[*]' columns (place for ordinality, message_id bigint path '$')
         ) j
@@ -44,6 +44,12 @@ begin
             leave looks;
         end if;
         set v_place = v_next;
+        if v_shown_id is null then
+            -- It has ended, or is newer than the snapshot. A lock on a key that is not there would
+            -- cover the gap where new messages go.
+            set p_state = 'unsure';
+            leave looks;
+        end if;
 
         -- Hold the row to the end of the transaction: whoever ends the predecessor waits for this
         -- one, or leaves a note to look again. This one waits for nobody.

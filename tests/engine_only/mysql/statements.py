@@ -24,7 +24,7 @@ _CONSUMER = (
     "update performance_schema.setup_consumers set enabled = %s"
     " where name = 'events_statements_history_long'"
 )
-_VARIABLE = re.compile(r"\b[pv]_(\w+)\b")
+_VARIABLE = re.compile(r"\b[cpv]_(\w+)\b")
 _MESSAGES = "'[[1, 11, 0, 1], [2, 11, 0, 2]]'"
 _MOMENT = "timestamp'2020-01-01 00:00:00'"
 _MOMENTS = {"before", "check_after", "day", "lease_until", "now", "until"}

@@ -1,0 +1,209 @@
+"""What messages that wait for others cost: plans, statements and locks."""
+
+import time
+
+import pytest
+
+from tests.engine_only.mysql.costs import pages, until_quiet
+from tests.engine_only.mysql.statements import accesses, run_by
+from tests.engines.base import Connection
+from tests.helpers.calls import call, dequeue, dequeue_one, enqueue, transaction
+from tests.helpers.queues import Connect
+from tests.stored_times import tick
+
+TIED = {"blocked", "successor", "recheck"}
+BY_KEY = TIED | {"message", "finished", "dead"}
+TEST_S_OWN = " - interval "
+"""Words of the statements that move stored times."""
+
+
+@pytest.fixture
+def queue(connection: Connection, queue_name: str) -> str:
+    call(connection, "create_queue", queue_name=queue_name)
+    return queue_name
+
+
+def complete_next(session: Connection, queue: str, routine: str = "complete") -> None:
+    """Dequeue one message and end it."""
+    claim = dequeue_one(session, queue).claim_id
+    call(session, routine, queue_name=queue, claim_id=claim)
+
+
+def cycle(connection: Connection, other: Connection, queue: str) -> None:
+    """Name messages as predecessors, and end these, in every way that has statements of its own."""
+    first, second, third = enqueue(connection, queue, "1", "2", "3", priority=0)
+    for asked in ("hold", "continue", "fail"):
+        enqueue(connection, queue, asked, predecessor_ids=[first, third], on_predecessor_dead=asked)
+    enqueue(connection, queue, "delayed", predecessor_ids=[second], delay_seconds=60)
+    enqueue(connection, queue, "grouped", predecessor_ids=[second], group_key="g")
+    messages = [
+        {"body": "begins", "priority": 0},
+        {"body": "ends", "predecessor_positions": [1], "predecessor_ids": [first]},
+    ]
+    call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    complete_next(connection, queue, "fail_now")
+    enqueue(connection, queue, "late", predecessor_ids=[first], on_predecessor_dead="fail")
+    [waits] = enqueue(connection, queue, "waits", predecessor_ids=[first])
+    call(connection, "get_message", queue_name=queue, message_id=waits)
+    call(connection, "queue_stats", queue_name=queue)
+    call(connection, "health")
+    call(connection, "cancel", queue_name=queue, message_ids=[waits])
+    complete_next(connection, queue)
+    complete_next(connection, queue, "retry_later")
+    call(connection, "alter_queue", queue_name=queue, archive_days=1)
+    rows = dequeue(connection, queue, 50)
+    call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+    [named] = enqueue(connection, queue, "named", priority=0)
+    with transaction(other):
+        enqueue(other, queue, "names it", predecessor_ids=[named], on_predecessor_dead="fail")
+        enqueue(connection, queue, "unsure", predecessor_ids=[named])
+        call(connection, "archive", queue_name=queue)
+    complete_next(connection, queue, "fail_now")
+    tick(other, queue)
+    call(connection, "maintain", queue_name=queue)
+    call(connection, "purge_queue", queue_name=queue, max_messages=1)
+    call(connection, "alter_queue", queue_name=queue, archive_days=0)
+
+
+@pytest.mark.promise("P13")
+def test_no_statement_about_predecessors_sorts_scans_or_leaves_the_primary_key(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    [first] = enqueue(connection, queue, "first", priority=9)
+    messages = [{"body": "x", "predecessor_ids": [first], "priority": 9}] * 2000
+    messages += [{"body": "x", "priority": 9}] * 2000
+    call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    session, other = connect(), connect()
+    connection.execute("use rowq")
+    ran = run_by(connection, session, lambda: cycle(session, other, queue))
+    found = [
+        access
+        for statement in ran
+        if TEST_S_OWN not in statement or "rowq.recheck" in statement
+        for access in accesses(connection, statement)
+        if access.table in BY_KEY and not statement.lstrip().startswith("insert")
+    ]
+    assert {access.table for access in found} == BY_KEY
+    for access in found:
+        assert access.key == "PRIMARY", access
+        assert access.type in {"const", "eq_ref", "ref", "range"}, access
+        assert "filesort" not in access.extra, access
+        assert "temporary" not in access.extra, access
+
+
+def statements(admin: Connection, session: Connection, queue: str, waiting: int) -> list[str]:
+    """Return the statements that read or write rows as a message ends for which others wait."""
+    [ends] = enqueue(session, queue, "ends")
+    for _ in range(waiting):
+        enqueue(session, queue, "waits", predecessor_ids=[ends])
+    claim = dequeue_one(session, queue).claim_id
+    ran = run_by(
+        admin, session, lambda: call(session, "complete", queue_name=queue, claim_id=claim)
+    )
+    if rows := dequeue(session, queue, 10):
+        call(session, "complete", queue_name=queue, claim_id=rows[0].claim_id)
+    return [
+        statement for statement in ran if "rowq." in statement and not statement.startswith("call ")
+    ]
+
+
+def test_the_end_of_a_message_takes_as_many_statements_however_many_wait_for_it(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    session = connect()
+    alone = statements(connection, session, queue, waiting=0)
+    assert len(alone) == 3, alone
+    statements(connection, session, queue, waiting=1)  # opens the front lane
+    awaited = statements(connection, session, queue, waiting=1)
+    assert len(awaited) - len(alone) <= 9, awaited
+    assert len(statements(connection, session, queue, waiting=5)) == len(awaited)
+
+
+def test_a_queue_without_predecessors_runs_no_statement_for_them(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    session = connect()
+
+    def work() -> None:
+        enqueue(session, queue, "a", "b", "c")
+        enqueue(session, queue, "d", dedup_key="k")
+        call(session, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 10)
+        for count, routine in ((1, "complete"), (1, "fail_now"), (2, "complete"), (9, "complete")):
+            claim = dequeue(session, queue, count)[0].claim_id
+            call(session, routine, queue_name=queue, claim_id=claim)
+
+    ran = " ".join(run_by(connection, session, work))
+    assert "rowq.message" in ran
+    assert not [table for table in TIED if f"rowq.{table}" in ran]
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read"])
+def test_a_guest_that_names_what_has_ended_lets_others_go_on(
+    connection: Connection, connect: Connect, queue: str, level: str
+) -> None:
+    guest, other = connect(), connect()
+    [waits] = enqueue(connection, queue, "waits")
+    [ended] = enqueue(connection, queue, "ended")
+    call(connection, "cancel", queue_name=queue, message_ids=[ended])
+    other.execute("set session innodb_lock_wait_timeout = 1")
+    guest.execute(f"set transaction isolation level {level}")
+    with transaction(guest):
+        [named] = enqueue(guest, queue, "after what has ended", predecessor_ids=[ended])
+        enqueue(guest, queue, "after what is there", predecessor_ids=[waits])
+        [beside] = enqueue(other, queue, "beside")
+        enqueue(other, queue, "waits, too", predecessor_ids=[waits])
+        enqueue(other, queue, "waits as well", predecessor_ids=[beside])
+        assert call(guest, "get_message", queue_name=queue, message_id=named)[0].state == "blocked"
+    tick(other, queue)
+    call(other, "maintain", queue_name=queue)
+    assert call(other, "get_message", queue_name=queue, message_id=named)[0].state == "ready"
+
+
+@pytest.mark.promise("P13")
+def test_ends_of_predecessors_cost_as_many_pages_beside_an_old_read_view(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    viewer = connect()
+    viewer.execute("set transaction isolation level repeatable read")
+    viewer.execute("begin")
+    viewer.execute("select count(*) from rowq.message")
+
+    def step() -> int:
+        """Return the pages of ten ends, each of which lets a message go on."""
+        for _ in range(10):
+            [ends] = enqueue(connection, queue, "ends")
+            enqueue(connection, queue, "waits", predecessor_ids=[ends])
+
+        def work() -> None:
+            for row in dequeue(connection, queue, 10):
+                call(
+                    connection,
+                    "complete",
+                    queue_name=queue,
+                    claim_id=row.claim_id,
+                    message_ids=[row.message_id],
+                )
+
+        until_quiet(connection)
+        cost = pages(connection, work)
+        work()
+        return cost
+
+    step()
+    early = min(step() for _ in range(3))
+    for _ in range(40):
+        step_of_load(connection, queue)
+    call(connection, "maintain", queue_name=queue)
+    time.sleep(0.6)
+    call(connection, "maintain", queue_name=queue)
+    assert min(step() for _ in range(3)) < 1.5 * early
+    viewer.rollback()
+
+
+def step_of_load(connection: Connection, queue: str) -> None:
+    """Send twenty messages for each of which another one waits, and finish all."""
+    messages = [{"body": "x"}] * 20
+    messages += [{"body": "x", "predecessor_positions": [place]} for place in range(1, 21)]
+    call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    while rows := dequeue(connection, queue, 50):
+        call(connection, "complete", queue_name=queue, claim_id=rows[0].claim_id)
