@@ -41,9 +41,9 @@ begin
     declare v_max_body_length, v_usual_length int;
     -- Store in key order, so that two batches with the same keys cannot wait for each other; but
     -- messages of groups, and those that name others by their places, need ids in their own order,
-    -- so that such a batch may meet a deadlock with another one, and is tried again. A plain message
-    -- has a text body and nothing else. MySQL sorts texts by their places, but takes JSON into the
-    -- sort, which then lacks memory; the limit makes it sort what was cast to text.
+    -- so that such a batch may meet a deadlock with another one, and is tried again. A plain
+    -- message has a text body and nothing else. MySQL sorts texts by their places, but takes JSON
+    -- into the sort, which then lacks memory; the limit makes it sort what was cast to text.
     declare each_message cursor for
         select h.place, h.message, h.is_plain, h.body
         from (

@@ -1,7 +1,8 @@
--- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue does
--- not read it. It waits for one of them at a time, the newest that has not ended (predecessor_id,
--- with a row in successor); rest_ids are the others that it may still have to ask for, newest
--- first. Rows are found by their whole keys; only purge_queue goes from one to the next.
+-- A row is a message that waits for others to end, its predecessors, kept apart so that dequeue
+-- does not read it. It waits for one of them at a time, the newest that has not ended
+-- (predecessor_id, with a row in successor); rest_ids are the others that it may still have to ask
+-- for, newest first. Rows are found by their whole keys; only purge_queue goes from one to the
+-- next.
 create table if not exists rowq.blocked (
     part_id        int not null comment 'The queue; never used again for another one.',
     message_id     bigint not null comment 'The message.',

@@ -1,7 +1,7 @@
 -- A row is what the producer handed over. It is written once and deleted once; only a failure
 -- updates last_error and due_at, and the first message that waits for it sets has_successors.
--- enqueued_at finds a message that was never given back, because its seq in ready is the same moment
--- in microseconds. due_at is the last place that the message had in delayed.
+-- enqueued_at finds a message that was never given back, because its seq in ready is the same
+-- moment in microseconds. due_at is the last place that the message had in delayed.
 create table if not exists rowq.message (
     message_id     bigint not null auto_increment comment 'The message.',
     part_id        int not null comment 'The queue; never used again for another one.',
