@@ -7,11 +7,13 @@ modifies sql data
 begin
 -- routine   internal_delete_queue
 -- purpose   Delete everything that belongs to a queue, and the queue.
-    -- promise   P15 locks     all rows of the queue differs   no such helper elsewhere: part of
-    -- drop_queue A dequeue and a complete hold no lock on the part. They move messages from blocked
-    -- to all other places, from delayed to grouped or ready, from grouped to ready, and from ready
-    -- to claim or dead, so look in this order: a look waits for a call that has taken a row there,
-    -- and the looks after it see where the message went.
+-- promise   P15
+-- locks     all rows of the queue
+-- differs   no such helper elsewhere: part of drop_queue
+    -- A dequeue and a complete hold no lock on the part. They move messages from blocked to all
+    -- other places, from delayed to grouped or ready, from grouped to ready, and from ready to
+    -- claim or dead, so look in this order: a look waits for a call that has taken a row there, and
+    -- the looks after it see where the message went.
     delete m
     from rowq.blocked b force index (primary)
     straight_join rowq.message m force index (primary) on m.message_id = b.message_id
