@@ -12,7 +12,7 @@ begin
 -- purpose   Take a token of a group: @has_token is 0 where it is full, and null where a producer is opening it. Call it in a transaction of rowq's own.
 -- promise   P22
 -- locks     a new message_group row
--- differs   elsewhere this waits for a producer for a moment, and also tells who joins that it may
+-- differs   elsewhere it waits for a producer for a moment, and holds the tokens of a full group
     set nocount on;
     -- The insert below waits for a session that is closing the group at this moment, and for a
     -- producer who has opened it after the look. If either takes longer, error 1222 ends this
