@@ -58,8 +58,16 @@ def fill(url: str, state: str) -> None:
     with rowq.connect(url) as queue:
         queue.create_queue("orders", archive_days=7)
         delay_seconds = 1000 if state == "delayed" else None
+        first = None
         for n in range(3):
-            queue.enqueue("orders", n, delay_seconds=delay_seconds)
+            sent = queue.enqueue(
+                "orders",
+                n,
+                delay_seconds=delay_seconds,
+                group_key="a" if state == "grouped" else None,
+                predecessor_ids=[first] if first and state == "blocked" else None,
+            )
+            first = first or sent.message_id
         if state in {"leased", "dead", "finished", "archived"}:
             claim_id = queue.dequeue_fast("orders", 3)[0].claim_id
         if state == "dead":
@@ -70,7 +78,14 @@ def fill(url: str, state: str) -> None:
             queue.archive("orders")
 
 
-@pytest.mark.parametrize("state", ["ready", "delayed", "leased", "dead", "finished", "archived"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        *("ready", "delayed", "leased", "dead", "finished", "archived"),
+        pytest.param("grouped", marks=pytest.mark.requires("groups")),
+        pytest.param("blocked", marks=pytest.mark.requires("predecessors")),
+    ],
+)
 def test_rollback_refuses_to_throw_messages_away_unless_forced(
     empty_database: str, run_without_database: Run, state: str
 ) -> None:

@@ -65,11 +65,13 @@ set session autocommit = @rowq_was_autocommit;
 _REFUSE_MESSAGES = """
 set @rowq_fault = null;
 select if(
-    count(*) = 7,
+    count(*) = 9,
     'select if(
          exists (select 1 from rowq.ready where message_id > 0)
          or exists (select 1 from rowq.delayed where message_id > 0)
          or exists (select 1 from rowq.dead)
+         or exists (select 1 from rowq.grouped where message_id > 0)
+         or exists (select 1 from rowq.blocked)
          or exists (
              select 1 from rowq.claim c
              where claim_id > 0 and (c.messages is null or json_length(c.messages) > 0)
@@ -86,7 +88,9 @@ select if(
 into @rowq_text
 from information_schema.tables t
 where t.table_schema = 'rowq'
-  and t.table_name in ('queue', 'ready', 'delayed', 'claim', 'dead', 'archive', 'finished');
+  and t.table_name in (
+      'queue', 'ready', 'delayed', 'claim', 'dead', 'grouped', 'blocked', 'archive', 'finished'
+  );
 prepare rowq_check from @rowq_text;
 execute rowq_check;
 deallocate prepare rowq_check;"""

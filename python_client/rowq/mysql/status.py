@@ -53,7 +53,9 @@ _ORPHANS = """
         on cast(concat(rtrim(u.user), '@', rtrim(u.host)) as binary) = cast(r.definer as binary)
     where r.routine_schema = 'rowq' and u.user is null
 """
-_LOST_TABLES = {"queue", "ready", "delayed", "claim", "dead", "archive", "finished"}
+_LOST_TABLES = {
+    "queue", "ready", "delayed", "claim", "dead", "grouped", "blocked", "archive", "finished",
+}  # fmt: skip
 _LOSSES = """
     select
         (select count(*) from rowq.queue),
@@ -63,6 +65,11 @@ _LOSSES = """
                 from (select 1 from rowq.delayed where message_id > 0 limit 100000) d
             )
             + (select count(*) from (select 1 from rowq.dead limit 100000) d)
+            + (
+                select count(*)
+                from (select 1 from rowq.grouped where message_id > 0 limit 100000) g
+            )
+            + (select count(*) from (select 1 from rowq.blocked limit 100000) b)
             + (
                 select
                     coalesce(

@@ -129,6 +129,8 @@ begin
     if exists (select from only rowq.ready)
         or exists (select from only rowq.delayed)
         or exists (select from only rowq.dead)
+        or exists (select from only rowq.grouped)
+        or exists (select from only rowq.blocked)
         or exists (select from only rowq.claim c where cardinality(c.message_ids) > 0)
         or exists (select from rowq.archive)
         or exists (

@@ -96,6 +96,8 @@ _LOSSES = """
         (select count(*) from (select from only rowq.ready limit 100000) r)
             + (select count(*) from (select from only rowq.delayed limit 100000) d)
             + (select count(*) from (select from only rowq.dead limit 100000) d)
+            + (select count(*) from (select from only rowq.grouped limit 100000) g)
+            + (select count(*) from (select from only rowq.blocked limit 100000) b)
             + (
                 select coalesce(sum(cardinality(c.message_ids)), 0)
                 from (select message_ids from only rowq.claim limit 100000) c

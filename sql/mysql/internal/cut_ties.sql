@@ -36,6 +36,5 @@ begin
         set v_is_end = false;
     end loop;
     close each_awaited;
-end
-//
+end//
 delimiter ;

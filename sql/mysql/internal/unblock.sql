@@ -110,6 +110,5 @@ begin
     if v_some <> '[]' then
         call rowq.internal_push_ready(p_part_id, v_some);
     end if;
-end
-//
+end//
 delimiter ;
