@@ -130,6 +130,5 @@ begin
             concat('[', substring_index(p_predecessor_ids, ',', v_place - v_count))
         );
     end if;
-end
-//
+end//
 delimiter ;

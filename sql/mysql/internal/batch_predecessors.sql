@@ -40,6 +40,5 @@ begin
         ) h;
         set p_predecessor_ids = json_merge_preserve(coalesce(p_predecessor_ids, '[]'), v_ids);
     end if;
-end
-//
+end//
 delimiter ;

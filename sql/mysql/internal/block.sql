@@ -83,6 +83,5 @@ begin
             );
         end if;
     end if;
-end
-//
+end//
 delimiter ;

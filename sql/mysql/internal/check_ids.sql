@@ -18,6 +18,5 @@ begin
             );
         end if;
     end if;
-end
-//
+end//
 delimiter ;

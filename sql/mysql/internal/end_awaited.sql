@@ -22,6 +22,5 @@ begin
     if v_ties is not null then
         call rowq.internal_cut_ties(p_part_id, v_ties, p_owns_transaction);
     end if;
-end
-//
+end//
 delimiter ;

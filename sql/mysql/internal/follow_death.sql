@@ -55,6 +55,5 @@ begin
             );
         end if;
     end if;
-end
-//
+end//
 delimiter ;

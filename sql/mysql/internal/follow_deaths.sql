@@ -89,6 +89,5 @@ begin
             leave levels;
         end if;
     end loop;
-end
-//
+end//
 delimiter ;

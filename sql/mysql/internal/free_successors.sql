@@ -45,6 +45,5 @@ begin
             call rowq.internal_recheck_later(p_part_id, v_again, null, false);
         end if;
     end if;
-end
-//
+end//
 delimiter ;

@@ -28,6 +28,5 @@ begin
         end if;
     end if;
     set p_is_good = p_message_ids is null or coalesce(v_good = v_count, false);
-end
-//
+end//
 delimiter ;

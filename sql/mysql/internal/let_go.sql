@@ -22,6 +22,5 @@ begin
     if v_failed is not null then
         call rowq.internal_follow_deaths(p_part_id, null, v_failed, p_owns_transaction);
     end if;
-end
-//
+end//
 delimiter ;

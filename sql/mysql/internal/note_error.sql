@@ -30,6 +30,5 @@ begin
         straight_join rowq.message m force index (primary) on m.message_id = h.message_id
         set m.last_error = left(p_error, 2000);
     end if;
-end
-//
+end//
 delimiter ;

@@ -30,6 +30,5 @@ begin
     straight_join rowq.blocked b force index (primary)
         on b.part_id = p_part_id
        and b.message_id = j.message_id;
-end
-//
+end//
 delimiter ;

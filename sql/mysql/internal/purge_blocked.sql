@@ -48,6 +48,5 @@ begin
             set p_removed = p_removed + json_length(v_some);
         end if;
     end loop;
-end
-//
+end//
 delimiter ;

@@ -59,6 +59,5 @@ begin
     if v_is_awaited then
         call rowq.internal_follow_deaths(p_part_id, p_messages, null, p_owns_transaction);
     end if;
-end
-//
+end//
 delimiter ;

@@ -54,6 +54,5 @@ begin
            or (p_with_keys and m.dedup_key is not null)
            or m.has_successors;
     end if;
-end
-//
+end//
 delimiter ;

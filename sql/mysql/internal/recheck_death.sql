@@ -38,6 +38,5 @@ begin
             );
         end if;
     end if;
-end
-//
+end//
 delimiter ;

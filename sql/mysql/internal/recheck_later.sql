@@ -22,6 +22,5 @@ begin
     from json_table(
         coalesce(p_message_ids, p_predecessor_ids), '$[*]' columns (message_id bigint path '$')
     ) j;
-end
-//
+end//
 delimiter ;

@@ -28,6 +28,5 @@ begin
         on k.part_id = p_part_id
        and k.dedup_key = j.dedup_key
        and k.message_id = j.message_id;
-end
-//
+end//
 delimiter ;

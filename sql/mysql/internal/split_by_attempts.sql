@@ -67,6 +67,5 @@ begin
             from json_table(v_worn, '$[*]' columns (message_id bigint path '$')) x
         ) w on w.message_id = j.message_id;
     end if;
-end
-//
+end//
 delimiter ;

@@ -109,6 +109,5 @@ begin
         where part_id = p_part_id
           and message_id = p_message_id;
     end if;
-end
-//
+end//
 delimiter ;
