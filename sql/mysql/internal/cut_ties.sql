@@ -21,7 +21,8 @@ begin
             p_ties,
             '$[*]' columns (message_id bigint path '$[0]', is_awaited int path '$[3]')
         ) j
-        where j.is_awaited;
+        where j.is_awaited
+        order by j.message_id;
     declare continue handler for not found set v_is_end = true;
 
     call rowq.internal_leave_groups(p_part_id, p_ties, p_owns_transaction);

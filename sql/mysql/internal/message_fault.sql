@@ -47,10 +47,7 @@ begin
                 p_on_predecessor_dead in ('hold', 'continue', 'fail'),
                 p_on_predecessor_dead is null
             )
-            then concat(
-                'on_predecessor_dead must be hold, continue or fail, got ',
-                left(p_on_predecessor_dead, 20)
-            )
+            then 'on_predecessor_dead must be hold, continue or fail'
     end;
     if p_predecessor_ids is not null and p_fault is null then
         call rowq.internal_is_id_list(p_predecessor_ids, v_is_good);

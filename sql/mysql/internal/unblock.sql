@@ -17,7 +17,7 @@ begin
 -- promise   P25 P26 P27
 -- locks     blocked rows, tried only; as internal_try_unblock; new ready rows
     declare v_now datetime(6) default utc_timestamp(6);
-    declare v_seen, v_held, v_some longtext;
+    declare v_seen, v_held, v_free, v_ready longtext;
     declare v_message_id bigint;
     declare v_state varchar(20);
     declare v_next varchar(80);
@@ -83,13 +83,13 @@ begin
         elseif v_state = 'failed' then
             set p_failed = concat_ws(',', p_failed, v_next);
         elseif v_state = 'ready' then
-            set v_some = concat_ws(',', v_some, v_next);
+            set v_ready = concat_ws(',', v_ready, v_next);
         end if;
     end loop;
     close each_other;
-    set p_failed = concat('[', p_failed, ']'), v_some = coalesce(concat('[', v_some, ']'), '[]');
+    set p_failed = concat('[', p_failed, ']'), v_ready = concat('[', v_ready, ']');
 
-    select json_arrayagg(json_array(j.message_id, j.lane, 0)) into v_seen
+    select json_arrayagg(json_array(j.message_id, j.lane, 0)) into v_free
     from json_table(
         v_held,
         '$[*]' columns (
@@ -99,16 +99,28 @@ begin
         )
     ) j
     where j.is_free;
-    if v_seen is not null then
+    if v_free is not null then
         delete b
-        from json_table(v_seen, '$[*]' columns (message_id bigint path '$[0]')) j
+        from json_table(v_free, '$[*]' columns (message_id bigint path '$[0]')) j
         straight_join rowq.blocked b force index (primary)
             on b.part_id = p_part_id
            and b.message_id = j.message_id;
-        set v_some = json_merge_preserve(v_seen, v_some);
     end if;
-    if v_some <> '[]' then
-        call rowq.internal_push_ready(p_part_id, v_some);
+    if v_free is not null and v_ready is not null then
+        -- They go on in the order of their numbers.
+        select json_arrayagg(json_array(h.message_id, h.lane, 0)) into v_ready
+        from (
+            select j.message_id, j.lane
+            from json_table(
+                json_merge_preserve(v_free, v_ready),
+                '$[*]' columns (message_id bigint path '$[0]', lane smallint path '$[1]')
+            ) j
+            order by j.message_id
+            limit 1000000
+        ) h;
+    end if;
+    if v_free is not null or v_ready is not null then
+        call rowq.internal_push_ready(p_part_id, coalesce(v_ready, v_free));
     end if;
 end//
 delimiter ;

@@ -84,7 +84,7 @@ def test_a_number_that_a_message_has_already_is_an_error_and_never_a_message(
     with pytest.raises(pymysql.Error) as met:
         connection.execute(
             "call rowq.internal_store(%s, 0, utc_timestamp(6), 'x', null, null, null, 5, null, %s,"
-            " null, null, @message_id, @outcome, @joining)",
+            " null, null, null, null, null, true, @message_id, @outcome, @joining)",
             [part, key],
         )
     assert met.value.args[0] == TAKEN
@@ -92,7 +92,7 @@ def test_a_number_that_a_message_has_already_is_an_error_and_never_a_message(
     connection.execute(f"set insert_id = {used}")
     with pytest.raises(pymysql.Error) as met:
         connection.execute(
-            'call rowq.internal_store_batch(%s, \'[{"body": "x"}]\', @results)', [part]
+            'call rowq.internal_store_batch(%s, \'[{"body": "x"}]\', true, @results)', [part]
         )
     assert met.value.args[0] == TAKEN
     connection.execute("set insert_id = 0")

@@ -14,13 +14,17 @@ REFUSED = (
     r"half of a surrogate pair|Invalid.*character|Incorrect string value|Cannot convert string"
 )
 
+
+def _nulls(count: int) -> str:
+    return ", null" * count
+
+
 PRODUCER = [
-    "enqueue('{queue}', {text}, null, null, null, null, null, null, null, null, null)",
-    "enqueue('{queue}', 'a', null, {text}, null, null, null, null, null, null, null)",
-    "enqueue('{queue}', 'a', null, null, concat('{{\"a\":\"', {text}, '\"}}'),"
-    " null, null, null, null, null, null)",
-    "enqueue('{queue}', 'a', null, null, null, null, null, null, {text}, null, null)",
-    "enqueue('{queue}', 'a', null, null, null, null, null, null, null, null, {text})",
+    f"enqueue('{{queue}}', {{text}}{_nulls(11)})",
+    f"enqueue('{{queue}}', 'a', null, {{text}}{_nulls(9)})",
+    f"enqueue('{{queue}}', 'a'{_nulls(2)}, concat('{{{{\"a\":\"', {{text}}, '\"}}}}'){_nulls(8)})",
+    f"enqueue('{{queue}}', 'a'{_nulls(6)}, {{text}}{_nulls(4)})",
+    f"enqueue('{{queue}}', 'a'{_nulls(8)}, {{text}}{_nulls(2)})",
     "enqueue_batch('{queue}', concat('[{{\"body\":\"', {text}, '\"}}]'))",
     'enqueue_batch(\'{queue}\', concat(\'[{{"body":"a", "dedup_key":"\', {text}, \'"}}]\'))',
 ]

@@ -6,7 +6,9 @@ call rowq.create_queue(
 )
 
 -- name: enqueue
-call rowq.enqueue('bench', :body, null, null, null, null, null, null, null, null, null)
+call rowq.enqueue(
+    'bench', :body, null, null, null, null, null, null, null, null, null, null, null
+)
 
 -- name: fill
 call rowq.enqueue_batch('bench', :messages)
