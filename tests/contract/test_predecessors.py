@@ -479,3 +479,33 @@ def test_a_purge_takes_what_waits_and_frees_who_waits_for_a_leased_one(queue: Ch
     queue.call("complete", claim_id=rows[0].claim_id)
     assert queue.stored()["message"] == 0
     assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P27")
+def test_a_message_of_a_batch_that_fails_at_once_is_followed_by_those_that_name_it(
+    queue: CheckedQueue,
+) -> None:
+    [dead] = queue.make_dead("dead")
+    messages = [
+        {"body": "1", "predecessor_ids": [dead], "on_predecessor_dead": "fail"},
+        {"body": "2", "predecessor_positions": [1], "on_predecessor_dead": "fail"},
+        {"body": "3", "predecessor_positions": [2], "on_predecessor_dead": "continue"},
+        {"body": "4", "predecessor_positions": [1]},
+    ]
+    rows = queue.call("enqueue_batch", messages=messages)
+    states = [queue.state_of(row.message_id) for row in rows]
+    assert states == ["dead", "dead", "ready", "blocked"]
+    queue.call("cancel", message_ids=[rows[0].message_id])
+    assert sorted(finish_all(queue)) == ["3", "4"]
+    assert tied(queue) == NOTHING
+
+
+@pytest.mark.promise("P27")
+def test_health_does_not_count_what_waited_for_a_dead_message_and_was_cancelled(
+    queue: CheckedQueue,
+) -> None:
+    [dead] = queue.make_dead("dead")
+    waits = send(queue, "waits", dead)
+    assert waiting(queue) == ("warning", 1)
+    queue.call("cancel", message_ids=[waits])
+    assert waiting(queue) == ("ok", 0)

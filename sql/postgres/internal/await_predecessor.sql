@@ -59,7 +59,8 @@ begin
             exit;
         end if;
 
-        -- The archive keeps the message row for a while.
+        -- The archive keeps the message row for a while. Where the end is not seen here, the
+        -- archiver frees what waits when it deletes the row.
         v_is_dead := p_on_dead in ('continue', 'fail') and exists (
             select
             from rowq.dead d
@@ -70,7 +71,7 @@ begin
             select
             from rowq.finished f
             where f.part_id = p_part_id
-              and f.finish_id >= rowq.internal_read_safe_floor(p_part_id, -3::smallint)
+              and f.finish_id >= rowq.internal_read_floor(p_part_id, -3::smallint)
               and o_predecessor_id = any (f.message_ids)
         ) then
             p_predecessor_ids := p_predecessor_ids[:v_place - 1];

@@ -84,6 +84,15 @@ begin
             v_row.on_predecessor_dead
         ) then
             v_blocked := v_blocked || v_row.message_id;
+            -- One that has failed already is looked at by those of the batch that name it.
+            if v_row.on_predecessor_dead = 'fail' and exists (
+                select
+                from rowq.dead d
+                where d.part_id = p_part_id
+                  and d.message_id = v_row.message_id
+            ) then
+                p_awaited_ids := array_remove(p_awaited_ids, v_row.message_id);
+            end if;
         end if;
     end loop;
 

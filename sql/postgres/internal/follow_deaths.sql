@@ -38,6 +38,11 @@ begin
     end if;
 
     foreach v_dead_id in array coalesce(v_awaited, '{}') loop
+        -- A wide tree dies in steps, too.
+        if cardinality(o_failed_ids) >= c_most then
+            v_later := v_later || v_dead_id;
+            continue;
+        end if;
         with asking as (
             select s.message_id
             from rowq.successor s
@@ -53,6 +58,7 @@ begin
               and s.predecessor_id = v_dead_id
             order by s.part_id, s.predecessor_id, s.message_id
             limit c_most
+            for update of s skip locked
         ),
         cut as (
             delete from rowq.successor s

@@ -33,6 +33,7 @@ begin
                     and x.predecessor_id = v_predecessor_id
                   order by x.part_id, x.predecessor_id, x.message_id
                   limit c_most
+                  for update skip locked
               ))
             returning s.message_id
         )

@@ -65,21 +65,28 @@ begin
     return query
     select 'waits_for_dead', q.queue_name, s.waiting::double precision, 1::double precision,
            1000::double precision,
-           'messages that wait for dead ones, counted up to 1000; reset or cancel these'
+           'messages that wait for the newest 10000 dead ones, counted up to 1000; reset or '
+           'cancel these'
     from rowq.queue q
     cross join lateral (
         select count(*) as waiting
         from (
             select
-            from rowq.dead d
+            from (
+                select d.message_id
+                from rowq.dead d
+                where d.part_id = q.part_id
+                order by d.part_id desc, d.message_id desc
+                limit 10000
+            ) d
             cross join lateral (
                 select
                 from rowq.successor x
+                join rowq.blocked b on b.part_id = x.part_id and b.message_id = x.message_id
                 where x.part_id = q.part_id
                   and x.predecessor_id = d.message_id
                 limit 1000
             ) w
-            where d.part_id = q.part_id
             limit 1000
         ) x
     ) s;
@@ -88,7 +95,8 @@ begin
     select 'overdue_groups', q.queue_name,
            coalesce(extract(epoch from clock_timestamp() - w.due_at), 0)::double precision,
            30::double precision, 300::double precision,
-           'seconds that a group has waited for a transaction of a producer to end, or for maintain'
+           'seconds that a group, or what waits for others, has waited for a transaction to end, '
+           'or for maintain'
     from rowq.queue q
     left join lateral (
         select r.due_at

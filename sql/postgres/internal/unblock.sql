@@ -14,13 +14,15 @@ as $$
 -- promise   P25 P26 P27
 -- locks     blocked rows, tried only; as internal_await_predecessor and internal_try_enter_group
 declare
-    v_row       record;
-    v_await     record;
-    v_state     text;
-    v_has_token boolean;
-    v_rest_ids  bigint[];
-    v_ids       bigint[];
-    v_lanes     smallint[];
+    v_row        record;
+    v_await      record;
+    v_state      text;
+    v_has_token  boolean;
+    v_is_delayed boolean;
+    v_is_late    boolean := false;
+    v_rest_ids   bigint[];
+    v_ids        bigint[];
+    v_lanes      smallint[];
 begin
     -- To ask again needs a snapshot of its own, which only read committed takes.
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
@@ -78,10 +80,15 @@ begin
         end if;
 
         v_has_token := true;
-        if v_row.group_key is not null and v_state = 'free'
-           and (v_row.due_at > clock_timestamp()) is not true then
-            v_has_token := rowq.internal_try_enter_group(p_part_id, v_row.group_key);
+        v_is_delayed := coalesce(v_row.due_at > clock_timestamp(), false);
+        if v_row.group_key is not null and v_state = 'free' and not v_is_delayed then
+            -- Wait for a producer once a call, and no longer than a moment.
+            v_has_token := case
+                when not v_is_late
+                    then rowq.internal_try_enter_group(p_part_id, v_row.group_key)
+            end;
             if v_has_token is null then
+                v_is_late := true;
                 o_again := o_again || v_row.message_id;
                 continue;
             end if;
@@ -95,7 +102,7 @@ begin
             o_failed_lanes := o_failed_lanes || v_row.lane;
             o_failed_errors := o_failed_errors
                 || format('predecessor %s is dead', v_await.o_predecessor_id);
-        elsif v_row.due_at > clock_timestamp() then
+        elsif v_is_delayed then
             insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
             values (
                 p_part_id, v_row.lane, v_row.message_id, v_row.due_at, v_row.group_key
