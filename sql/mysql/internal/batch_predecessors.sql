@@ -13,7 +13,7 @@ sql security definer
 modifies sql data
 begin
 -- routine   internal_batch_predecessors
--- purpose   Add to a message's predecessors those that it names by their places in the batch. p_stored is a row of [1 if it is new, message_id], 20 digits each, of the messages before it; p_own_id is the newest new one.
+-- purpose   Add to a message's predecessors those that it names by their places in the batch. p_stored is a row of [1 if it is new and has not failed, message_id], 20 digits each, of the messages before it; p_own_id is the newest such one.
 -- promise   P15
 -- differs   part of internal_block_batch on PostgreSQL
     declare v_is_good boolean;

@@ -12,19 +12,18 @@ create procedure rowq.internal_block(
     p_own_id bigint,
     p_on_dead varchar(20),
     p_owns_transaction boolean,
-    out p_is_blocked boolean
+    out p_state varchar(20)
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_block
--- purpose   Let a new message wait for its predecessors, or fail with one; false where all have ended. p_own_id is the newest of them that this call has stored, p_place the message's place in a batch, or 0.
+-- purpose   Let a new message wait for its predecessors: waiting, unsure, failed with one, or free where all have ended. The caller frees the dedup key of one that has failed. p_own_id is the newest of them that this call has stored, p_place the message's place in a batch, or 0.
 -- promise   P15 P25 P26 P27
--- locks     as internal_await_predecessor and internal_follow_deaths; new blocked rows
+-- locks     as internal_await_predecessor; new blocked and dead rows
 -- errors    RQ711
     declare v_ids, v_rest_ids longtext;
     declare v_newest_id, v_predecessor_id bigint;
-    declare v_state varchar(20);
 
     -- A number that is too big for an id is read as null.
     select json_arrayagg(h.message_id), max(h.message_id) into v_ids, v_newest_id
@@ -44,7 +43,7 @@ begin
         );
     end if;
 
-    set v_state = 'free';
+    set p_state = 'free';
     if v_newest_id = p_own_id then
         -- Nobody else sees this predecessor yet.
         update rowq.message m force index (primary)
@@ -52,24 +51,23 @@ begin
         where m.message_id = p_own_id;
         insert into rowq.successor (part_id, predecessor_id, message_id)
         values (p_part_id, p_own_id, p_message_id);
-        set v_state = 'waiting', v_predecessor_id = p_own_id,
+        set p_state = 'waiting', v_predecessor_id = p_own_id,
             v_rest_ids = json_remove(v_ids, '$[0]');
         set v_rest_ids = nullif(v_rest_ids, '[]');
     elseif v_ids is not null then
         call rowq.internal_await_predecessor(
             p_part_id, p_message_id, v_ids, p_on_dead, p_owns_transaction, p_owns_transaction,
-            v_state, v_predecessor_id, v_rest_ids
+            p_state, v_predecessor_id, v_rest_ids
         );
     end if;
 
-    set p_is_blocked = v_state <> 'free';
-    if v_state = 'failed' then
-        call rowq.internal_follow_deaths(
-            p_part_id, null,
-            json_array(json_array(p_message_id + 0, p_lane + 0, 0, v_predecessor_id + 0)),
-            p_owns_transaction
-        );
-    elseif p_is_blocked then
+    if p_state = 'failed' then
+        insert into rowq.dead (part_id, message_id, lane, attempt, died_at)
+        values (p_part_id, p_message_id, p_lane, 0, utc_timestamp(6));
+        update rowq.message m force index (primary)
+        set m.last_error = concat('predecessor ', v_predecessor_id, ' is dead')
+        where m.message_id = p_message_id;
+    elseif p_state <> 'free' then
         insert into rowq.blocked (
             part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids
         )
@@ -77,7 +75,7 @@ begin
             p_part_id, p_message_id, p_lane, v_predecessor_id, p_due_at, p_on_dead, p_group_key,
             v_rest_ids
         );
-        if v_state = 'unsure' then
+        if p_state = 'unsure' then
             call rowq.internal_recheck_later(
                 p_part_id, json_array(p_message_id + 0), null, false
             );

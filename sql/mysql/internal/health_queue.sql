@@ -69,6 +69,9 @@ begin
         straight_join rowq.successor s force index (primary)
             on s.part_id = d.part_id
            and s.predecessor_id = d.message_id
+        straight_join rowq.blocked b force index (primary)
+            on b.part_id = s.part_id
+           and b.message_id = s.message_id
         where d.part_id = p_part_id
         limit 1000
     ) h;

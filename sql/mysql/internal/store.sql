@@ -20,13 +20,14 @@ create procedure rowq.internal_store(
     p_owns_transaction boolean,
     out p_message_id bigint,
     out p_outcome varchar(20),
-    out p_joining varchar(2000)
+    out p_joining varchar(2000),
+    out p_is_failed boolean
 )
 sql security definer
 modifies sql data
 begin
 -- routine   internal_store
--- purpose   Keep one message, already checked, and let it wait where it belongs; p_joining is one that joins its group now, for internal_store_grouped. p_own_id is that of internal_block.
+-- purpose   Keep one message, already checked, and let it wait where it belongs; p_joining is one that joins its group now, for internal_store_grouped. p_own_id is that of internal_block, and p_is_failed one whose dedup key the caller frees.
 -- promise   P01 P05 P11 P12 P15 P20 P25 P27
 -- locks     new rows only; with a dedup key, waits for another open enqueue of that key; as
 --           internal_block
@@ -34,7 +35,8 @@ begin
 -- differs   PostgreSQL stores a batch as a set; here ids come one by one
     declare v_lane smallint default p_priority * 2 + 1;
     declare v_is_open boolean;
-    declare v_is_taken, v_is_blocked boolean default false;
+    declare v_is_taken boolean default false;
+    declare v_state varchar(20) default 'free';
     declare v_enqueued_at datetime(6) default p_now + interval p_place microsecond;
     set p_outcome = null, p_joining = null;
 
@@ -83,11 +85,12 @@ begin
             call rowq.internal_block(
                 p_part_id, p_message_id, p_place, v_lane, if(p_due_at > p_now, p_due_at, null),
                 p_group_key, p_predecessor_ids, p_own_id, p_on_predecessor_dead,
-                p_owns_transaction, v_is_blocked
+                p_owns_transaction, v_state
             );
         end if;
     end if;
-    if p_outcome = 'enqueued' and not v_is_blocked then
+    set p_is_failed = v_state = 'failed';
+    if p_outcome = 'enqueued' and v_state = 'free' then
         select l.is_open into v_is_open
         from rowq.lane l force index (primary)
         where l.part_id = p_part_id

@@ -22,6 +22,7 @@ begin
     declare v_group_key, v_joining, v_all_joining longtext;
     declare v_predecessor_ids, v_positions, v_on_predecessor_dead longtext;
     declare v_stored longtext default '';
+    declare v_failed, v_ties longtext;
     declare v_body_binary longblob;
     declare v_priority, v_max_attempts int;
     declare v_delay_seconds double;
@@ -33,7 +34,7 @@ begin
     declare v_is_end boolean default false;
     declare v_now datetime(6) default utc_timestamp(6);
     declare v_seq bigint default timestampdiff(microsecond, '1970-01-01', v_now);
-    declare v_is_plain boolean;
+    declare v_is_plain, v_is_failed boolean;
     declare v_has_places boolean
         default json_contains_path(p_messages, 'one', '$[*].predecessor_positions');
     declare v_is_in_order boolean
@@ -82,6 +83,7 @@ begin
         if v_is_end then
             leave messages;
         end if;
+        set v_is_failed = false;
         if v_is_plain and length(v_body) <= v_usual_length then
             -- This does what internal_store does for most messages, and is five times as fast. The
             -- lane of the default priority is always open, and internal_message_fault would refuse
@@ -119,16 +121,22 @@ begin
                 v_priority,
                 coalesce(v_run_at, v_now + interval v_delay microsecond),
                 v_dedup_key, v_max_attempts, v_group_key, v_predecessor_ids, v_own_id,
-                v_on_predecessor_dead, p_owns_transaction, v_message_id, v_outcome, v_joining
+                v_on_predecessor_dead, p_owns_transaction, v_message_id, v_outcome, v_joining,
+                v_is_failed
             );
             if v_joining is not null then
                 set v_all_joining = concat_ws(',', v_all_joining, v_joining);
+            end if;
+            if v_is_failed then
+                set v_failed = concat_ws(',', v_failed, concat('[', v_message_id, ']'));
             end if;
         end if;
         set v_is_end = false;
         if v_has_places then
             set v_stored = concat(
-                v_stored, if(v_outcome = 'enqueued', '1', '0'), lpad(v_message_id, 19, '0')
+                v_stored,
+                if(v_outcome = 'enqueued' and not v_is_failed, '1', '0'),
+                lpad(v_message_id, 19, '0')
             );
         end if;
 
@@ -145,6 +153,11 @@ begin
     close each_message;
     if v_all_joining is not null then
         call rowq.internal_store_grouped(p_part_id, concat('[', v_all_joining, ']'));
+    end if;
+    if v_failed is not null then
+        -- The keys of what has failed count for the messages of this batch.
+        call rowq.internal_read_ties(concat('[', v_failed, ']'), null, true, false, v_ties);
+        call rowq.internal_release_dedup_keys(p_part_id, v_ties);
     end if;
     set p_results = concat(p_results, v_chunk, ']');
 end//

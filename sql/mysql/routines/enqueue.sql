@@ -30,7 +30,7 @@ begin
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
-    declare v_owns_transaction, v_is_plain boolean;
+    declare v_owns_transaction, v_is_plain, v_is_failed boolean;
     declare v_tries_left int default 5;
     declare v_fault varchar(120);
     declare v_part_id, v_max_body_length, v_usual_length int;
@@ -38,6 +38,7 @@ begin
     declare v_message_id bigint;
     declare v_outcome varchar(20);
     declare v_joining varchar(2000);
+    declare v_ties longtext;
 
     attempt: loop
         begin
@@ -107,10 +108,17 @@ begin
                         p_run_at, v_now + interval round(p_delay_seconds * 1000000) microsecond
                     ),
                     p_dedup_key, p_max_attempts, p_group_key, p_predecessor_ids, null,
-                    p_on_predecessor_dead, v_owns_transaction, v_message_id, v_outcome, v_joining
+                    p_on_predecessor_dead, v_owns_transaction, v_message_id, v_outcome, v_joining,
+                    v_is_failed
                 );
                 if v_joining is not null then
                     call rowq.internal_store_grouped(v_part_id, concat('[', v_joining, ']'));
+                end if;
+                if v_is_failed then
+                    call rowq.internal_read_ties(
+                        concat('[[', v_message_id, ']]'), null, true, false, v_ties
+                    );
+                    call rowq.internal_release_dedup_keys(v_part_id, v_ties);
                 end if;
             end if;
 

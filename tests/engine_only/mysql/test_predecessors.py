@@ -202,7 +202,7 @@ def test_ends_of_predecessors_cost_as_many_pages_beside_an_old_read_view(
 
 def step_of_load(connection: Connection, queue: str) -> None:
     """Send twenty messages for each of which another one waits, and finish all."""
-    messages = [{"body": "x"}] * 20
+    messages: list[dict[str, object]] = [{"body": "x"}] * 20
     messages += [{"body": "x", "predecessor_positions": [place]} for place in range(1, 21)]
     call(connection, "enqueue_batch", queue_name=queue, messages=messages)
     while rows := dequeue(connection, queue, 50):
