@@ -134,7 +134,7 @@ begin
     end if;
 
     v_due_at := coalesce(p_run_at, v_now + make_interval(secs => p_delay_seconds));
-    if p_predecessor_ids <> '{}' and rowq.internal_block(
+    if p_predecessor_ids is not null and rowq.internal_block(
         v_part_id, v_message_id, v_lane, case when v_due_at > v_now then v_due_at end, p_group_key,
         p_predecessor_ids, p_on_predecessor_dead
     ) then
