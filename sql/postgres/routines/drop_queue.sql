@@ -3,7 +3,7 @@ returns table (queue_name text, outcome text)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set lock_timeout = '50ms'
+set lock_timeout = '58ms'
 set jit = off
 as $$
 -- routine   drop_queue
