@@ -276,6 +276,25 @@ def test_a_batch_is_completed_while_one_of_it_is_named(
     assert other.queue.enqueue(queue, "again", dedup_key="key").outcome == "enqueued"
 
 
+@pytest.mark.promise("P06")
+@pytest.mark.parametrize("isolation", [None, "read committed", "repeatable read"])
+def test_a_dequeue_does_not_wait_for_who_has_just_named_one_of_its_messages(
+    sessions: Open, queue: str, isolation: str | None
+) -> None:
+    producer, worker = sessions(2)
+    first, second, third = (send(worker, queue, text) for text in "123")
+    worker.queue.cancel(queue, [second])
+    for message in (first, third):
+        send(producer.begin() if message == first else producer, queue, "later", message)
+    if isolation:
+        worker.begin(isolation)
+    messages = worker.queue.dequeue_fast(queue, 10)
+    assert [message.data for message in messages] == ["1", "3"], "no range of ids"
+    if isolation:
+        worker.commit()
+    producer.rollback()
+
+
 @pytest.mark.promise("P27")
 def test_a_reap_does_not_wait_for_a_producer_of_what_waits(sessions: Open, queue: str) -> None:
     producer, worker = sessions(2)

@@ -28,6 +28,7 @@ begin
     declare v_floor, v_head, v_seq, v_message_id, v_first_id, v_last_id, v_claim_id bigint;
     declare v_lease_until datetime(6);
     declare v_messages, v_none longtext;
+    declare v_is_shown boolean default true;
     set p_batch_size = coalesce(p_batch_size, 1);
 
     -- Most calls go this short way: a transaction of their own, good arguments, one open lane, no
@@ -185,6 +186,12 @@ begin
         );
     end if;
 
+    if v_messages is not null and not v_owns_transaction then
+        select count(*) = json_length(v_messages) into v_is_shown
+        from json_table(v_messages, '$[*]' columns (message_id bigint path '$[0]')) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id;
+    end if;
+
     if v_messages is null then
         select v_claim_id as claim_id, m.message_id, v_attempt as attempt,
                m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at,
@@ -192,9 +199,24 @@ begin
         from rowq.message m force index (primary)
         where m.message_id between v_first_id and v_last_id
         order by m.message_id;
+    elseif v_is_shown then
+        select v_claim_id as claim_id, m.message_id, j.attempt,
+               m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at,
+               v_lease_until as lease_until, m.last_error
+        from json_table(
+            v_messages,
+            '$[*]' columns (
+                place for ordinality,
+                message_id bigint path '$[0]',
+                attempt int path '$[2]'
+            )
+        ) j
+        straight_join rowq.message m force index (primary) on m.message_id = j.message_id
+        order by j.place;
     else
         -- Read with a lock, because the old snapshot of an open transaction does not show newer
-        -- messages.
+        -- messages. Nobody else reads so, because a producer that names one of them as a
+        -- predecessor holds it.
         select v_claim_id as claim_id, m.message_id, j.attempt,
                m.message_type, m.headers, m.body, m.body_binary, m.enqueued_at,
                v_lease_until as lease_until, m.last_error
