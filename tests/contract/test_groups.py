@@ -8,18 +8,6 @@ from tests.helpers.queues import CheckedQueue
 pytestmark = pytest.mark.requires("groups")
 
 
-def take(queue: CheckedQueue, count: int = 10) -> list[str | None]:
-    """Dequeue up to `count` messages and return their bodies."""
-    return bodies(queue.dequeue(count))
-
-
-def finish_next(queue: CheckedQueue, routine: str = "complete", **arguments: object) -> str:
-    """Dequeue one message and end it; return its body."""
-    row = queue.dequeue_one()
-    queue.call(routine, claim_id=row.claim_id, **arguments)
-    return str(row.body)
-
-
 def tied(queue: CheckedQueue) -> dict[str, int]:
     """Return how many rows the tables of groups have."""
     stored = queue.stored()
@@ -35,7 +23,7 @@ def test_messages_of_a_group_come_one_at_a_time_in_their_order(queue: CheckedQue
     for number in ("1", "2", "3"):
         [row] = queue.dequeue(10)
         assert row.body == number
-        assert take(queue) == []
+        assert queue.take() == []
         queue.call("complete", claim_id=row.claim_id)
     assert tied(queue) == NOTHING
 
@@ -56,7 +44,7 @@ def test_a_batch_keeps_the_order_of_each_group_and_of_what_has_none(queue: Check
     [first, free, other] = queue.dequeue(10)
     assert (first.body, free.body, other.body) == ("a1", "free", "b1")
     queue.call("complete", claim_id=first.claim_id)
-    assert take(queue) == ["a2", "b2"]
+    assert queue.take() == ["a2", "b2"]
 
 
 @pytest.mark.promise("P22")
@@ -80,7 +68,7 @@ def test_groups_take_turns(queue: CheckedQueue) -> None:
     queue.enqueue("a1", "a2", "a3", group_key="a")
     queue.enqueue("b1", "b2", group_key="b")
     queue.enqueue("c1", group_key="c")
-    assert [finish_next(queue) for _ in range(6)] == ["a1", "b1", "c1", "a2", "b2", "a3"]
+    assert [queue.finish_next() for _ in range(6)] == ["a1", "b1", "c1", "a2", "b2", "a3"]
 
 
 def test_a_blocked_message_says_what_it_waits_for(queue: CheckedQueue) -> None:
@@ -97,7 +85,7 @@ def test_a_blocked_message_says_what_it_waits_for(queue: CheckedQueue) -> None:
     assert told(other) == ("ready", None, None)
     stats = queue.call_one("queue_stats")
     assert (stats.ready, stats.blocked) == (2, 2)
-    finish_next(queue)
+    queue.finish_next()
     assert told(second) == ("ready", "a", None)
     assert queue.call_one("queue_stats", max_count=1).blocked == 1
 
@@ -105,7 +93,7 @@ def test_a_blocked_message_says_what_it_waits_for(queue: CheckedQueue) -> None:
 def test_a_message_of_a_group_is_archived_with_its_key(queue: CheckedQueue) -> None:
     queue.call("alter_queue", archive_days=1)
     first, second = queue.enqueue("1", "2", group_key="a")
-    finish_next(queue)
+    queue.finish_next()
     assert queue.state_of(second) == "ready"
     queue.call("archive")
     row = queue.message(first)
@@ -122,13 +110,13 @@ def test_a_message_that_comes_back_keeps_its_place(queue: CheckedQueue, back: st
         queue.call("reap")
     elif back == "retry_later":
         queue.call(back, claim_id=row.claim_id, delay_seconds=5)
-        assert take(queue) == [], "the group waits for the retry"
+        assert queue.take() == [], "the group waits for the retry"
         queue.pass_seconds(10)
         queue.call("promote")
     else:
         queue.call(back, claim_id=row.claim_id)
-    assert finish_next(queue) == "1"
-    assert finish_next(queue) == "2"
+    assert queue.finish_next() == "1"
+    assert queue.finish_next() == "2"
     assert tied(queue) == NOTHING
 
 
@@ -144,10 +132,10 @@ def test_a_dead_message_lets_the_next_one_pass(queue: CheckedQueue, death: str) 
     else:
         queue.call(death, claim_id=row.claim_id)
     assert queue.state_of(dead) == "dead"
-    assert finish_next(queue) == "2"
+    assert queue.finish_next() == "2"
     assert tied(queue) == NOTHING
     assert outcomes(queue.call("reset")) == {dead: "reset"}
-    assert finish_next(queue) == "1"
+    assert queue.finish_next() == "1"
     assert tied(queue) == NOTHING
 
 
@@ -159,12 +147,12 @@ def test_a_dead_message_that_is_reset_waits_for_what_is_in_work(queue: CheckedQu
     assert row.body == "2"
     queue.call("reset")
     assert queue.state_of(dead) == "blocked"
-    assert take(queue) == []
+    assert queue.take() == []
     queue.call("complete", claim_id=row.claim_id)
     row = queue.dequeue_one()
     assert (row.body, row.attempt, row.last_error) == ("1", 1, "broken")
     queue.call("complete", claim_id=row.claim_id)
-    assert finish_next(queue) == "3"
+    assert queue.finish_next() == "3"
 
 
 @pytest.mark.promise("P21")
@@ -178,10 +166,10 @@ def test_a_dead_message_holds_its_group_where_the_queue_says_so(
     queue.enqueue("2", "3", group_key="a")
     [free] = queue.make_dead("no group")
     queue.call("maintain")
-    assert take(queue) == []
+    assert queue.take() == []
     if end == "reset":
         queue.call("reset", message_ids=[dead])
-        assert finish_next(queue) == "1"
+        assert queue.finish_next() == "1"
     elif end == "cancel":
         assert outcomes(queue.call("cancel", message_ids=[dead, free])) == {
             dead: "cancelled",
@@ -191,8 +179,8 @@ def test_a_dead_message_holds_its_group_where_the_queue_says_so(
         assert queue.call_one("purge_queue", include_dead=True).removed == 4
         assert tied(queue) == NOTHING
         return
-    assert finish_next(queue) == "2"
-    assert finish_next(queue) == "3"
+    assert queue.finish_next() == "2"
+    assert queue.finish_next() == "3"
     assert tied(queue) == NOTHING
 
 
@@ -206,7 +194,7 @@ def test_a_cancelled_message_is_left_out(
     ids = queue.enqueue("0", "1", "2", group_key="a")
     assert outcomes(queue.call("cancel", message_ids=[ids[place]])) == {ids[place]: "cancelled"}
     rest = [body for body in "012" if body != str(place)]
-    assert [finish_next(queue) for _ in rest] == rest
+    assert [queue.finish_next() for _ in rest] == rest
     assert tied(queue) == NOTHING
 
 
@@ -246,7 +234,7 @@ def test_a_delayed_message_joins_its_group_when_it_is_due(queue: CheckedQueue) -
     assert queue.call_one("promote").promoted == 2
     assert queue.state_of(late) == "blocked"
     queue.call("complete", claim_id=row.claim_id)
-    assert [finish_next(queue) for _ in range(3)] == ["late", "later", "2"]
+    assert [queue.finish_next() for _ in range(3)] == ["late", "later", "2"]
     assert tied(queue) == NOTHING
 
 
@@ -254,8 +242,8 @@ def test_a_delayed_message_of_a_group_can_be_cancelled(queue: CheckedQueue) -> N
     queue.enqueue("1", "2", group_key="a")
     [late] = queue.enqueue("late", group_key="a", delay_seconds=60)
     queue.call("cancel", message_ids=[late])
-    assert take(queue) == ["1"]
-    assert take(queue) == []
+    assert queue.take() == ["1"]
+    assert queue.take() == []
 
 
 @pytest.mark.promise("P22")
@@ -263,14 +251,14 @@ def test_a_group_rests_between_two_messages_where_the_queue_says_so(queue: Check
     queue.call("alter_queue", group_pause_seconds=60)
     queue.enqueue("1", group_key="a")
     queue.enqueue("other", group_key="b")
-    finish_next(queue)
+    queue.finish_next()
     queue.enqueue("2", group_key="a")
-    assert finish_next(queue) == "other"
+    assert queue.finish_next() == "other"
     queue.call("maintain")
-    assert take(queue) == []
+    assert queue.take() == []
     queue.pass_seconds(61)
     queue.call("maintain")
-    assert finish_next(queue) == "2"
+    assert queue.finish_next() == "2"
     queue.pass_seconds(61)
     queue.tick()
     queue.call("maintain")
@@ -284,9 +272,9 @@ def test_a_limit_that_is_raised_holds_for_groups_that_have_begun(queue: CheckedQ
     row = queue.dequeue_one()
     queue.call("alter_queue", group_limit=3)
     queue.call("maintain")
-    assert take(queue) == ["alone", "2", "3"]
+    assert queue.take() == ["alone", "2", "3"]
     queue.call("complete", claim_id=row.claim_id)
-    assert take(queue) == ["4"]
+    assert queue.take() == ["4"]
 
 
 @pytest.mark.promise("P22")
@@ -298,10 +286,10 @@ def test_a_limit_that_is_lowered_holds_when_what_was_in_work_has_ended(
     rows = queue.dequeue(3)
     queue.call("alter_queue", group_limit=1)
     queue.enqueue("7", group_key="a")
-    assert take(queue) == []
+    assert queue.take() == []
     for row in rows:
         queue.call("complete", claim_id=row.claim_id, message_ids=[row.message_id])
-    assert [finish_next(queue) for _ in range(4)] == ["4", "5", "6", "7"]
+    assert [queue.finish_next() for _ in range(4)] == ["4", "5", "6", "7"]
     assert tied(queue) == NOTHING
 
 
@@ -368,11 +356,11 @@ def test_a_rolled_back_finish_leaves_the_group_as_it_was(queue: CheckedQueue) ->
     queue.enqueue("1", "2", group_key="a")
     before = queue.stored()
     with rolled_back(queue.connection):
-        assert finish_next(queue) == "1"
-        assert finish_next(queue) == "2"
+        assert queue.finish_next() == "1"
+        assert queue.finish_next() == "2"
         queue.enqueue("3", group_key="a")
     assert queue.stored() == before
-    assert [finish_next(queue) for _ in range(2)] == ["1", "2"]
+    assert [queue.finish_next() for _ in range(2)] == ["1", "2"]
 
 
 @pytest.mark.promise("P02")

@@ -17,18 +17,6 @@ def send(queue: CheckedQueue, body: str, *after: int, **options: Any) -> int:
     return message_id
 
 
-def take(queue: CheckedQueue, count: int = 10) -> list[str | None]:
-    """Dequeue up to `count` messages and return their bodies."""
-    return bodies(queue.dequeue(count))
-
-
-def finish_next(queue: CheckedQueue, routine: str = "complete", **arguments: object) -> str:
-    """Dequeue one message and end it; return its body."""
-    row = queue.dequeue_one()
-    queue.call(routine, claim_id=row.claim_id, **arguments)
-    return str(row.body)
-
-
 def finish_all(queue: CheckedQueue) -> list[str]:
     """Dequeue and complete one message after the other until there is none; return their bodies."""
     done = []
@@ -63,11 +51,11 @@ def test_a_message_waits_until_its_predecessor_is_completed(
     rows = queue.dequeue(10)
     assert bodies(rows) == ["first", "other"]
     queue.call("complete", claim_id=rows[0].claim_id, message_ids=[other])
-    assert take(queue) == []
+    assert queue.take() == []
     queue.call("complete", claim_id=rows[0].claim_id)
     row = queue.message(second)
     assert (row.state, row.waits_for) == ("ready", None)
-    assert take(queue) == ["second"]
+    assert queue.take() == ["second"]
     assert tied(queue) == NOTHING
 
 
@@ -89,10 +77,10 @@ def test_a_message_waits_for_all_of_its_predecessors(queue: CheckedQueue) -> Non
     for body in ("2", "3"):
         [row] = [row for row in rows if row.body == body]
         queue.call("complete", claim_id=row.claim_id, message_ids=[row.message_id])
-        assert take(queue) == []
+        assert queue.take() == []
     assert queue.message(last).waits_for == ids[0]
     queue.call("complete", claim_id=rows[0].claim_id)
-    assert take(queue) == ["last"]
+    assert queue.take() == ["last"]
     assert tied(queue) == NOTHING
 
 
@@ -103,11 +91,11 @@ def test_predecessors_that_have_ended_or_were_never_there_hold_nothing(
 ) -> None:
     queue.call("alter_queue", archive_days=archive_days)
     [done] = queue.enqueue("done")
-    finish_next(queue)
+    queue.finish_next()
     send(queue, "at once", done)
     send(queue, "none")
     send(queue, "unknown", -5, 0)
-    assert take(queue) == ["at once", "none", "unknown"]
+    assert queue.take() == ["at once", "none", "unknown"]
     assert tied(queue) == NOTHING
 
 
@@ -119,7 +107,7 @@ def test_every_end_of_a_predecessor_frees(queue: CheckedQueue, end: str, archive
     [first] = queue.enqueue("first")
     if end == "complete":
         send(queue, "second", first)
-        finish_next(queue)
+        queue.finish_next()
     elif end == "cancel":
         send(queue, "second", first)
         assert outcomes(queue.call("cancel", message_ids=[first])) == {first: "cancelled"}
@@ -133,7 +121,7 @@ def test_every_end_of_a_predecessor_frees(queue: CheckedQueue, end: str, archive
         third = send(queue, "third")
         queue.call("cancel", message_ids=[third])
         queue.call("cancel", message_ids=[first])
-    assert finish_next(queue) == "second"
+    assert queue.finish_next() == "second"
     queue.call("archive")
     queue.call("maintain")
     assert tied(queue) == NOTHING
@@ -146,7 +134,7 @@ def test_many_messages_may_wait_for_one(queue: CheckedQueue, count: int) -> None
     queue.call(
         "enqueue_batch", messages=[{"body": "x", "predecessor_ids": [first]} for _ in range(count)]
     )
-    finish_next(queue)
+    queue.finish_next()
     freed = 0
     for _ in range(3):
         while rows := queue.dequeue(1000):
@@ -173,7 +161,7 @@ def test_one_message_may_wait_for_many(queue: CheckedQueue, order: str) -> None:
         assert queue.state_of(last) == "blocked"
         for message_id in ids[number : number + 100]:
             queue.call("complete", claim_id=claim, message_ids=[message_id])
-    assert take(queue) == ["last"]
+    assert queue.take() == ["last"]
     assert tied(queue) == NOTHING
 
 
@@ -222,10 +210,10 @@ def test_a_batch_has_its_callback(queue: CheckedQueue) -> None:
         "body": "all done", "predecessor_positions": [1, 2, 3], "on_predecessor_dead": "continue",
     }  # fmt: skip
     queue.call("enqueue_batch", messages=[*steps, callback])
-    assert finish_next(queue) == "1"
-    assert finish_next(queue, "fail_now", error="broken") == "2"
-    assert finish_next(queue) == "3"
-    assert take(queue) == ["all done"]
+    assert queue.finish_next() == "1"
+    assert queue.finish_next("fail_now", error="broken") == "2"
+    assert queue.finish_next() == "3"
+    assert queue.take() == ["all done"]
     assert tied(queue) == NOTHING
 
 
@@ -252,7 +240,7 @@ def test_a_dead_predecessor_does_what_was_asked_for(
         assert (row.last_error, row.attempt) == (f"predecessor {first} is dead", 0)
         assert tied(queue) == NOTHING
         queue.call("reset", message_ids=[second])
-        assert finish_next(queue) == "second"
+        assert queue.finish_next() == "second"
     elif expected == "blocked":
         assert waiting(queue) == ("warning", 2)
         queue.call("reset")
@@ -279,11 +267,11 @@ def test_who_waits_for_a_dead_message_goes_on_when_it_is_removed(
     queue: CheckedQueue, end: str
 ) -> None:
     [first] = queue.enqueue("first")
-    finish_next(queue, "fail_now")
+    queue.finish_next("fail_now")
     send(queue, "second", first)
     if end == "cancel":
         queue.call("cancel", message_ids=[first])
-        assert finish_next(queue) == "second"
+        assert queue.finish_next() == "second"
     else:
         assert queue.call_one("purge_queue", include_dead=True).removed == 2
     assert tied(queue) == NOTHING
@@ -301,7 +289,7 @@ def test_a_death_goes_down_the_tree_and_ends_where_it_is_not_followed(queue: Che
         {"body": "goes on", "predecessor_positions": [50], "on_predecessor_dead": "continue"}
     )
     rows = queue.call("enqueue_batch", messages=messages)
-    finish_next(queue, "fail_now", error="broken")
+    queue.finish_next("fail_now", error="broken")
     states = [queue.state_of(row.message_id) for row in rows]
     assert states == ["dead"] * 50 + ["blocked", "ready"]
     assert queue.message(rows[49].message_id).last_error == (
@@ -319,7 +307,7 @@ def test_a_tree_of_thousands_dies_in_steps(queue: CheckedQueue) -> None:
         for place in range(1, 1501)
     ]
     queue.call("enqueue_batch", messages=[*wide, *deep])
-    finish_next(queue, "fail_now")
+    queue.finish_next("fail_now")
     for _ in range(6):
         queue.call("maintain", batch_size=10000)
     assert queue.call_one("queue_stats").dead == 3001
@@ -343,11 +331,11 @@ def test_a_delayed_message_waits_for_its_time_and_its_predecessor(queue: Checked
     late = send(queue, "late", first, delay_seconds=60)
     row = queue.message(late)
     assert (row.state, row.due_at is None) == ("blocked", False)
-    finish_next(queue)
+    queue.finish_next()
     assert queue.state_of(late) == "delayed"
     queue.pass_seconds(61)
     queue.call("promote")
-    assert finish_next(queue) == "late"
+    assert queue.finish_next() == "late"
     [first] = queue.enqueue("first", delay_seconds=30)
     send(queue, "late", first, delay_seconds=10)
     queue.pass_seconds(31)
@@ -380,9 +368,9 @@ def test_a_message_that_fails_before_it_joined_its_group_has_no_token(queue: Che
     [first] = queue.enqueue("first")
     failed = send(queue, "failed", first, group_key="a", on_predecessor_dead="fail")
     queue.enqueue("a1", "a2", group_key="a")
-    finish_next(queue, "fail_now")
+    queue.finish_next("fail_now")
     assert queue.state_of(failed) == "dead"
-    assert finish_next(queue) == "a1"
+    assert queue.finish_next() == "a1"
     queue.call("reset", message_ids=[failed])
     assert finish_all(queue) == ["a2", "failed"]
     assert queue.stored()["message_group"] == 0

@@ -79,6 +79,16 @@ class CheckedQueue:
         claim_id = self.dequeue_one().claim_id
         return self.call_one(routine, claim_id=claim_id, **arguments)
 
+    def take(self, count: int = 10) -> list[str | None]:
+        """Dequeue up to `count` messages and return their bodies."""
+        return calls.bodies(self.dequeue(count))
+
+    def finish_next(self, routine: str = "complete", **arguments: Any) -> str:
+        """Dequeue one message and end all of its claim; return its body."""
+        row = self.dequeue_one()
+        self.call(routine, claim_id=row.claim_id, **arguments)
+        return str(row.body)
+
     def state_of(self, message_id: int) -> str | None:
         """Return the state of a message, None when rowq does not know it."""
         return calls.state_of(self.connection, self.name, message_id)

@@ -11,7 +11,7 @@ from rowq.engines import engine_for_connection
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, orders, play
-from tests.interleavings.work import keep_house
+from tests.interleavings.work import keep_house, work_off
 from tests.stored_times import expire_claim, pass_seconds
 
 pytestmark = pytest.mark.requires("groups")
@@ -34,15 +34,6 @@ def lease(session: Session, queue: str, count: int = 10) -> list[str]:
     """Dequeue up to `count` messages, each to a claim of its own; return what they say."""
     found: list[str] = []
     while len(found) < count and (messages := session.queue.dequeue_fast(queue)):
-        found.append(messages[0].data)
-    return found
-
-
-def work_off(session: Session, queue: str) -> list[str]:
-    """Deliver and complete everything that can be had, one by one; return what it says."""
-    found = []
-    while messages := session.queue.dequeue_fast(queue):
-        session.queue.complete(queue, messages[0].claim_id)
         found.append(messages[0].data)
     return found
 

@@ -7,7 +7,7 @@ import pytest
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, orders, play
-from tests.interleavings.work import keep_house
+from tests.interleavings.work import keep_house, work_off
 from tests.stored_times import expire_claim
 
 pytestmark = pytest.mark.requires("predecessors")
@@ -21,15 +21,6 @@ def send(session: Session, queue: str, text: str, *after: int, dead: str | None 
         queue, text, predecessor_ids=after, on_predecessor_dead=dead
     )  # fmt: skip
     return sent.message_id
-
-
-def work_off(session: Session, queue: str) -> list[str]:
-    """Deliver and complete everything that can be had, one by one; return what it says."""
-    found = []
-    while messages := session.queue.dequeue_fast(queue):
-        session.queue.complete(queue, messages[0].claim_id)
-        found.append(messages[0].data)
-    return found
 
 
 def settle(session: Session, queue: str) -> None:

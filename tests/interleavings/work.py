@@ -29,6 +29,15 @@ def claim_of(session: Session, queue: str, count: int) -> tuple[int, list[int]]:
     return messages[0].claim_id, [message.message_id for message in messages]
 
 
+def work_off(session: Session, queue: str) -> list[str]:
+    """Deliver and complete everything that can be had, one by one; return what it says."""
+    found = []
+    while messages := session.queue.dequeue_fast(queue):
+        session.queue.complete(queue, messages[0].claim_id)
+        found.append(messages[0].data)
+    return found
+
+
 def keep_house(session: Session, queue: str) -> None:
     """Keep house once more, two seconds later."""
     tick(session.connection, queue)

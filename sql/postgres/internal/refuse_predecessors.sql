@@ -15,18 +15,19 @@ as $$
 declare
     v_fault text;
 begin
-    v_fault := case
-        when not rowq.internal_is_id_list(p_predecessor_ids)
-            then 'predecessor_ids must be a flat list of at most 10000 ids, no null'
-        when p_first_id <= any (p_predecessor_ids)
-            then 'predecessor_ids must name messages that are there'
-        when not rowq.internal_is_id_list(p_positions)
-             or 1 > any (p_positions)
-             or p_position <= any (p_positions)
-            then 'predecessor_positions must be a flat list of places before the message''s own'
-        when p_on_dead not in ('hold', 'continue', 'fail')
-            then 'on_predecessor_dead must be hold, continue or fail'
-    end;
+    v_fault := coalesce(
+        rowq.internal_message_fault(
+            null, null, null, null, 5, null, null, null, null, null, p_predecessor_ids, p_on_dead
+        ),
+        case
+            when p_first_id <= any (p_predecessor_ids)
+                then 'predecessor_ids must name messages that are there'
+            when not rowq.internal_is_id_list(p_positions)
+                 or 1 > any (p_positions)
+                 or p_position <= any (p_positions)
+                then 'predecessor_positions must be a flat list of places before the message''s own'
+        end
+    );
     if v_fault is not null then
         raise exception 'RQ711 invalid_argument: % (message %)', v_fault, p_position
             using errcode = 'RQ711';
