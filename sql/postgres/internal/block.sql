@@ -29,7 +29,7 @@ begin
         return false;
     elsif v_await.o_state = 'failed' then
         perform rowq.internal_push_dead(
-            p_part_id, array[p_lane], array[p_message_id], '{0}'::smallint[],
+            p_part_id, array[p_lane], array[p_message_id], null,
             array[format('predecessor %s is dead', v_await.o_predecessor_id)], false
         );
         return true;

@@ -16,9 +16,8 @@ begin
     v_done := rowq.internal_unblock(p_part_id, p_message_ids, p_ended_id);
     if v_done.o_failed_ids is not null then
         perform rowq.internal_push_dead(
-            p_part_id, v_done.o_failed_lanes, v_done.o_failed_ids,
-            array_fill(0::smallint, array[cardinality(v_done.o_failed_ids)]),
-            v_done.o_failed_errors, false
+            p_part_id, v_done.o_failed_lanes, v_done.o_failed_ids, null, v_done.o_failed_errors,
+            false
         );
     end if;
     return v_done.o_again;

@@ -10,7 +10,7 @@ returns void
 language plpgsql
 as $$
 -- routine   internal_push_dead
--- purpose   Keep messages as dead with their last errors; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked.
+-- purpose   Keep messages as dead with their last errors, after no attempt where p_attempts is null; free their dedup keys, and their groups unless they are to wait; then what waits for them does as it asked.
 -- promise   P10 P12 P21 P27
 -- locks     new dead rows; as internal_cut_ties and internal_follow_deaths
 declare
@@ -30,7 +30,7 @@ begin
         end if;
 
         insert into rowq.dead (part_id, lane, attempt, message_id, died_at, last_error, holds_group)
-        select p_part_id, u.lane, u.attempt, u.message_id, clock_timestamp(),
+        select p_part_id, u.lane, coalesce(u.attempt, 0), u.message_id, clock_timestamp(),
                left(u.last_error, 2000),
                case
                    when v_holds then (
@@ -60,7 +60,7 @@ begin
         exit when v_next.o_failed_ids is null;
         p_message_ids := v_next.o_failed_ids;
         p_lanes := v_next.o_failed_lanes;
-        p_attempts := array_fill(0::smallint, array[cardinality(p_message_ids)]);
+        p_attempts := null;
         p_errors := v_next.o_failed_errors;
         p_have_tokens := false;
     end loop;

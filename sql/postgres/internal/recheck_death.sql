@@ -33,8 +33,7 @@ begin
         v_next := rowq.internal_follow_deaths(p_part_id, array[p_message_id]);
         if v_next.o_failed_ids is not null then
             perform rowq.internal_push_dead(
-                p_part_id, v_next.o_failed_lanes, v_next.o_failed_ids,
-                array_fill(0::smallint, array[cardinality(v_next.o_failed_ids)]),
+                p_part_id, v_next.o_failed_lanes, v_next.o_failed_ids, null,
                 v_next.o_failed_errors, false
             );
         end if;
