@@ -79,7 +79,7 @@ def systems_table(data: dict[str, Any]) -> str:
 
 def setting(scenario: dict[str, Any], words: Mapping[str, str] = _SETTING) -> str:
     """Say what the numbers of a scenario are; words: their names in the report."""
-    said = [f"{word}: {scenario[key]:,}" for key, word in words.items() if scenario[key]]
+    said = [f"{word}: {scenario[key]:,}" for key, word in words.items() if scenario.get(key)]
     return ", ".join(said)
 
 

@@ -15,13 +15,14 @@ async function prepare({ url }) {
 async function produce({ url, queue, bulk, delay_seconds: delay }) {
     const utils = await makeWorkerUtils({ connectionString: url, logger });
     await utils.withPgClient((client) => client.query("select 1"));
-    const spec = () => (delay > 0 ? { runAt: new Date(Date.now() + delay * 1000) } : {});
+    const due = () => (delay > 0 ? { runAt: new Date(Date.now() + delay * 1000) } : {});
+    const spec = ({ k }) => (k === undefined ? due() : { ...due(), queueName: k });
     const send =
         bulk === 1
-            ? ([body]) => utils.addJob(queue, body, spec())
+            ? ([body]) => utils.addJob(queue, body, spec(body))
             : (bodies) =>
                   utils.addJobs(
-                      bodies.map((payload) => ({ identifier: queue, payload, ...spec() })),
+                      bodies.map((payload) => ({ identifier: queue, payload, ...spec(payload) })),
                   );
     return { send, close: () => utils.release() };
 }

@@ -48,6 +48,7 @@ class Handled {
     ended = null;
     latency = new Histogram();
     longest = 0;
+    starts = [];
 
     // What a handler does.
     note(body) {
@@ -57,6 +58,7 @@ class Handled {
         this.ended = now;
         this.messages += 1;
         this.sum += body.n;
+        if (body.k !== undefined) this.starts.push([body.k, body.n, now]);
         this.latency.add(latency);
         this.longest = Math.max(this.longest, latency);
     }
@@ -74,23 +76,29 @@ class Handled {
             ended: this.ended,
             latency_us: this.latency,
             latency_max_us: this.longest * 1e6,
+            starts: this.starts,
         };
     }
 }
 
 // Returns a function that makes the body of message n; the pad fills the text up to its length.
-function bodies(sizes) {
+function bodies(sizes, keys) {
     const pads = sizes.flatMap(([bytes, count]) =>
         Array(count).fill("x".repeat(Math.max(bytes - 52, 0))),
     );
-    return (n) => ({ t: clock(), n, pad: pads[n % pads.length] });
+    return (n) => ({
+        t: clock(),
+        n,
+        pad: pads[n % pads.length],
+        ...(keys > 0 && { k: `key ${n % keys}` }),
+    });
 }
 
 const sleep = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000));
 
 async function produce(config, send, stopped) {
     const { messages, rate, bulk, first, seconds } = config;
-    const make = bodies(config.bodies);
+    const make = bodies(config.bodies, config.keys);
     const calls = new Histogram();
     const began = clock();
     let sent = 0;

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.harness.drawing import save_plots
 from benchmarks.harness.scenarios import SIZES, turned
 from benchmarks.studies.peers.command import replaced
-from benchmarks.studies.peers.figures import WrongCountError, check, rates_within
+from benchmarks.studies.peers.figures import WrongCountError, check, order, rates_within
 from benchmarks.studies.peers.peer import AbsentError, Peer
 from benchmarks.studies.peers.plots import plots
 from benchmarks.studies.peers.process import Program, ProgramError, start_together
@@ -90,6 +90,21 @@ def test_drains_are_measured_beside_a_snapshot_and_delayed_messages(home: Path) 
     assert "last fifth" in render_peers(found)
     save_plots(plots(found), home.parent, "peers.json")
     assert (home.parent / "peers_rates.svg").exists()
+
+
+def test_groups_are_handled_in_their_order(home: Path) -> None:
+    found = run(home, {"groups_10"}, OWN[:1])
+    assert found["not_run"] == []
+    (figures,) = [run["figures"] for run in found["runs"]]
+    assert (figures["depth"], figures["out_of_order"]) == (COUNTS["drain"], 0)
+    assert "| out of order |" in render_peers(found)
+
+
+def test_a_message_handled_after_a_later_one_of_its_group_is_counted() -> None:
+    first = {"starts": [["a", 1, 1.0], ["b", 4, 1.1], ["a", 3, 1.4]]}
+    second = {"starts": [["b", 2, 1.2], ["a", 5, 1.3]]}
+    assert order([first, second]) == {"out_of_order": 2}
+    assert order([first]) == {"out_of_order": 0}
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
@@ -191,12 +206,12 @@ def test_every_scenario_can_be_run_in_each_size(size: str) -> None:
     for scenario in scenarios:
         assert sum(scenario.shares()) == scenario.workers
         assert scenario.seconds > 0
-        assert set(scenario.needs) <= {"batch", "workers", "delay"}
+        assert set(scenario.needs) <= {"batch", "workers", "delay", "group"}
 
 
 def test_what_a_peer_cannot_do_is_something_that_a_scenario_needs() -> None:
     for peer in PEERS:
-        assert set(peer.cannot) <= {"batch", "workers", "delay", *COUNTS}
+        assert set(peer.cannot) <= {"batch", "workers", "delay", "group", *COUNTS}
 
 
 def test_each_peer_has_its_turn_first() -> None:

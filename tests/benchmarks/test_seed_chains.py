@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from benchmarks.studies.seeds import seed_001
-from benchmarks.studies.seeds.base import Form, sql_form
+from benchmarks.studies.seeds.base import Form
 from benchmarks.studies.seeds.dialects import DIALECTS
-from benchmarks.studies.seeds.seed_001.run import broken_order
+from benchmarks.studies.seeds.seed_001.run import broken_order, opener
 from benchmarks.studies.seeds.seed_001.sessions import Account, ChainSession
 
-FORMS = ["chain_blocked", "chain_join", "chain_join_waiting"]
+FORMS = ["rowq", "chain_blocked", "chain_join", "chain_join_waiting"]
 OpenChain = Callable[[str], ChainSession]
 
 
@@ -23,26 +23,30 @@ def open_chain(engine: str, place: Callable[[Form], Any]) -> Any:
         urls: list[str] = []
 
         def open_one(name: str) -> ChainSession:
-            if not urls:
-                form = sql_form(name, "", seed_001.FOLDER, engine)
+            is_first = not urls
+            if is_first:
+                (form,) = (form for form in seed_001.SEED.forms(engine) if form.name == name)
                 urls.append(stack.enter_context(place(form)))
-            path = seed_001.FOLDER / engine / f"{name}.sql"
-            return stack.enter_context(ChainSession(DIALECTS[engine], path, urls[0]))
+            chain = stack.enter_context(opener(DIALECTS[engine], name)(urls[0]))
+            if is_first:
+                chain.create()
+            return chain
 
         yield open_one
 
 
 @pytest.mark.genuine
+@pytest.mark.parametrize("name", ["rowq", "chain_blocked"])
 def test_a_blocked_message_is_handed_out_when_its_predecessor_is_done(
-    open_chain: OpenChain,
+    name: str, open_chain: OpenChain
 ) -> None:
-    first, second = open_chain("chain_blocked"), open_chain("chain_blocked")
-    first.prepare(4, 2)  # The chains are 1, 2 and 3, 4.
-    assert (first.dequeue(), second.dequeue()) == (1, 3)
-    first.finish(1)
-    assert first.dequeue() == 2
-    second.finish(3)
-    assert second.dequeue() == 4
+    first, second = open_chain(name), open_chain(name)
+    numbers = list(first.prepare(4, 2))  # The first two are a chain, and the last two.
+    assert (first.dequeue(), second.dequeue()) == (numbers[0], numbers[2])
+    first.finish(numbers[0])
+    assert first.dequeue() == numbers[1]
+    second.finish(numbers[2])
+    assert second.dequeue() == numbers[3]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -50,10 +54,10 @@ def test_a_chain_whose_head_is_due_tomorrow_is_passed_over(
     name: str, open_chain: OpenChain
 ) -> None:
     chain = open_chain(name)
-    chain.prepare(8, 2, stuck=4)
-    assert chain.dequeue() == 5
-    chain.finish(5)
-    assert chain.dequeue() in {6, 7}
+    numbers = list(chain.prepare(8, 2, stuck=4))
+    assert chain.dequeue() == numbers[4]
+    chain.finish(numbers[4])
+    assert chain.dequeue() in numbers[5:7]
 
 
 @pytest.mark.parametrize("name", FORMS)

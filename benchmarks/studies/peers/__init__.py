@@ -44,11 +44,14 @@ The configuration
     workers, batch                                                      for `consume`, `prepare`
                         (`prepare` gets the workers of all processes together, for peers that
                         create something for each worker)
+    keys                0, or how many groups the messages are of: those of one group are handled
+                        one at a time, first in, first out, as the client has it
     worker_number       0, 1, ..: which of the consuming processes this is
 
 A message's body is the JSON object {"t": T, "n": N, "pad": "xxx"}: T the seconds since 1970 with at
 least microseconds, taken just before the call that adds it; N = `first`, `first` + 1, ..; the pad
-as long as the whole text needs to have about the length asked for. `bodies` is a list of
+as long as the whole text needs to have about the length asked for; where `keys` is not 0, also
+"k": "key 7", the message's group, of number N modulo `keys`. `bodies` is a list of
 [bytes, count]: [[1000, 9], [100000, 1]] means nine of 1,000 bytes, then one of 100,000, and from
 the start again.
 
@@ -58,6 +61,7 @@ Results (seconds are floats; CPU, buffers, WAL, sizes, queries are measured from
     consume     {"messages": 1000, "sum": sum of all N, "began": T or null, "ended": T or null,
                  "latency_us": histogram, "latency_max_us": 1234.5}
                 began, ended: start of the first and of the last handler, seconds since 1970
+                With `keys`, "starts": [[k, N, T], ...], what each handler was given, and when
 
 A histogram is an object of buckets and counts: {"345": 12, "346": 3}. The bucket of a value of V
 microseconds is floor(50 * ln(max(V, 1))), so a bucket is two per cent wide.

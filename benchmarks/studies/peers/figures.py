@@ -104,6 +104,19 @@ def growth(before: tuple[int, int], after: tuple[int, int], messages: int) -> Fi
     }
 
 
+def order(results: Sequence[dict[str, Any]]) -> Figures:
+    """Return how many messages were handled after a later one of their group; none is right."""
+    starts = sorted(
+        (time, key, number) for result in results for key, number, time in result["starts"]
+    )
+    newest: dict[str, int] = {}
+    late = 0
+    for _, key, number in starts:
+        late += number < newest.get(key, number)
+        newest[key] = max(number, newest.get(key, number))
+    return {"out_of_order": late}
+
+
 def rates_within(samples: Sequence[Sample]) -> Figures:
     """Return the rate over the first and over the last fifth of the time."""
     if len(samples) < 3:

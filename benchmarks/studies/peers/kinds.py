@@ -157,6 +157,7 @@ def drain(run: Run) -> Figures:
         }
         | {f"fill_{name}": size for name, size in count.growth(before, full, depth).items()}
         | count.growth(full, sizes(run.url), total)
+        | (count.order(results) if scenario.keys else {})
     )
 
 

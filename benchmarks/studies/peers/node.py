@@ -54,7 +54,8 @@ NODE_PEERS = [
         find=_find("graphile-worker"),
         program=_program("graphile_worker"),
         settings="localQueue of the batch's size (none for batches of 1); completeJobBatchDelay 0;"
-        " addJob, or addJobs in bulk; pollInterval 2 s beside its notifications",
+        " addJob, or addJobs in bulk; pollInterval 2 s beside its notifications; for"
+        " groups a queueName for each job",
     ),
     Peer(
         name="pg-boss",
@@ -64,6 +65,7 @@ NODE_PEERS = [
         settings="queue with a partition of its own and notify; send, or insert in bulk; work with"
         " burstWhenBatchFull, notifyWorker after each batch of 1, useListenNotify; completed jobs"
         " are kept, as by default for 7 days",
+        cannot={"group": "its policy key_strict_fifo is not set up here"},
     ),
 ]
 

@@ -17,8 +17,8 @@ class Peer:
     program: the command line to which the role is added, started in the root of the checkout.
     settings: in words, every choice made for this client that its manual leaves open.
     cannot: the reason why it cannot run scenarios that need "batch" (several messages a fetch),
-        "workers" (several at a time on one queue), "delay" or "rate", or a kind of scenario;
-        missing if it can.
+        "workers" (several at a time on one queue), "delay", "rate" or "group" (first in, first
+        out per key), or a kind of scenario; missing if it can.
     keeper: whether it has the role keep. floor: whether it is a bare statement, no queue.
     own: whether it is rowq in another setting, and no other queue.
     """

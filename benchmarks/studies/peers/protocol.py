@@ -76,6 +76,11 @@ class Talk:
         return int(self.config["batch"])
 
     @property
+    def keys(self) -> int:
+        """The number of groups that the messages are of, or 0."""
+        return int(self.config["keys"])
+
+    @property
     def delay(self) -> int:
         """Seconds before the messages are due."""
         return int(self.config["delay_seconds"])
@@ -122,6 +127,7 @@ class Producing:
         self._bulk = int(config["bulk"])
         self._first = int(config["first"])
         self._seconds = float(config["seconds"])
+        self._keys = talk.keys
         self._bodies = [
             "x" * max(length - _OWN_LENGTH, 0)
             for length, count in config["bodies"]
@@ -160,7 +166,9 @@ class Producing:
 
     def _body(self, now: float, number: int) -> Body:
         pad = self._bodies[number % len(self._bodies)]
-        return {"t": now, "n": self._first + number, "pad": pad}
+        number += self._first
+        group = {"k": f"key {number % self._keys}"} if self._keys else {}
+        return {"t": now, "n": number, "pad": pad} | group
 
 
 class Tally:
@@ -174,6 +182,7 @@ class Tally:
         self._sum = 0
         self._began: float | None = None
         self._ended: float | None = None
+        self._starts: list[tuple[str, int, float]] = []
         talk.on_mark = self._forget_latencies
         threading.Thread(target=self._report, daemon=True).start()
 
@@ -186,6 +195,8 @@ class Tally:
             self._latency.add(now - body["t"])
             self._began = self._began or now
             self._ended = now
+            if "k" in body:
+                self._starts.append((body["k"], body["n"], now))
 
     def result(self) -> dict[str, Any]:
         """Return what the role prints."""
@@ -196,7 +207,7 @@ class Tally:
             "ended": self._ended,
             "latency_us": self._latency.counts,
             "latency_max_us": self._latency.greatest,
-        }
+        } | ({"starts": self._starts} if self._talk.keys else {})
 
     def _forget_latencies(self) -> None:
         with self._lock:

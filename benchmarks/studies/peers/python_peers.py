@@ -60,7 +60,7 @@ PYTHON_PEERS = [
         find=_of_package("psycopg"),
         program=_program("bare"),
         settings="a worker that finds nothing looks again after 10 ms",
-        cannot={"delay": "a bare table has no due time"},
+        cannot={"delay": "a bare table has no due time", "group": "a bare table has no groups"},
         floor=True,
     ),
     Peer(
@@ -68,7 +68,8 @@ PYTHON_PEERS = [
         origin="PyPI's pgmq: class PGMQueue and the SQL that the package carries",
         find=_of_package("pgmq"),
         program=_program("pgmq"),
-        settings="read_with_poll with its default step of 100 ms, vt 600 s, delete_batch",
+        settings="read_with_poll with its default step of 100 ms, vt 600 s, delete_batch; for"
+        " groups read_grouped_with_poll",
     ),
     Peer(
         name="pgq",
@@ -81,6 +82,7 @@ PYTHON_PEERS = [
             "batch": "a batch is what came between two ticks",
             "workers": "each consumer gets every event: one worker for a queue",
             "delay": "an event has no due time",
+            "group": "a consumer gets events in their order, one consumer for a queue",
         },
         keeper=True,
     ),
@@ -90,7 +92,7 @@ PYTHON_PEERS = [
         find=_of_package("procrastinate"),
         program=_program("procrastinate"),
         settings="App with PsycopgConnector, run_worker_async, workers as concurrency; done jobs"
-        " are kept",
+        " are kept; for groups a lock for each job",
         cannot={"batch": _ONE_JOB},
     ),
     Peer(
@@ -100,5 +102,6 @@ PYTHON_PEERS = [
         program=_program("pgqueuer"),
         settings="QueueManager.run, batch as batch_size; a process handles at once all that it"
         " fetched, whatever the number of workers",
+        cannot={"group": "it has no order by a key"},
     ),
 ]

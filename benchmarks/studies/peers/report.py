@@ -50,6 +50,7 @@ _SHOWN = {
     },
 }
 _WITHIN = {"rate_start": "messages/s, first fifth", "rate_end": "last fifth"}
+_ORDER = {"out_of_order": "out of order"}
 _COSTS = {
     "server_cpu_us_per_message": "server CPU µs",
     "client_cpu_us_per_message": "client CPU µs",
@@ -70,6 +71,7 @@ _WORDS = {
     "workers": "workers",
     "batch": "batch",
     "messages": "messages",
+    "keys": "groups",
     "delayed": "delayed",
     "rate": "a second",
     "bulk": "a call to put them in",
@@ -202,6 +204,7 @@ def _scenario(results: PeerResults, name: str) -> list[str]:
     columns = dict(_SHOWN[kind])
     if kind == "drain":
         columns |= _WITHIN if scenario["holder"] else {}
+        columns |= _ORDER if scenario.get("keys") else {}
     costs = {} if kind == "idle" else _COSTS | (_FILL_COSTS if kind == "drain" else {})
     shown = [system for system in results.systems if results.rounds(name, system)]
     parts = [

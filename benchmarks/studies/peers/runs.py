@@ -31,7 +31,8 @@ class Run:
     @property
     def config(self) -> dict[str, Any]:
         """Return the configuration that every program is told."""
-        return config_of(self.url, self.scenario.workers, self.scenario.batch)
+        scenario = self.scenario
+        return config_of(self.url, scenario.workers, scenario.batch) | {"keys": scenario.keys}
 
     @property
     def is_cut(self) -> bool:
@@ -121,5 +122,6 @@ def config_of(url: str, workers: int = _PREPARED_WORKERS, batch: int = 1) -> dic
         "queue": QUEUE,
         "workers": workers,
         "batch": batch,
+        "keys": 0,
         "worker_number": 0,
     }

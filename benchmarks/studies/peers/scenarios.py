@@ -28,6 +28,7 @@ class PeerScenario:
     bulk: int = 1
     fill_seconds: float = 0
     delayed: int = 0
+    keys: int = 0
     holder: str = ""
 
     def shares(self) -> list[int]:

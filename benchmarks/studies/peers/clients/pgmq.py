@@ -12,6 +12,7 @@ from benchmarks.studies.peers.protocol import Producing, Talk, Tally, run_role
 
 _LEASE_SECONDS = 600
 _POLL_SECONDS = 1
+_GROUP = "x-pgmq-group"
 
 
 def _open(talk: Talk, connections: int) -> PGMQueue:
@@ -53,20 +54,20 @@ def produce(talk: Talk) -> Mapping[str, Any]:
         if len(messages) == 1:
             queue.send(talk.queue, messages[0], delay=delay)
         else:
-            queue.send_batch(talk.queue, messages, delay=delay)
+            headers = [{_GROUP: body["k"]} for body in messages] if talk.keys else None
+            queue.send_batch(talk.queue, messages, headers, delay=delay)
     queue.close()
     return work.result()
 
 
 def consume(talk: Talk) -> Mapping[str, Any]:
-    """Take by read_with_poll, whose steps are 100 ms, and delete the batch when it is handled."""
+    """Take by a read with poll, in steps of 100 ms, and delete the batch when it is handled."""
     tally = Tally(talk)
     queue = _open(talk, talk.workers)
+    read = queue.read_grouped_with_poll if talk.keys else queue.read_with_poll
 
     def turn() -> bool:
-        taken = queue.read_with_poll(
-            talk.queue, vt=_LEASE_SECONDS, qty=talk.batch, max_poll_seconds=_POLL_SECONDS
-        )
+        taken = read(talk.queue, vt=_LEASE_SECONDS, qty=talk.batch, max_poll_seconds=_POLL_SECONDS)
         for message in taken:
             tally.note(message.message)
         if taken:

@@ -36,7 +36,7 @@ def prepare(talk: Talk) -> Mapping[str, Any]:
 
 
 def produce(talk: Talk) -> Mapping[str, Any]:
-    """Add jobs by defer_async or batch_defer_async."""
+    """Add jobs by defer_async or batch_defer_async; those of groups with a lock each."""
     work = Producing(talk)
 
     async def run() -> None:
@@ -45,11 +45,18 @@ def produce(talk: Talk) -> Mapping[str, Any]:
             talk.ready()
             for messages in work.calls():
                 due = datetime.now(UTC) + timedelta(seconds=talk.delay)
-                deferrer = task.configure(schedule_at=due) if talk.delay else task.configure()
-                if len(messages) == 1:
-                    await deferrer.defer_async(**messages[0])
+                when: Any = {"schedule_at": due} if talk.delay else {}
+                if talk.keys:
+                    await app.job_manager.batch_defer_jobs_async(
+                        [
+                            task.configure(lock=body["k"], **when).make_new_job(**body)
+                            for body in messages
+                        ]
+                    )
+                elif len(messages) == 1:
+                    await task.configure(**when).defer_async(**messages[0])
                 else:
-                    await deferrer.batch_defer_async(*messages)
+                    await task.configure(**when).batch_defer_async(*messages)
 
     asyncio.run(run())
     return work.result()

@@ -24,11 +24,16 @@ def produce(talk: Talk) -> Mapping[str, Any]:
         talk.ready()
         for messages in work.calls():
             if len(messages) == 1:
-                queue.enqueue(talk.queue, messages[0], delay_seconds=delay)
+                queue.enqueue(
+                    talk.queue, messages[0], delay_seconds=delay, group_key=messages[0].get("k")
+                )
             else:
                 queue.enqueue_batch(
                     talk.queue,
-                    [rowq.NewMessage(data=data, delay_seconds=delay) for data in messages],
+                    [
+                        rowq.NewMessage(data=data, delay_seconds=delay, group_key=data.get("k"))
+                        for data in messages
+                    ],
                 )
     return work.result()
 

@@ -13,6 +13,15 @@ call rowq.enqueue(
 -- name: fill
 call rowq.enqueue_batch('bench', :messages)
 
+-- name: enqueue_after
+call rowq.enqueue(
+    'bench', :body, null, null, null, null, null, null, null, null, null,
+    if(:predecessor = 0, null, json_array(:predecessor)), null
+)
+
+-- name: fill_chains
+call rowq.enqueue_batch('bench', :messages)
+
 -- name: dequeue
 call rowq.dequeue_fast('bench', :batch, 'bench', 600)
 

@@ -15,6 +15,22 @@ begin
     rowq.enqueue_batch(p_queue_name => 'bench', p_messages => :messages, p_rows => :rows);
 end;
 
+-- name: enqueue_after
+begin
+    rowq.enqueue(
+        p_queue_name => 'bench', p_body => :body,
+        p_predecessor_ids => case
+            when :predecessor > 0 then '[' || to_char(:predecessor, 'fm9999999999999999999') || ']'
+        end,
+        p_rows => :rows
+    );
+end;
+
+-- name: fill_chains
+begin
+    rowq.enqueue_batch(p_queue_name => 'bench', p_messages => :messages, p_rows => :rows);
+end;
+
 -- name: dequeue
 begin
     rowq.dequeue_fast(

@@ -12,6 +12,15 @@ select count(*) from rowq.enqueue_batch('bench', :messages)
 -- name: settle
 vacuum (analyze)
 
+-- name: enqueue_after
+select message_id
+from rowq.enqueue(
+    'bench', :body, p_predecessor_ids => nullif(array[:predecessor::bigint], array[0::bigint])
+)
+
+-- name: fill_chains
+select position, message_id from rowq.enqueue_batch('bench', :messages)
+
 -- name: dequeue
 select * from rowq.dequeue_fast('bench', :batch, 'bench', 600)
 

@@ -12,6 +12,14 @@ exec rowq.EnqueueBatch N'bench', :messages
 -- name: settle
 exec rowq.CareForIndexes
 
+-- name: enqueue_after
+declare @predecessor bigint = nullif(:predecessor, 0);
+declare @predecessor_ids nvarchar(max) = N'[' + cast(@predecessor as nvarchar(20)) + N']';
+exec rowq.Enqueue N'bench', :body, @predecessor_ids = @predecessor_ids
+
+-- name: fill_chains
+exec rowq.EnqueueBatch N'bench', :messages
+
 -- name: dequeue
 exec rowq.DequeueFast N'bench', :batch, N'bench', 600
 

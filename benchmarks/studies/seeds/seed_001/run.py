@@ -1,5 +1,6 @@
 """Runs the sessions of a form over chains of messages, and looks at the history they leave."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,8 @@ from benchmarks.studies.seeds.dialects import Dialect
 from benchmarks.studies.seeds.seed_001.sessions import (
     Account,
     ChainSession,
+    OpenChain,
+    RowqChainSession,
     consume,
     produce,
 )
@@ -27,25 +30,29 @@ def chains(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> dict[s
     scenario.delayed: so many messages, in front of the others, are one chain that is stuck.
     """
     stuck = min(scenario.delayed, scenario.messages // 2)
-    path = Path(__file__).parent / dialect.name / f"{form.name}.sql"
-    open_chain = partial(ChainSession, dialect, path)
+    open_chain = opener(dialect, form.name)
     works: list[Callable[[Gate], Account]] = [
         *[partial(consume, open_chain, url, scenario.seconds)] * scenario.sessions,
         *[partial(produce, open_chain, url, scenario.seconds)] * scenario.producers,
     ]
     marks: list[Counts] = []
     with open_chain(url) as control, dialect.observe(url) as observer:
-        control.prepare(scenario.messages, LENGTH, stuck)
+        control.create()
+        first = control.prepare(scenario.messages, LENGTH, stuck)
+        last = time.monotonic()
+
+        def tick() -> None:
+            nonlocal last
+            observer.look()
+            if time.monotonic() - last >= 1:
+                control.maintain()
+                last = time.monotonic()
+
         began, accounts = Team(works).run(
-            lambda: marks.append(observer.counts()), observer.look, _LOOK_SECONDS
+            lambda: marks.append(observer.counts()), tick, _LOOK_SECONDS
         )
         observer.settle()
         used = observer.counts().since(marks[0])
-    first = {
-        number: number - 1
-        for number in range(2, scenario.messages + 1)
-        if number <= stuck or number % LENGTH != 1
-    }
     added = {key: value for account in accounts for key, value in account.predecessors.items()}
     done = sum(len(account.handled) for account in accounts)
     if not done:
@@ -64,6 +71,13 @@ def chains(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> dict[s
         "double_runs": done - len({message for account in accounts for message in account.handled}),
         "broken_order": broken_order(accounts, first | added),
     }
+
+
+def opener(dialect: Dialect, form: str) -> OpenChain:
+    """Return what opens a session of a form at a URL."""
+    if form == "rowq":
+        return partial(RowqChainSession, dialect)
+    return partial(ChainSession, dialect, Path(__file__).parent / dialect.name / f"{form}.sql")
 
 
 def broken_order(accounts: Sequence[Account], predecessors: Mapping[int, int]) -> int:

@@ -1,19 +1,25 @@
 """The sessions of seed 001: they add messages to chains, or take and finish them."""
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.harness.closing import Closing
 from benchmarks.harness.session import RetryError, Row, Value
 from benchmarks.harness.team import Gate
+from benchmarks.studies.seeds.client import rowq_file
 from benchmarks.studies.seeds.dialects import Dialect
 from benchmarks.studies.seeds.sections import read_sections
 
 WORK_SECONDS = 0.001
 _PRODUCER_PAUSE = 0.002
 _IDLE_PAUSE = 0.002
+_BODY_LENGTH = 200
+_DAY_SECONDS = 86_400
+_MOST = 1000
 
 
 @dataclass(slots=True)
@@ -45,13 +51,20 @@ class ChainSession(Closing):
         """Close the session."""
         self.session.close()
 
-    def prepare(self, count: int, length: int, stuck: int = 0) -> None:
-        """Add messages in chains of a length, and settle.
+    def create(self) -> None:
+        """Create the queue, where that is more than its tables."""
+
+    def prepare(self, count: int, length: int, stuck: int = 0) -> dict[int, int]:
+        """Add messages in chains of a length, and settle; return their predecessors, 0 for none.
 
         stuck: so many of them, the first ones, are one chain, whose head is due tomorrow.
         """
         for section in ("fill", "settle"):
             self._run_all(section, count=count, length=length, stuck=stuck)
+        return {
+            place: 0 if _is_head(place, length, stuck) else place - 1
+            for place in range(1, count + 1)
+        }
 
     def enqueue(self, predecessor: int) -> int:
         """Add a message after another one, or after none if that is 0; return its id."""
@@ -84,9 +97,87 @@ class ChainSession(Closing):
         self._run_all("finish", id=taken)
         self.session.run("commit")
 
+    def maintain(self) -> None:
+        """Do the form's housekeeping, if it has any."""
+
     def _run_all(self, section: str, **values: Value) -> None:
         for statement in self._sql[section].split(";\n"):
             self.session.run(statement, **values)
+
+
+class RowqChainSession(ChainSession):
+    """A session of rowq, whose claims need no open transaction; url: where it is installed."""
+
+    def __init__(self, dialect: Dialect, url: str) -> None:
+        super().__init__(dialect, rowq_file(dialect.name), url)
+        self._claims: dict[int, int] = {}
+
+    def create(self) -> None:
+        """Create the queue."""
+        self.session.run(self._sql["create"])
+
+    def prepare(self, count: int, length: int, stuck: int = 0) -> dict[int, int]:
+        """Add messages in chains of a length, and settle; see ChainSession."""
+        step = max(1, _MOST // length) * length
+        predecessors: dict[int, int] = {}
+        for first, past in _pieces(count, stuck, step):
+            added = self._fill(range(first, past), length, stuck)
+            for place, number in zip(range(first, past), added, strict=True):
+                is_head = _is_head(place, length, stuck)
+                predecessors[number] = 0 if is_head else added[place - first - 1]
+        if "settle" in self._sql:
+            self.session.run(self._sql["settle"])
+        return predecessors
+
+    def enqueue(self, predecessor: int) -> int:
+        """Add a message after another one, or after none if that is 0; return its id."""
+        body = str(predecessor).ljust(_BODY_LENGTH, "x").encode()
+        return _number(
+            self.session.run(self._sql["enqueue_after"], body=body, predecessor=predecessor)
+        )
+
+    def dequeue(self) -> int:
+        """Take a message; return its id, or 0."""
+        rows = self.session.run(self._sql["dequeue"], batch=1)
+        if not rows:
+            return 0
+        claim, taken = (int(value or 0) for value in rows[0][:2])
+        self._claims[taken] = claim
+        return taken
+
+    def finish(self, taken: int) -> None:
+        """Complete the message."""
+        self.session.run(self._sql["complete"], claim=self._claims.pop(taken))
+
+    def maintain(self) -> None:
+        """Call maintain, as a worker does once a second."""
+        self.session.run(self._sql["maintain"])
+
+    def _fill(self, places: range, length: int, stuck: int) -> list[int]:
+        """Add the messages of these places; return their ids."""
+        messages: list[dict[str, Any]] = []
+        for place in places:
+            message: dict[str, Any] = {"body": str(place).ljust(_BODY_LENGTH, "x")}
+            if not _is_head(place, length, stuck):
+                message["predecessor_positions"] = [len(messages)]
+            elif place <= stuck:
+                message["delay_seconds"] = _DAY_SECONDS
+            messages.append(message)
+        rows = self.session.run(self._sql["fill_chains"], messages=json.dumps(messages))
+        return [int(row[1] or 0) for row in sorted(rows, key=lambda row: int(row[0] or 0))]
+
+
+def _is_head(place: int, length: int, stuck: int) -> bool:
+    """Return whether the message of a place, from 1, is the first of its chain."""
+    return place == 1 if place <= stuck else place % length == 1 or length == 1
+
+
+def _pieces(count: int, stuck: int, step: int) -> Iterator[tuple[int, int]]:
+    """Yield the first place and the one past the last of each call that adds whole chains."""
+    if stuck:
+        yield 1, stuck + 1
+    for first in range(stuck + 1, count + 1, step):
+        yield first, min(first + step, count + 1)
 
 
 OpenChain = Callable[[str], ChainSession]
