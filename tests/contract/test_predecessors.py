@@ -99,6 +99,27 @@ def test_predecessors_that_have_ended_or_were_never_there_hold_nothing(
     assert tied(queue) == NOTHING
 
 
+@pytest.mark.promise("P25")
+def test_thousands_that_have_ended_and_are_not_archived_yet_hold_nothing(
+    queue: CheckedQueue,
+) -> None:
+    queue.call("alter_queue", archive_days=1)
+    count, step = 2000, 10
+    rows = queue.call("enqueue_batch", messages=[{"body": "x"}] * (count + 1))
+    first, *ids = [row.message_id for row in rows]
+    claims = [queue.dequeue(1)[0].claim_id]
+    while rows := queue.dequeue(step):
+        queue.call("complete", claim_id=rows[0].claim_id)
+    last = send(queue, "last", first, *ids)
+    row = queue.message(last)
+    assert (row.state, row.waits_for) == ("blocked", first)
+    send(queue, "at once", *ids)
+    assert queue.take() == ["at once"]
+    queue.call("complete", claim_id=claims[0])
+    assert queue.take() == ["last"]
+    assert tied(queue) == NOTHING
+
+
 @pytest.mark.promise("P25", "P26")
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("archive_days", [0, 1])

@@ -101,6 +101,29 @@ begin
             end if;
         end if;
         if v_ended_id is not null then
+            -- Thousands may have ended since the archiver was here: leave all of them out at once.
+            select json_arrayagg(h.message_id) into p_predecessor_ids
+            from (
+                select j.message_id
+                from json_table(
+                    p_predecessor_ids,
+                    '$[*]' columns (place for ordinality, message_id bigint path '$')
+                ) j
+                left join (
+                    select distinct x.message_id
+                    from rowq.finished f force index (primary)
+                    straight_join json_table(
+                        f.messages, '$[*]' columns (message_id bigint path '$[0]')
+                    ) x
+                    where f.part_id = p_part_id
+                      and f.finish_id > v_after
+                ) e on e.message_id = j.message_id
+                where j.place > v_place
+                  and e.message_id is null
+                order by j.place
+                limit 1000000
+            ) h;
+            set v_place = 0, v_count = coalesce(json_length(p_predecessor_ids), 0);
             iterate looks;
         end if;
 

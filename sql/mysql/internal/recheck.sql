@@ -21,7 +21,7 @@ begin
     declare v_recheck_id, v_message_id, v_predecessor_id bigint;
     declare v_group_key varbinary(800);
     declare v_is_hint, v_is_left, v_is_done boolean;
-    declare v_seen, v_again longtext;
+    declare v_seen, v_notes, v_again longtext;
     declare v_next varchar(60);
     declare v_at int default 0;
     set p_solved = 0;
@@ -65,10 +65,14 @@ begin
         -- A row that cannot be solved stays as it is: a producer that is idle in its transaction
         -- must not make every look write.
         if v_message_id is not null then
-            call rowq.internal_let_go(
-                p_part_id, json_array(v_message_id + 0), null, p_owns_transaction, v_again
-            );
-            set v_is_done = v_again is null;
+            set v_is_done = false,
+                v_notes = json_array_append(
+                    coalesce(v_notes, '[]'), '$',
+                    json_array(
+                        v_message_id + 0, v_recheck_id + 0,
+                        timestampdiff(microsecond, v_epoch, v_due_at)
+                    )
+                );
         elseif v_predecessor_id is not null and v_is_hint then
             call rowq.internal_recheck_death(p_part_id, v_predecessor_id, v_is_done);
         elseif v_predecessor_id is not null then
@@ -95,5 +99,35 @@ begin
             set p_solved = p_solved + 1;
         end if;
     end while;
+
+    -- One call for all of the messages waits once for a producer that opens their group.
+    if v_notes is not null then
+        select json_arrayagg(h.message_id) into v_seen
+        from (
+            select distinct j.message_id
+            from json_table(v_notes, '$[*]' columns (message_id bigint path '$[0]')) j
+            order by j.message_id
+            limit 1000000
+        ) h;
+        call rowq.internal_let_go(p_part_id, v_seen, null, p_owns_transaction, v_again);
+        delete r
+        from json_table(
+            v_notes,
+            '$[*]' columns (
+                message_id bigint path '$[0]',
+                recheck_id bigint path '$[1]',
+                due_at bigint path '$[2]'
+            )
+        ) j
+        straight_join rowq.recheck r force index (primary)
+            on r.part_id = p_part_id
+           and r.due_at = v_epoch + interval j.due_at microsecond
+           and r.recheck_id = j.recheck_id
+        left join json_table(
+            coalesce(v_again, '[]'), '$[*]' columns (message_id bigint path '$')
+        ) a on a.message_id = j.message_id
+        where a.message_id is null;
+        set p_solved = p_solved + row_count();
+    end if;
 end//
 delimiter ;

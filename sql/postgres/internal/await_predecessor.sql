@@ -74,7 +74,18 @@ begin
               and f.finish_id >= rowq.internal_read_floor(p_part_id, -3::smallint)
               and o_predecessor_id = any (f.message_ids)
         ) then
-            p_predecessor_ids := p_predecessor_ids[:v_place - 1];
+            -- Thousands may have ended since the archiver was here: leave all of them out at once.
+            p_predecessor_ids := array(
+                select u.message_id
+                from unnest(p_predecessor_ids[:v_place - 1]) u (message_id)
+                where u.message_id not in (
+                    select unnest(f.message_ids)
+                    from rowq.finished f
+                    where f.part_id = p_part_id
+                      and f.finish_id >= rowq.internal_read_floor(p_part_id, -3::smallint)
+                )
+                order by u.message_id
+            );
             continue;
         elsif v_is_dead then
             o_state := 'failed';

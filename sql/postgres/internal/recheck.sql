@@ -9,10 +9,15 @@ as $$
 --           internal_let_go, internal_free_successors and internal_recheck_death
 declare
     -- The moment is a constant, so that the scan stops at the last row that is due.
-    v_now    constant timestamp with time zone := clock_timestamp();
-    v_floor  bigint;
-    v_note   record;
-    v_solved integer := 0;
+    v_now         constant timestamp with time zone := clock_timestamp();
+    v_floor       bigint;
+    v_note        record;
+    v_due_ats     timestamp with time zone[];
+    v_recheck_ids bigint[];
+    v_message_ids bigint[];
+    v_again       bigint[];
+    v_count       integer;
+    v_solved      integer := 0;
 begin
     -- Only a queue that has left a token has this lane.
     select f.seq into v_floor
@@ -42,7 +47,10 @@ begin
             continue when current_setting('transaction_isolation')
                 not in ('read committed', 'read uncommitted');
             if v_note.message_id is not null then
-                continue when rowq.internal_let_go(p_part_id, array[v_note.message_id]) is not null;
+                v_due_ats := v_due_ats || v_note.due_at;
+                v_recheck_ids := v_recheck_ids || v_note.recheck_id;
+                v_message_ids := v_message_ids || v_note.message_id;
+                continue;
             elsif v_note.is_hint then
                 continue when not rowq.internal_recheck_death(p_part_id, v_note.predecessor_id);
             else
@@ -61,6 +69,22 @@ begin
           and r.recheck_id = v_note.recheck_id;
         v_solved := v_solved + 1;
     end loop;
+
+    -- One call for all of the messages waits once for a producer that opens their group.
+    if v_message_ids is not null then
+        v_again := rowq.internal_let_go(
+            p_part_id,
+            array(select distinct u.message_id from unnest(v_message_ids) u (message_id) order by 1)
+        );
+        delete from rowq.recheck r
+        using unnest(v_due_ats, v_recheck_ids, v_message_ids) u (due_at, recheck_id, message_id)
+        where r.part_id = p_part_id
+          and r.due_at = u.due_at
+          and r.recheck_id = u.recheck_id
+          and u.message_id <> all (coalesce(v_again, '{}'));
+        get diagnostics v_count = row_count;
+        v_solved := v_solved + v_count;
+    end if;
     return v_solved;
 end;
 $$;
