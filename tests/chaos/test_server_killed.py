@@ -41,16 +41,37 @@ each_death = pytest.mark.parametrize("die", [crash, stop_at_once])
 @each_death
 @pytest.mark.timeout(limit(600))
 @pytest.mark.promise("P01", "P02", "P03", "P04", "P07", "P08")
-def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_three_times(
+def test_ten_sessions_lose_nothing_and_do_nothing_twice_when_the_server_dies_again_and_again(
     killable: KillableServer, url: str, tmp_path: Path, die: Die
 ) -> None:
     with rowq.connect(url) as queue:
         queue.create_queue("orders", backoff_base_seconds=0)
     run = Run(killable.server, url, "orders", Recorder())
-    messages = times(6000)
+    perform_while_it_dies(run, times(6000), killable, die, tmp_path)
+
+
+@pytest.mark.timeout(limit(600))
+@pytest.mark.requires("predecessors")
+@pytest.mark.promise("P02", "P21", "P22", "P24", "P25", "P26", "P27")
+@pytest.mark.parametrize(("groups", "waits"), [(10, False), (0, True), (10, True)])
+def test_groups_and_predecessors_keep_their_order_when_the_server_crashes_again_and_again(
+    killable: KillableServer, url: str, tmp_path: Path, groups: int, waits: bool
+) -> None:
+    with rowq.connect(url) as queue:
+        queue.create_queue("orders", backoff_base_seconds=0, max_attempts=10000, max_leased=300)
+    run = Run(killable.server, url, "orders", Recorder(), groups=groups, waits=waits, stirs=True)
+    perform_while_it_dies(run, times(2000), killable, crash, tmp_path)
+
+
+def perform_while_it_dies(
+    run: Run, messages: int, killable: KillableServer, die: Die, tmp_path: Path
+) -> None:
+    """Let ten sessions work on so many messages while the server dies, three times in CI."""
+    deaths = times(3)
 
     def let_die() -> None:
-        for done in (messages // 5, messages // 3, messages // 2):
+        for death in range(1, deaths + 1):
+            done = messages * death // (2 * deaths)
             wait_until(
                 partial(has_done, run, done), f"{done} messages are done", seconds=limit(180)
             )

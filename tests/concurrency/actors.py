@@ -7,10 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rowq import NewMessage, Queue, RowqError
+from rowq import BatchEnqueued, NewMessage, Queue, RowqError
 from rowq.engines import engine_for_url
 from tests.concurrency.history import Recorder
+from tests.concurrency.purges import Purge
 from tests.engines.base import Connection, Server, wait_until
+from tests.helpers.dialects import dialect_of
+
+MOST_PURGED = 100
 
 
 class SessionLost(Exception):  # noqa: N818 - it reads as what it says
@@ -29,6 +33,8 @@ class Run:
     may_be_asked_again: whether calls may fail with errors that say so, as during a migration.
     asked_again: these errors. deadlocks: names of sessions whose own transaction was ended by one,
         where engines have them.
+    stirs: whether producers keep transactions open now and then, of which they roll half back, and
+        a housekeeper purges some messages once, as `purge` tells.
     waits: whether messages wait for others. groups: how many groups there are, 0 for none.
     group_limits: settings of the queue that take turns while they work.
     stop: set when they are to come to an end. producing: how many producers are still at it.
@@ -39,6 +45,8 @@ class Run:
     queue_name: str
     recorder: Recorder
     largest_batch: int = 100
+    stirs: bool = False
+    purge: Purge | None = None
     waits: bool = False
     groups: int = 0
     group_limits: tuple[int, ...] = (1,)
@@ -169,7 +177,10 @@ class Producer(Actor):
         if self.run.waits:
             batch = [self._waiting(message, place) for place, message in enumerate(batch)]
         start = self.now()
-        sent = self.call("enqueue", lambda: self.queue.enqueue_batch(self.run.queue_name, batch))
+        holds = self.run.stirs and self.seeded_random.random() < 0.1
+        sent = self.call("enqueue", lambda: (self._hold if holds else self._send)(batch))
+        if not sent:
+            return True
         made = [
             (result.message_id, message.priority)
             for result, message in zip(sent, batch, strict=True)
@@ -200,6 +211,28 @@ class Producer(Actor):
         if made and self.seeded_random.random() < 0.05:
             self._cancel([message for message, _ in self.seeded_random.choices(made, k=3)])
         return True
+
+    def _send(self, batch: Sequence[NewMessage]) -> Sequence[BatchEnqueued]:
+        return self.queue.enqueue_batch(self.run.queue_name, batch)
+
+    def _hold(self, batch: Sequence[NewMessage]) -> Sequence[BatchEnqueued]:
+        """Enqueue in a transaction that stays open for a moment; return nothing if it ended."""
+        dialect = dialect_of(self.connection)
+        dialect.begin(self.connection)
+        try:
+            sent = self._send(batch)
+            self.run.stop.wait(self.seeded_random.uniform(0, 0.05))
+        except Exception as error:
+            if self.is_lost(error) or not self._engine.is_passing(error):
+                raise
+            self.connection.rollback()
+            self.run.deadlocks.append(self.name)
+            return []
+        if self.seeded_random.random() < 0.5:
+            dialect.rollback(self.connection)
+            return []
+        dialect.commit(self.connection)
+        return sent
 
     def _waiting(self, message: NewMessage, place: int) -> NewMessage:
         """Let a message of a batch wait for some of those before it, and of those sent before."""
@@ -273,6 +306,7 @@ class Housekeeper(Actor):
                 lambda: queue.queue_stats(name),
                 self._reset,
                 *([self._alter] if len(self.run.group_limits) > 1 else []),
+                *([self._purge] if self._may_purge() else []),
             ]
         )()
         return False
@@ -280,6 +314,21 @@ class Housekeeper(Actor):
     def _alter(self) -> None:
         limit = self.seeded_random.choice(self.run.group_limits)
         self.queue.alter_queue(self.run.queue_name, group_limit=limit)
+
+    def _may_purge(self) -> bool:
+        """Whether the run's only purge is still to come: of several nobody knew which took what."""
+        run = self.run
+        return run.stirs and run.purge is None and run.recorder.completed > MOST_PURGED
+
+    def _purge(self) -> None:
+        start = self.now()
+        removed = None
+        try:
+            removed = self.queue.purge_queue(
+                self.run.queue_name, include_dead=True, max_messages=MOST_PURGED
+            ).removed
+        finally:
+            self.run.purge = Purge(start, self.now(), removed)
 
     def _reset(self) -> None:
         start = self.now()

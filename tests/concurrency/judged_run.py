@@ -9,10 +9,11 @@ from pathlib import Path
 
 import rowq
 from rowq import Queue
-from tests.concurrency.actors import Actor, Housekeeper, Killer, Producer, Run
+from tests.concurrency.actors import MOST_PURGED, Actor, Housekeeper, Killer, Producer, Run
 from tests.concurrency.checker import check
 from tests.concurrency.consumers import LEASE_SECONDS, Consumer, TransactionalConsumer
 from tests.concurrency.history import Event, read, write
+from tests.concurrency.purges import with_purge
 from tests.dice import SEED
 from tests.engines.base import Connection
 from tests.helpers.dialects import dialect_of
@@ -151,7 +152,10 @@ def _take_census(run: Run, connection: Connection) -> Counter[str]:
 
 def _judged(run: Run, path: Path) -> list[Event]:
     """Return the history as the file has it, if the checker finds nothing wrong."""
-    write(run.recorder.history(), path)
+    history = run.recorder.history()
+    if run.purge is not None:
+        history = with_purge(history, run.purge, MOST_PURGED)
+    write(history, path)
     history = read(path)
     faults = check(history, max(run.group_limits))
     assert not faults, f"{len(faults)} faults, of which {faults[:10]}; the history is in {path}"

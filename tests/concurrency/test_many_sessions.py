@@ -68,7 +68,13 @@ def test_ten_sessions_at_a_queue_with_groups_keep_their_order_and_their_limits(
         group_limit=group_limits[0],
     )
     run = Run(
-        server, database_url, queue_name, Recorder(), groups=groups, group_limits=group_limits
+        server,
+        database_url,
+        queue_name,
+        Recorder(),
+        groups=groups,
+        group_limits=group_limits,
+        stirs=True,
     )
     history = perform(run, times(2_000), tmp_path, kill_now_and_then(run))
     assert count(history, "join") >= 1_000
@@ -89,7 +95,7 @@ def test_ten_sessions_at_a_queue_whose_messages_wait_for_others(
     Queue(connection).create_queue(
         queue_name, archive_days=archive_days, backoff_base_seconds=0, max_attempts=10000
     )
-    run = Run(server, database_url, queue_name, Recorder(), groups=groups, waits=True)
+    run = Run(server, database_url, queue_name, Recorder(), groups=groups, waits=True, stirs=True)
     history = perform(run, times(2_000), tmp_path, kill_now_and_then(run))
     assert count(history, "wait") >= 500
 
