@@ -300,6 +300,27 @@ def test_a_reap_does_not_wait_for_a_producer_of_what_waits(sessions: Open, queue
     assert is_settled(worker, queue)
 
 
+@pytest.mark.promise("P27")
+@pytest.mark.parametrize("dead", ["continue", "fail"])
+def test_a_message_that_one_call_is_adding_learns_that_its_predecessor_was_reaped(
+    sessions_apart: Open, queue_name: str, dead: str
+) -> None:
+    producer, holder, other = sessions_apart(3)
+    dialect = dialect_of(holder.connection)
+    other.queue.create_queue(queue_name, max_attempts=1)
+    first = send(other, queue_name, "first")
+    expire_claim(other.connection, other.queue.dequeue_fast(queue_name)[0].claim_id)
+    dialect.hold_table(holder.connection, "blocked")
+    adding = producer.start(lambda _: send(producer, queue_name, "second", first, dead=dead))
+    adding.waits_for(holder)
+    assert other.queue.reap(queue_name).died == 1
+    dialect.give_table(holder.connection)
+    adding.result()
+    settle(other, queue_name)
+    assert work_off(other, queue_name) == (["second"] if dead == "continue" else [])
+    assert is_settled(other, queue_name)
+
+
 @pytest.mark.promise("P19", "P26")
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_archive_does_not_wait_for_a_producer_of_what_waits(
