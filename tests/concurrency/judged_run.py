@@ -87,11 +87,20 @@ def drain(run: Run, connection: Connection) -> None:
 
 
 def _reset(run: Run, connection: Connection) -> None:
-    """Let everything that is dead live again, because messages wait for it."""
+    """Let everything that is dead live again, because messages wait for it.
+
+    One of them may have the key that another had before it died: then that one is cancelled.
+    """
+    queue = Queue(connection)
     start = run.recorder.clock()
-    done = Queue(connection).reset(run.queue_name, max_messages=10000)
+    done = queue.reset(run.queue_name, max_messages=10000)
     outcomes = [(outcome.message_id, outcome.outcome) for outcome in done]
     run.recorder.record(start, "judge", "reset", None, outcomes)
+    if held := [message_id for message_id, outcome in outcomes if outcome == "duplicate"]:
+        start = run.recorder.clock()
+        gone = queue.cancel(run.queue_name, held)
+        outcomes = [(outcome.message_id, outcome.outcome) for outcome in gone]
+        run.recorder.record(start, "judge", "cancel", None, outcomes)
 
 
 def count(history: list[Event], action: str) -> int:
