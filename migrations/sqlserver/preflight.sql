@@ -155,9 +155,9 @@ from (
     where o.schema_id = schema_id(N'rowq')
       and o.type <> 'U'
       and o.name in (
-          N'archived', N'claim', N'dead', N'dedup', N'delayed', N'finished', N'gate', N'grouped',
-          N'lane', N'leased', N'message', N'message_group', N'meta', N'migration',
-          N'migration_log', N'part', N'queue', N'ready', N'recheck', N'started'
+          N'archived', N'blocked', N'claim', N'dead', N'dedup', N'delayed', N'finished', N'gate',
+          N'grouped', N'lane', N'leased', N'message', N'message_group', N'meta', N'migration',
+          N'migration_log', N'part', N'queue', N'ready', N'recheck', N'started', N'successor'
       )
     union all
     select 7, concat(

@@ -85,6 +85,7 @@ grant execute on rowq.Version to rowq_admin;
 grant execute on rowq.CareForIndexes to rowq_admin;
 grant execute on type::rowq.message_list to rowq_admin;
 grant execute on type::rowq.tie_list to rowq_admin;
+grant execute on type::rowq.new_list to rowq_admin;
 grant execute on type::rowq.given_list to rowq_admin;
 go
 grant execute on rowq.Enqueue to rowq_producer;
@@ -93,6 +94,7 @@ grant execute on rowq.Cancel to rowq_producer;
 grant execute on rowq.Version to rowq_producer;
 grant execute on type::rowq.message_list to rowq_producer;
 grant execute on type::rowq.tie_list to rowq_producer;
+grant execute on type::rowq.new_list to rowq_producer;
 grant execute on type::rowq.given_list to rowq_producer;
 go
 grant execute on rowq.DequeueFast to rowq_consumer;
@@ -111,6 +113,7 @@ grant execute on rowq.QueueStats to rowq_consumer;
 grant execute on rowq.Version to rowq_consumer;
 grant execute on type::rowq.message_list to rowq_consumer;
 grant execute on type::rowq.tie_list to rowq_consumer;
+grant execute on type::rowq.new_list to rowq_consumer;
 grant execute on type::rowq.given_list to rowq_consumer;
 go
 grant execute on rowq.QueueStats to rowq_monitor;
@@ -119,6 +122,7 @@ grant execute on rowq.Health to rowq_monitor;
 grant execute on rowq.Version to rowq_monitor;
 grant execute on type::rowq.message_list to rowq_monitor;
 grant execute on type::rowq.tie_list to rowq_monitor;
+grant execute on type::rowq.new_list to rowq_monitor;
 grant execute on type::rowq.given_list to rowq_monitor;
 -- end of rights
 go

@@ -17,7 +17,7 @@ TABLES = [
 ]
 HOT = {
     "ready", "delayed", "claim", "leased", "finished", "dedup", "lane", "part", "message_group",
-    "grouped", "recheck", "gate", "started",
+    "grouped", "recheck", "gate", "started", "blocked", "successor",
 }  # fmt: skip
 BY_KEY = HOT | {"message", "dead"}
 """Tables at which routines of all kinds meet: one index each, in whose order all of them go."""
@@ -35,7 +35,8 @@ REFUSING = re.compile(
 WRITING = re.compile(
     r"\b(?:insert into rowq\.|update|delete)\b"
     r"|\bexec rowq\.Internal(?:Push|Pop|Promote|Reap|Finish|Archive|Purge|Delete|OpenLanes|Move|Add"
-    r"|CutTies|Reserve|Note|Rescan|EnterGroup|JoinGroups|LeaveGroups|RecheckGroups|HintGroups)"
+    r"|CutTies|Reserve|Note|Rescan|EnterGroup|JoinGroups|LeaveGroups|Recheck|HintGroups|Block"
+    r"|Unblock|LetGo|Free|Follow|Try)"
 )
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations" / "sqlserver"
 

@@ -83,6 +83,7 @@ from rowq.message m with (tablockx, holdlock);
 if exists (select 1 from rowq.ready)
     or exists (select 1 from rowq.delayed)
     or exists (select 1 from rowq.grouped)
+    or exists (select 1 from rowq.blocked)
     or exists (select 1 from rowq.leased)
     or exists (select 1 from rowq.dead)
     or exists (select 1 from rowq.archived)

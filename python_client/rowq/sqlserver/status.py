@@ -73,6 +73,7 @@ _LOSSES = """
         (select count(*) from (select top (100000) 1 as n from rowq.ready) r)
             + (select count(*) from (select top (100000) 1 as n from rowq.delayed) d)
             + (select count(*) from (select top (100000) 1 as n from rowq.grouped) g)
+            + (select count(*) from (select top (100000) 1 as n from rowq.blocked) b)
             + (select count(*) from (select top (100000) 1 as n from rowq.leased) l)
             + (select count(*) from (select top (100000) 1 as n from rowq.dead) d),
         (select count(*) from (select top (100000) 1 as n from rowq.archived) a)

@@ -9,18 +9,24 @@ as
 begin
 -- routine   InternalArchive
 -- purpose   Move up to @limit finished messages to the archive, oldest first.
--- promise   P19
--- locks     finished rows, passing over locked ones; lane -3; message rows; new archive rows
+-- promise   P19 P26
+-- locks     finished rows, passing over locked ones; lane -3; message rows, tried only; new archive
+--           rows; as InternalFreeSuccessors
     set nocount on;
     declare @floor bigint;
     declare @is_open bit;
     declare @since datetime2(6);
+    declare @awaited_id bigint = 0;
     declare @moved table (
         message_id  bigint not null primary key,
         finished_at datetime2(6) not null,
         lane        smallint not null,
         attempt     smallint not null,
         state       nvarchar(20) collate Latin1_General_100_BIN2 not null
+    );
+    declare @held table (
+        message_id bigint not null primary key,
+        is_awaited bit not null
     );
 
     select @floor = l.floor
@@ -41,6 +47,34 @@ begin
     set @archived = @@rowcount;
     if @archived = 0
         return;
+
+    -- Leave a message alone while a producer is adding one that waits for it.
+    insert into @held (message_id, is_awaited)
+    select m.message_id, iif(s.predecessor_id is null, 0, 1)
+    from @moved j
+    inner join rowq.message m with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+        on m.part_id = @part_id
+       and m.message_id = j.message_id
+    outer apply (
+        select top (1) x.predecessor_id
+        from rowq.successor x with (rowlock, readcommittedlock, forceseek)
+        where x.part_id = @part_id
+          and x.predecessor_id = m.message_id
+    ) s
+    option (loop join, force order, maxdop 1);
+    if @@rowcount < @archived
+    begin
+        delete j
+        from @moved j
+        inner join rowq.message m with (forceseek)
+            on m.part_id = @part_id
+           and m.message_id = j.message_id
+        where not exists (select 1 from @held h where h.message_id = j.message_id)
+        option (loop join, force order, maxdop 1);
+        select @archived = count(*) from @moved;
+        if @archived = 0
+            return;
+    end;
 
     -- Lane -3 is open while the queue may have archived messages, and this lock keeps maintain from
     -- closing it before this transaction ends.
@@ -85,5 +119,18 @@ begin
        and f.finished_at = j.finished_at
        and f.message_id = j.message_id
     option (loop join, force order, maxdop 1);
+
+    -- The end of a message did not see what its producer had not committed then.
+    while 1 = 1
+    begin
+        select top (1) @awaited_id = h.message_id
+        from @held h
+        where h.message_id > @awaited_id
+          and h.is_awaited = 1
+        order by h.message_id;
+        if @@rowcount = 0
+            break;
+        exec rowq.InternalFreeSuccessors @part_id, @awaited_id, @may_join = 0;
+    end;
 end
 go

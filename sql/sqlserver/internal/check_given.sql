@@ -22,7 +22,8 @@ begin
                 then iif(g.kind = 5, null, N'a message must be a JSON object')
             when g.name not in (
                     N'body', N'body_base64', N'message_type', N'headers', N'priority',
-                    N'delay_seconds', N'run_at', N'dedup_key', N'max_attempts', N'group_key'
+                    N'delay_seconds', N'run_at', N'dedup_key', N'max_attempts', N'group_key',
+                    N'predecessor_ids', N'predecessor_positions', N'on_predecessor_dead'
                 )
                 or g.name like N'% '
                 then concat(N'unknown key ', g.name)
@@ -62,8 +63,13 @@ begin
                             left(g.value, 40)
                         )
                 end
+            when g.name in (N'predecessor_ids', N'predecessor_positions')
+                then iif(g.kind = 4, null, concat(g.name, N' must be an array'))
             when g.kind <> 1
                 then concat(g.name, N' must be a string')
+            when g.name = N'on_predecessor_dead'
+                and g.value + N'.' not in (N'hold.', N'continue.', N'fail.')
+                then N'on_predecessor_dead must be hold, continue or fail'
             when g.name = N'message_type' and g.size > 200
                 then N'message_type is longer than 200 characters'
             when g.name in (N'dedup_key', N'group_key') and g.size not between 1 and 200

@@ -2,7 +2,8 @@ set quoted_identifier on;
 set ansi_nulls on;
 go
 create or alter procedure rowq.InternalCheckIds
-    @message_ids nvarchar(max)
+    @message_ids nvarchar(max),
+    @name nvarchar(40) = N'message_ids'
 as
 begin
 -- routine   InternalCheckIds
@@ -13,6 +14,9 @@ begin
     set nocount on;
     declare @count int;
     declare @good int;
+    declare @fault nvarchar(200) = concat(
+        @name, N' must be a flat list of at most 10000 ids, no null'
+    );
     if @message_ids is null
         return;
 
@@ -29,7 +33,6 @@ begin
             from openjson(@message_ids) j;
     end;
     if @count is null or @count > 10000 or @good < @count
-        exec rowq.InternalRefuse
-            N'message_ids must be a JSON array of at most 10000 ids, none of them null';
+        exec rowq.InternalRefuse @fault;
 end
 go

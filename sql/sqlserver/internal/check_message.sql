@@ -9,7 +9,9 @@ create or alter procedure rowq.InternalCheckMessage
     @run_at datetime2(6),
     @dedup_key nvarchar(max),
     @max_attempts int,
-    @group_key nvarchar(max)
+    @group_key nvarchar(max),
+    @predecessor_ids nvarchar(max),
+    @on_predecessor_dead nvarchar(max)
 as
 begin
 -- routine   InternalCheckMessage
@@ -54,9 +56,14 @@ begin
         when @group_key is not null
             and len((@group_key + N'.') collate Latin1_General_100_CI_AS_SC) not between 2 and 201
             then N'group_key must be 1 to 200 characters'
+        when (@on_predecessor_dead + N'.') collate Latin1_General_100_BIN2
+            not in (N'hold.', N'continue.', N'fail.')
+            then N'on_predecessor_dead must be hold, continue or fail'
     end;
     if @fault is not null
         exec rowq.InternalRefuse @fault;
+    if @predecessor_ids is not null
+        exec rowq.InternalCheckIds @predecessor_ids, N'predecessor_ids';
 
     if @headers is not null
     begin

@@ -8,10 +8,11 @@ create or alter procedure rowq.InternalCutTies
 as
 begin
 -- routine   InternalCutTies
--- purpose   Free what messages had, now that they have ended: dedup keys, and tokens of groups.
--- promise   P12 P22
--- locks     dedup rows; as InternalLeaveGroups
+-- purpose   Free what messages had, now that they have ended: dedup keys, tokens of groups, and messages that have waited for them.
+-- promise   P12 P22 P26
+-- locks     dedup rows; as InternalLeaveGroups and InternalFreeSuccessors
     set nocount on;
+    declare @awaited_id bigint = 0;
     declare @leaving rowq.message_list;
 
     delete k
@@ -29,5 +30,17 @@ begin
     where j.group_key is not null;
     if @@rowcount > 0
         exec rowq.InternalLeaveGroups @part_id, @leaving, @may_close;
+
+    while 1 = 1
+    begin
+        select top (1) @awaited_id = j.message_id
+        from @ties j
+        where j.message_id > @awaited_id
+          and j.is_awaited = 1
+        order by j.message_id;
+        if @@rowcount = 0
+            break;
+        exec rowq.InternalFreeSuccessors @part_id, @awaited_id, @may_close;
+    end;
 end
 go

@@ -23,6 +23,8 @@ begin
     delete from rowq.grouped where part_id = @part_id;
     delete from rowq.message_group where part_id = @part_id;
     delete from rowq.recheck where part_id = @part_id;
+    delete from rowq.blocked where part_id = @part_id;
+    delete from rowq.successor where part_id = @part_id;
     delete from rowq.started where part_id = @part_id;
     delete from rowq.gate where part_id = @part_id;
     delete from rowq.finished where part_id = @part_id;

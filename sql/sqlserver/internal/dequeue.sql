@@ -96,13 +96,13 @@ begin
                     @part_id, @room, @owns_transaction, @claim_id output, @taken output;
                 if @taken = 0
                 begin
-                    -- Nothing is ready, so promote what is due by now, and pass on tokens that were
+                    -- Nothing is ready, so promote what is due by now, and look again at what was
                     -- left: this need not wait for the next maintain.
                     exec rowq.InternalPromote
                         @part_id, @room, @owns_transaction, @promoted output;
                     set @solved = 0;
                     if @promoted = 0 and @has_recheck = 1 and @owns_transaction = 1
-                        exec rowq.InternalRecheckGroups
+                        exec rowq.InternalRecheck
                             @part_id, 10, @owns_transaction, @solved output;
                     if @promoted > 0 or @solved > 0
                         exec rowq.InternalPopReady

@@ -8,9 +8,9 @@ as
 begin
 -- routine   InternalEnqueueBatch
 -- purpose   Add the messages of a JSON array, all of them or, on an error, none; returns the rows.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P26 P27
 -- locks     new rows; the part, shared; with dedup and group keys, waits as enqueue does, in the
---           order of the keys
+--           order of the keys; as InternalBlockBatch
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   no such helper elsewhere: as InternalNextMessageId, it is compiled only after the
@@ -29,6 +29,8 @@ begin
     declare @now datetime2(6);
     declare @lane smallint;
     declare @is_array bit = 0;
+    declare @has_waiting bit;
+    declare @first_id bigint;
     declare @given rowq.given_list;
     declare @parsed table (
         position      int not null primary key,
@@ -39,19 +41,10 @@ begin
         dedup_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
         key_place     int not null,
         max_attempts  smallint null,
-        group_key     nvarchar(400) collate Latin1_General_100_BIN2 null
+        group_key     nvarchar(400) collate Latin1_General_100_BIN2 null,
+        on_dead       nvarchar(20) collate Latin1_General_100_BIN2 null
     );
-    -- holder is the unfinished message that has the dedup key: this one, or one with the same key.
-    declare @new table (
-        position   int not null primary key,
-        message_id bigint not null,
-        key_bytes  varbinary(802) null,
-        key_place  int not null,
-        lane       smallint not null,
-        due_at     datetime2(6) null,
-        holder     bigint null,
-        group_key  varbinary(802) null
-    );
+    declare @new rowq.new_list;
     declare @joining rowq.message_list;
 
     -- With xact_abort on, a refusal would doom the caller's transaction.
@@ -148,10 +141,20 @@ begin
             exec rowq.InternalCheckGiven @given, @max_body_length;
             if exists (select 1 from @given g where g.name = N'headers' and g.kind = 5)
                 exec rowq.InternalCheckHeaders @messages, @is_batch = 1;
+            set @has_waiting = 0;
+            select @has_waiting = 1
+            from @given g
+            where g.name in (N'predecessor_ids', N'predecessor_positions')
+              and g.kind = 4;
+            if @has_waiting = 1
+            begin
+                exec rowq.InternalNextMessageId @first_id output;
+                exec rowq.InternalRefusePredecessors @messages, @first_id;
+            end;
 
             insert into @parsed (
                 position, lane, delay_seconds, run_at, message_type, dedup_key, key_place,
-                max_attempts, group_key
+                max_attempts, group_key, on_dead
             )
             -- A value that is not given becomes one below all valid ones and not null: for a null
             -- in an aggregate the engine sends a warning, which some drivers take for the result.
@@ -166,7 +169,7 @@ begin
                        order by h.position
                    ),
                    nullif(h.max_attempts, 0),
-                   left(h.group_key, len(nullif(h.group_key, N'')) - 1)
+                   left(h.group_key, len(nullif(h.group_key, N'')) - 1), nullif(h.on_dead, N'')
             from (
                 select g.position,
                        max(iif(g.name = N'priority', coalesce(try_cast(g.value as int), -1), -1))
@@ -185,7 +188,9 @@ begin
                        max(iif(g.name = N'max_attempts', coalesce(try_cast(g.value as int), 0), 0))
                            as max_attempts,
                        max(iif(g.name = N'group_key' and g.kind > 0, g.value + N'.', N''))
-                           as group_key
+                           as group_key,
+                       max(iif(g.name = N'on_predecessor_dead' and g.kind > 0, g.value, N''))
+                           as on_dead
                 from @given g
                 group by g.position
             ) h;
@@ -199,14 +204,14 @@ begin
             set xact_abort on;
             set @now = sysutcdatetime();
             insert into @new (
-                position, message_id, key_bytes, key_place, lane, due_at, group_key
+                position, message_id, key_bytes, key_place, lane, due_at, group_key, on_dead
             )
             -- The ids follow the order of the batch, because they order messages that are due at
             -- the same moment.
             select p.position, next value for rowq.message_seq over (order by p.position),
                    iif(p.dedup_key is null, null, convert(varbinary(802), p.dedup_key + N'.')),
                    p.key_place, p.lane, iif(d.due_at > @now, d.due_at, null),
-                   convert(varbinary(802), p.group_key + N'.')
+                   convert(varbinary(802), p.group_key + N'.'), p.on_dead
             from @parsed p
             cross apply (
                 select coalesce(
@@ -290,6 +295,30 @@ begin
                     exec rowq.InternalOpenLanes @part_id, @lane;
             end;
 
+            if @has_waiting = 1
+            begin
+                exec rowq.InternalBlockBatch @part_id, @messages, @new;
+                update n
+                set is_waiting = 1
+                from @new n
+                where n.holder = n.message_id
+                  and (
+                      exists (
+                          select 1
+                          from rowq.blocked b with (forceseek)
+                          where b.part_id = @part_id
+                            and b.message_id = n.message_id
+                      )
+                      or exists (
+                          select 1
+                          from rowq.dead d with (forceseek)
+                          where d.part_id = @part_id
+                            and d.message_id = n.message_id
+                      )
+                  )
+                option (loop join, maxdop 1);
+            end;
+
             insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
             select @part_id, n.lane, datediff_big(microsecond, '19700101', @now) + n.position,
                    n.message_id
@@ -297,12 +326,14 @@ begin
             where n.holder = n.message_id
               and n.due_at is null
               and n.group_key is null
+              and n.is_waiting is null
             option (maxdop 1);
             insert into rowq.delayed with (rowlock) (part_id, due_at, message_id, lane, group_key)
             select @part_id, n.due_at, n.message_id, n.lane, n.group_key
             from @new n
             where n.holder = n.message_id
               and n.due_at is not null
+              and n.is_waiting is null
             option (maxdop 1);
             if exists (select 1 from @new n where n.group_key is not null)
             begin
@@ -312,7 +343,8 @@ begin
                 from @new n
                 where n.holder = n.message_id
                   and n.due_at is null
-                  and n.group_key is not null;
+                  and n.group_key is not null
+                  and n.is_waiting is null;
                 exec rowq.InternalJoinGroups @part_id, @group_limit, @joining;
             end;
 

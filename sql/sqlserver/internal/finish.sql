@@ -11,7 +11,7 @@ as
 begin
 -- routine   InternalFinish
 -- purpose   Remove finished messages, or note them for the archive.
--- promise   P04 P12 P22
+-- promise   P04 P12 P22 P26
 -- locks     message rows; as InternalCutTies
     set nocount on;
     declare @ties rowq.tie_list;
@@ -23,32 +23,55 @@ begin
         select @part_id, sysutcdatetime(), j.message_id, j.lane, j.attempt, @state
         from @messages j
         option (maxdop 1);
-        insert into @ties (message_id, dedup_key, group_key)
-        select m.message_id, m.dedup_key, iif(j.is_tokenless = 1, null, m.group_key)
+        -- What waits for one of them and is not committed yet is left to InternalArchive.
+        insert into @ties (message_id, dedup_key, group_key, is_awaited)
+        select m.message_id, m.dedup_key, iif(j.is_tokenless = 1, null, m.group_key),
+               iif(s.predecessor_id is null, null, 1)
         from @messages j
         inner join rowq.message m with (forceseek)
             on m.part_id = @part_id
            and m.message_id = j.message_id
-           and (m.dedup_key is not null or m.group_key is not null)
+        outer apply (
+            select top (1) x.predecessor_id
+            from rowq.successor x with (rowlock, readpast, readcommittedlock, forceseek)
+            where x.part_id = @part_id
+              and x.predecessor_id = m.message_id
+        ) s
+        where m.dedup_key is not null
+           or m.group_key is not null
+           or s.predecessor_id is not null
         option (loop join, force order, maxdop 1);
         if @@rowcount > 0
             exec rowq.InternalCutTies @part_id, @ties, @may_close;
     end;
     else
     begin
+        -- The row is locked exclusively before the look into successor, in this order: that waits
+        -- for a producer that has just named the message, and then sees what it has added.
         delete m
         output deleted.message_id, deleted.dedup_key,
-               iif(j.is_tokenless = 1, null, deleted.group_key)
-        into @ties (message_id, dedup_key, group_key)
+               iif(j.is_tokenless = 1, null, deleted.group_key),
+               iif(s.predecessor_id is null, null, 1)
+        into @ties (message_id, dedup_key, group_key, is_awaited)
         from @messages j
-        inner join rowq.message m with (rowlock, forceseek)
+        inner join rowq.message m with (rowlock, xlock, forceseek)
             on m.part_id = @part_id
            and m.message_id = j.message_id
+        outer apply (
+            select top (1) x.predecessor_id
+            from rowq.successor x with (rowlock, readcommittedlock, forceseek)
+            where x.part_id = @part_id
+              and x.predecessor_id = m.message_id
+        ) s
         option (loop join, force order, maxdop 1);
 
         -- Most messages have no tie: then the rest is not worth its price.
         if exists (
-            select 1 from @ties t where t.dedup_key is not null or t.group_key is not null
+            select 1
+            from @ties t
+            where t.dedup_key is not null
+               or t.group_key is not null
+               or t.is_awaited = 1
         )
             exec rowq.InternalCutTies @part_id, @ties, @may_close;
     end;

@@ -13,7 +13,7 @@ begin
 -- purpose   Take messages from a claim and make them dead or released, as @outcome says; returns the rows.
 -- promise   P08 P10
 -- locks     the part, shared; the claim row; then dead, message and dedup rows, or new ready rows;
---           rows of groups, tried only
+--           rows of groups and of messages that wait, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   no such helper elsewhere: only here both routines need a transaction of their own
@@ -86,9 +86,16 @@ begin
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- The victim of a deadlock, with nothing else to lose, begins again.
+            -- The victim of a deadlock, with nothing else to lose, begins again. So does a call that
+            -- came to a group at the same moment as a producer.
             set @tries_left = iif(
-                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
             );
             if @tries_left = 0
                 throw;

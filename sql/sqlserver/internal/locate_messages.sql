@@ -26,11 +26,20 @@ begin
     set @due_at = null;
     set @state = null;
 
-    select @state = N'delayed', @lane = d.lane, @attempt = d.attempt, @due_at = d.due_at
-    from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
-    where d.part_id = @part_id
-      and d.due_at = @was_due_at
-      and d.message_id = @message_id;
+    -- A message that waits for others goes to each of the other places from there, so look for it
+    -- first.
+    select @state = N'blocked', @lane = b.lane, @attempt = 0, @due_at = b.due_at,
+           @waits_for = b.predecessor_id
+    from rowq.blocked b with (rowlock, readpast, readcommittedlock, forceseek)
+    where b.part_id = @part_id
+      and b.message_id = @message_id;
+
+    if @state is null
+        select @state = N'delayed', @lane = d.lane, @attempt = d.attempt, @due_at = d.due_at
+        from rowq.delayed d with (rowlock, readpast, readcommittedlock, forceseek)
+        where d.part_id = @part_id
+          and d.due_at = @was_due_at
+          and d.message_id = @message_id;
 
     if @state is null
         select @state = N'dead', @lane = d.lane, @attempt = d.attempt, @finished_at = d.died_at

@@ -11,10 +11,10 @@ create or alter procedure rowq.InternalMaintainDelivery
 as
 begin
 -- routine   InternalMaintainDelivery
--- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, groups, reap, promote, starts.
--- promise   P09 P11 P13 P14 P24
--- locks     the part, shared; a row of lane, passed over when locked; as InternalRecheckGroups,
---           reap, promote, InternalPurgeStarted; the queue row, tried
+-- purpose   Run the part of maintain that deliveries wait for, in the one session that is elected: floors, what was left, reap, promote, starts.
+-- promise   P09 P11 P13 P14 P24 P26 P27
+-- locks     the part, shared; a row of lane, passed over when locked; as InternalRecheck, reap,
+--           promote, InternalPurgeStarted; the queue row, tried
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701
     set nocount on;
@@ -116,7 +116,7 @@ begin
             if @turn is not null
             begin
                 if @has_notes = 1
-                    exec rowq.InternalRecheckGroups
+                    exec rowq.InternalRecheck
                         @part_id, @limit, @owns_transaction, @solved output;
                 exec rowq.InternalReap
                     @part_id, @max_attempts, @limit, @owns_transaction, @reaped output,

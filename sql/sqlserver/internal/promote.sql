@@ -21,7 +21,6 @@ begin
     declare @now datetime2(6) = sysutcdatetime();
     declare @first datetime2(6);
     declare @to bigint;
-    declare @group_limit int;
     declare @due_at datetime2(6);
     declare @message_id bigint = 0;
     declare @lane smallint;
@@ -74,7 +73,6 @@ begin
     if @@rowcount < @promoted
     begin
         set @due_at = @since;
-        select @group_limit = q.group_limit from rowq.queue q where q.part_id = @part_id;
         while 1 = 1
         begin
             select top (1) @due_at = j.due_at, @message_id = j.message_id, @lane = j.lane,
@@ -87,7 +85,7 @@ begin
             if @@rowcount = 0
                 break;
             exec rowq.InternalPromoteGrouped
-                @part_id, @group_limit, @group_key, @message_id, @lane, @has_token output;
+                @part_id, @group_key, @message_id, @lane, @has_token output;
             if @has_token = 1
                 insert into @due (message_id, lane, place, attempt)
                 values (@message_id, @lane, datediff_big(microsecond, '19700101', @due_at), 0);

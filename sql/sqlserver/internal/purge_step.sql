@@ -12,10 +12,10 @@ create or alter procedure rowq.InternalPurgeStep
 as
 begin
 -- routine   InternalPurgeStep
--- purpose   Delete up to @limit messages that wait in groups (stage -1), of one lane (0 to 19), of the delayed (20) or of the dead (21).
+-- purpose   Delete up to @limit messages that wait for others (stage -2), in groups (-1), of one lane (0 to 19), of the delayed (20) or of the dead (21).
 -- promise   P15
--- locks     grouped, ready, delayed or dead rows, passing over locked ones; a token of each group,
---           tried; then as InternalFinish
+-- locks     blocked, grouped, ready, delayed or dead rows, passing over locked ones; a token of
+--           each group, tried; then as InternalFinish
 -- differs   no such helper elsewhere: part of purge_queue
     set nocount on;
     declare @since datetime2(6);
@@ -80,7 +80,21 @@ begin
         return;
     end;
 
-    if @stage < 20
+    if @stage = -2
+    begin
+        with head as (
+            select top (@limit) b.part_id, b.message_id, b.lane
+            from rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+            where b.part_id = @part_id
+              and b.message_id >= @from
+            order by b.message_id
+        )
+        delete from head
+        output deleted.message_id, deleted.lane, deleted.message_id, 0, 1
+        into @taken (message_id, lane, place, attempt, is_tokenless)
+        option (maxdop 1, keepfixed plan);
+    end;
+    else if @stage < 20
     begin
         with head as (
             select top (@limit) r.part_id, r.lane, r.seq, r.message_id, r.attempt

@@ -13,7 +13,7 @@ begin
 -- routine   InternalReap
 -- purpose   Take messages back from expired claims to the front of their lanes, until @limit is passed.
 -- promise   P03 P09
--- locks     expired claim rows, passing over locked ones; message rows
+-- locks     expired claim rows, passing over locked ones; message rows, tried; as InternalPushDead
     set nocount on;
     declare @now datetime2(6) = sysutcdatetime();
     declare @claim_id bigint;
@@ -90,10 +90,11 @@ begin
         if exists (select 1 from @alive)
         begin
             exec rowq.InternalPushReady @part_id, @alive, @is_front = 1;
-            exec rowq.InternalNoteError @part_id, @alive, @error;
+            exec rowq.InternalNoteError @part_id, @alive, @error, @is_waiting = 0;
         end;
         if exists (select 1 from @worn)
-            exec rowq.InternalPushDead @part_id, @worn, @error, @owns_transaction;
+            exec rowq.InternalPushDead
+                @part_id, @worn, @error, @owns_transaction, @is_waiting = 0;
         delete from @taken;
         delete from @alive;
         delete from @worn;

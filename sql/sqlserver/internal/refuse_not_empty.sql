@@ -23,6 +23,7 @@ begin
         or exists (select 1 from rowq.claim c with (readcommittedlock) where c.part_id = @part_id)
         or exists (select 1 from rowq.dead d with (readcommittedlock) where d.part_id = @part_id)
         or exists (select 1 from rowq.grouped g with (readcommittedlock) where g.part_id = @part_id)
+        or exists (select 1 from rowq.blocked b with (readcommittedlock) where b.part_id = @part_id)
         or exists (
             select 1 from rowq.finished f with (readcommittedlock) where f.part_id = @part_id
         )

@@ -10,8 +10,8 @@ begin
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15
--- locks     the part, shared; delayed, dead, grouped and ready rows, passing over locked ones; a
---           token of each group, tried; then as complete
+-- locks     the part, shared; blocked, delayed, dead, grouped and ready rows, passing over locked
+--           ones; a token of each group, tried; then as complete
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue
@@ -78,6 +78,16 @@ begin
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
             set @may_close = @owns_transaction;
+            -- A message that waits for others goes to each of the other places from there, so look
+            -- for it first.
+            delete b
+            output deleted.message_id, deleted.lane, 0, 0, 1
+            into @taken (message_id, lane, place, attempt, is_tokenless)
+            from @ids j
+            inner join rowq.blocked b with (rowlock, xlock, readpast, readcommittedlock, forceseek)
+                on b.part_id = @part_id
+               and b.message_id = j.message_id
+            option (loop join, force order, maxdop 1);
             delete d
             output deleted.message_id, deleted.lane, 0, deleted.attempt,
                    iif(deleted.holds_group = 1, 0, 1)
@@ -265,9 +275,15 @@ begin
                 rollback transaction;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- it starts again. So does one that came to a group at the same moment as a producer.
             set @tries_left = iif(
-                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
             );
             if @tries_left = 0
                 throw;

@@ -10,9 +10,10 @@ begin
 -- routine   Complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24
--- locks     the part, shared; the claim row; then message and dedup rows; rows of groups, tried
---           only
+-- promise   P04 P08 P21 P22 P23 P24 P26
+-- locks     the part, shared; the claim row; then message and dedup rows, waiting for who has just
+--           named one of the messages as a predecessor; rows of groups and of messages that wait,
+--           tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -96,9 +97,15 @@ begin
                 rollback transaction;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- it starts again. So does one that came to a group at the same moment as a producer.
             set @tries_left = iif(
-                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
             );
             if @tries_left = 0
                 throw;

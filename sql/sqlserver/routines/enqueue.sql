@@ -12,15 +12,18 @@ create or alter procedure rowq.Enqueue
     @run_at datetime2(6) = null,
     @dedup_key nvarchar(max) = null,
     @max_attempts int = null,
-    @group_key nvarchar(max) = null
+    @group_key nvarchar(max) = null,
+    @predecessor_ids nvarchar(max) = null,
+    @on_predecessor_dead nvarchar(max) = null
 as
 begin
 -- routine   Enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27
 -- locks     new rows; the part, shared; with a dedup key, waits for another open enqueue of it;
---           with a group key, for one that has opened the group, and for what is closing it
+--           with a group key, for one that has opened the group, and for what is closing it; the
+--           message row of a predecessor, shared, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -37,6 +40,9 @@ begin
     declare @group_limit int;
     declare @group_bytes varbinary(802);
     declare @has_token bit;
+    declare @state nvarchar(20);
+    declare @predecessor_id bigint;
+    declare @rest_ids nvarchar(max);
     declare @now datetime2(6);
     declare @due_at datetime2(6);
     declare @lane smallint;
@@ -63,7 +69,7 @@ begin
                 exec rowq.InternalRefuse N'body and body_binary exclude each other';
             exec rowq.InternalCheckMessage
                 @message_type, @headers, @priority, @delay_seconds, @run_at, @dedup_key,
-                @max_attempts, @group_key;
+                @max_attempts, @group_key, @predecessor_ids, @on_predecessor_dead;
             set @lane = @priority * 2 + 1;
 
             if @owns_transaction = 1
@@ -75,10 +81,16 @@ begin
                 or datalength(@body_binary) > @max_body_length
                 exec rowq.InternalCheckBody @body, @body_binary, @max_body_length;
 
+            exec rowq.InternalNextMessageId @message_id output;
+            if @predecessor_ids is not null
+                and @message_id <= (
+                    select max(cast(j.value as bigint)) from openjson(@predecessor_ids) j
+                )
+                exec rowq.InternalRefuse N'predecessor_ids must name messages that are there';
+
             -- Now the call writes. If the client gives up half-way, the engine takes back the whole
             -- transaction (xact_abort), so that nobody can commit one half of a call.
             set xact_abort on;
-            exec rowq.InternalNextMessageId @message_id output;
             if @dedup_key is not null
                 exec rowq.InternalReserveDedupKey @part_id, @dedup_key, @message_id, @holder output;
 
@@ -95,11 +107,16 @@ begin
                 );
                 if @due_at <= @now
                     set @due_at = null;
+                set @state = N'free';
+                if @predecessor_ids is not null
+                    exec rowq.InternalAwaitPredecessor
+                        @part_id, @predecessor_ids, @on_predecessor_dead, @state output,
+                        @predecessor_id output, @rest_ids output;
                 set @has_token = 1;
                 if @group_key is not null
                 begin
                     set @group_bytes = convert(varbinary(802), @group_key + N'.');
-                    if @due_at is null
+                    if @due_at is null and @state = N'free'
                         exec rowq.InternalEnterGroup
                             @part_id, @group_bytes, @group_limit, @has_token output;
                     -- That may have waited, and the place of a ready message is the moment of now.
@@ -125,7 +142,11 @@ begin
                         exec rowq.InternalOpenLanes @part_id, @lane;
                 end;
 
-                if @due_at is null and @has_token = 1
+                if @state <> N'free'
+                    exec rowq.InternalBlock
+                        @part_id, @message_id, @lane, @due_at, @group_bytes,
+                        @on_predecessor_dead, @state, @predecessor_id, @rest_ids;
+                else if @due_at is null and @has_token = 1
                     insert into rowq.ready with (rowlock) (part_id, lane, seq, message_id)
                     values (
                         @part_id, @lane, datediff_big(microsecond, '19700101', @now), @message_id

@@ -91,6 +91,24 @@ begin
                   and r.due_at <= @now
                 order by r.due_at, r.recheck_id
             ) g
+            outer apply (
+                select count_big(*) as messages
+                from (
+                    select top (1000) 1 as one
+                    from (
+                        select top (10000) t.message_id
+                        from rowq.dead t with (rowlock, readpast, readcommittedlock, forceseek)
+                        where t.part_id = q.part_id
+                        order by t.message_id desc
+                    ) n
+                    inner join rowq.successor s with (rowlock, readpast, readcommittedlock)
+                        on s.part_id = q.part_id
+                       and s.predecessor_id = n.message_id
+                    inner join rowq.blocked x with (rowlock, readpast, readcommittedlock)
+                        on x.part_id = q.part_id
+                       and x.message_id = s.message_id
+                ) h
+            ) w
             cross apply (
                 values
                     (
@@ -121,8 +139,13 @@ begin
                     (
                         N'overdue_groups',
                         coalesce(datediff_big(microsecond, g.due_at, @now) / 1e6, 0), 30, 300,
-                        N'seconds that a group has waited for a transaction of a producer to end,'
-                            + N' or for maintain'
+                        N'seconds that a group, or what waits for others, has waited for a'
+                            + N' transaction to end, or for maintain'
+                    ),
+                    (
+                        N'waits_for_dead', w.messages, 1, 1000,
+                        N'messages that wait for the newest 10000 dead ones, counted up to 1000;'
+                            + N' reset or cancel these'
                     )
             ) v (check_name, value, warning, critical, detail)
         ) c

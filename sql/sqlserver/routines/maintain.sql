@@ -9,7 +9,7 @@ begin
 -- routine   Maintain
 -- version   1
 -- purpose   All housekeeping of one queue, or of every queue: promote, reap, floors, archive. Call it about once a second.
--- promise   P09 P11 P13 P14 P19 P24
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27
 -- locks     a row of lane of each queue in turn, passed over when locked; as promote, reap, archive
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711

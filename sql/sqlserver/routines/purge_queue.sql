@@ -11,8 +11,8 @@ begin
 -- version   1
 -- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
 -- promise   P15
--- locks     the part, shared; grouped, ready, delayed, dead rows, passing over locked ones; then as
---           complete
+-- locks     the part, shared; blocked, grouped, ready, delayed, dead rows, passing over locked
+--           ones; then as complete
 -- commits   where the caller has no transaction, after each 4000 messages; never the caller's
 -- errors    RQ701 RQ711
 -- differs   where others delete in one transaction, a large queue would hold a million row locks
@@ -25,8 +25,9 @@ begin
     declare @tries_left int = 5;
     declare @begun int;
     declare @part_id int;
-    -- Begin with what waits in groups, so that no token is passed on to a message that goes too.
-    declare @stage smallint = -1;
+    -- Begin with what waits for others, so that none of it is made ready by the end of what it
+    -- waits for, and no token is passed on to a message that goes too.
+    declare @stage smallint = -2;
     declare @next smallint;
     declare @from_key varbinary(802) = 0x;
     declare @after_key varbinary(802);
@@ -85,9 +86,15 @@ begin
                 rollback transaction;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- it starts again. So does one that came to a group at the same moment as a producer.
             set @tries_left = iif(
-                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
             );
             if @tries_left = 0
                 throw;

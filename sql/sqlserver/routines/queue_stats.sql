@@ -68,9 +68,18 @@ begin
                (
                    select count_big(*)
                    from (
-                       select top (@max_count) 1 as one
-                       from rowq.grouped t with (rowlock, readpast, readcommittedlock, forceseek)
-                       where t.part_id = q.part_id
+                       select top (@max_count) w.one
+                       from (
+                           select 1 as one
+                           from rowq.grouped t
+                               with (rowlock, readpast, readcommittedlock, forceseek)
+                           where t.part_id = q.part_id
+                           union all
+                           select 1 as one
+                           from rowq.blocked t
+                               with (rowlock, readpast, readcommittedlock, forceseek)
+                           where t.part_id = q.part_id
+                       ) w
                    ) h
                ) as blocked,
                datediff_big(microsecond, o.enqueued_at, sysutcdatetime()) / 1e6

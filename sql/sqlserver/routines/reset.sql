@@ -11,8 +11,8 @@ begin
 -- version   1
 -- purpose   Make dead messages ready again, at the tail of their priority, with fresh attempts; null takes the oldest max_messages.
 -- promise   P10 P12
--- locks     the part, shared; dead rows, passing over locked ones; dedup rows; new ready rows;
---           groups as enqueue
+-- locks     the part, shared; dead rows, passing over locked ones; message rows, shared; dedup
+--           rows; new ready rows; groups as enqueue
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -70,12 +70,14 @@ begin
             set xact_abort on;
             if @message_ids is null
             begin
-                -- A message that has kept the token of its group goes on as if it had no group.
+                -- A message that has kept the token of its group goes on as if it had no group. Its
+                -- row stays locked shared to the end of the transaction (repeatableread), so that
+                -- nobody decides meanwhile that it is dead no more.
                 insert into @dead (message_id, lane, place, attempt, group_key)
                 select top (@max_messages) d.message_id, d.lane / 2 * 2 + 1, 0, 0,
                        iif(d.holds_group = 1, null, convert(varbinary(802), m.group_key + N'.'))
                 from rowq.dead d with (rowlock, xlock, readpast, readcommittedlock, forceseek)
-                inner join rowq.message m with (forceseek)
+                inner join rowq.message m with (rowlock, repeatableread, forceseek)
                     on m.part_id = @part_id
                    and m.message_id = d.message_id
                 where d.part_id = @part_id
@@ -94,7 +96,7 @@ begin
                     with (rowlock, xlock, readpast, readcommittedlock, forceseek)
                     on d.part_id = @part_id
                    and d.message_id = j.message_id
-                inner join rowq.message m with (forceseek)
+                inner join rowq.message m with (rowlock, repeatableread, forceseek)
                     on m.part_id = @part_id
                    and m.message_id = j.message_id
                 option (loop join, force order, maxdop 1);

@@ -14,7 +14,7 @@ begin
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
 -- promise   P08 P10
 -- locks     the part, shared; the claim row; then message, delayed, ready or dead rows; rows of
---           groups, tried only
+--           groups and of messages that wait, tried only
 -- commits   its own transaction where the caller has none; never the caller's
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -141,9 +141,15 @@ begin
                 rollback transaction;
 
             -- A deadlock victim (1205) that has a transaction of its own has lost nothing else, so
-            -- it starts again.
+            -- it starts again. So does one that came to a group at the same moment as a producer.
             set @tries_left = iif(
-                @owns_transaction = 1 and error_number() = 1205, @tries_left - 1, 0
+                @owns_transaction = 1
+                    and (
+                        error_number() = 1205
+                        or error_number() = 1222
+                            and error_procedure() like N'%InternalTryEnterGroup'
+                    ),
+                @tries_left - 1, 0
             );
             if @tries_left = 0
                 throw;

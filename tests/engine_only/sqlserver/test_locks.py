@@ -47,7 +47,8 @@ HOT = """
     join sys.stats s on s.object_id = i.object_id and s.stats_id = i.index_id
     where t.schema_id = schema_id(N'rowq')
         and t.name in (N'ready', N'delayed', N'claim', N'leased', N'finished', N'dedup', N'lane',
-            N'part', N'message_group', N'grouped', N'recheck', N'gate', N'started')
+            N'part', N'message_group', N'grouped', N'recheck', N'gate', N'started', N'blocked',
+            N'successor')
     """
 HEAPS = """
     select object_name(i.object_id)

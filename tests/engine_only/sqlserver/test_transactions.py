@@ -53,6 +53,8 @@ PLACES = """
     union all select N'grouped', g.part_id, g.message_id from rowq.grouped g
     union all select N'message_group', t.part_id, t.token_no from rowq.message_group t
     union all select N'recheck', r.part_id, r.recheck_id from rowq.recheck r
+    union all select N'blocked', b.part_id, b.message_id from rowq.blocked b
+    union all select N'successor', s.part_id, s.message_id from rowq.successor s
     """
 
 

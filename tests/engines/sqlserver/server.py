@@ -79,7 +79,9 @@ class SqlserverServer(ControlledServer):
         what = f"SQL Server {version}, {_AZURE.get(kind, edition)}"
         self.how = f"{how} {babelfish_words(text) if self.is_babelfish else what}"
         genuine = [] if self.is_babelfish else ["genuine", "waits"]
-        self.capabilities = self._capabilities("databases", "days", "groups", "limits", *genuine)
+        self.capabilities = self._capabilities(
+            "databases", "days", "groups", "limits", "predecessors", *genuine
+        )
 
     def fresh_database(self) -> str:
         """Make an empty database and return its URL."""

@@ -9,7 +9,7 @@ Connection = Any
 
 _TABLES = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "grouped",
-    "message_group", "recheck", "started",
+    "message_group", "recheck", "blocked", "successor", "started",
 )  # fmt: skip
 PER_QUEUE = {**{table: table for table in _TABLES}, "archive": "archived"}
 """The tables with rows of a queue's messages, by what they hold."""
@@ -31,6 +31,7 @@ _CENSUS = tuple(
         ("leased", "leased"),
         ("dead", "dead"),
         ("blocked", "grouped"),
+        ("blocked", "blocked"),
     )
 )
 _FINISHED = tuple(
@@ -47,6 +48,7 @@ _SHIFTS = (
     ("claim", "lease_until", _BACK, ""),
     ("delayed", "due_at", _BACK, ""),
     ("recheck", "due_at", _BACK, ""),
+    ("blocked", "due_at", _BACK, ""),
     ("started", "started_at", _BACK, ""),
     ("dead", "died_at", _BACK, ""),
     ("finished", "finished_at", _BACK, ""),
