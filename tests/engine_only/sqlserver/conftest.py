@@ -27,3 +27,18 @@ def optimized(server: Server) -> Iterator[str]:
     migrate.migrate(url)
     yield url
     server.drop_database(url)
+
+
+@pytest.fixture
+def unversioned(server: Server) -> Iterator[str]:
+    """Return the URL of a database in which readers wait for writers, rowq installed."""
+    url = server.fresh_database()
+    with closing(server.connect(url)) as session:
+        name = value(session, "select db_name()")
+        if value(session, "select serverproperty('EngineEdition')") == 5:
+            pytest.skip("Azure has row versions; to run it: --engine sqlserver2022")
+        off = "set read_committed_snapshot off with rollback immediate"
+        session.execute(f"alter database {name} {off}")
+    migrate.migrate(url)
+    yield url
+    server.drop_database(url)

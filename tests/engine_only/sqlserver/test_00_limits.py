@@ -1,6 +1,5 @@
 """What only a server can decide about limits; sql/sqlserver/README.md says what follows."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from threading import Barrier
@@ -8,7 +7,6 @@ from threading import Barrier
 import pytest
 
 import rowq
-from rowq import migrate
 from tests.dice import times
 from tests.engine_only.sqlserver.sessions import impatient, value
 from tests.engines.base import Connection, Server
@@ -89,21 +87,6 @@ def test_first_a_transaction_of_any_level_counts_what_others_have_leased_since(
     assert len(dequeue(strict, queue, 9)) == 2
     dialect_of(strict).rollback(strict)
     assert len(dequeue(other, queue, 9)) == 2
-
-
-@pytest.fixture
-def unversioned(server: Server) -> Iterator[str]:
-    """Return the URL of a database in which readers wait for writers, rowq installed."""
-    url = server.fresh_database()
-    with closing(server.connect(url)) as session:
-        name = value(session, "select db_name()")
-        if value(session, "select serverproperty('EngineEdition')") == 5:
-            pytest.skip("Azure has row versions; to run it: --engine sqlserver2022")
-        off = "set read_committed_snapshot off with rollback immediate"
-        session.execute(f"alter database {name} {off}")
-    migrate.migrate(url)
-    yield url
-    server.drop_database(url)
 
 
 @pytest.mark.promise("P28")

@@ -1,0 +1,180 @@
+"""What only a server can decide about predecessors; sql/sqlserver/README.md says what follows.
+
+Sessions in which every wait for a lock is an error show that nobody waits.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+
+import rowq
+from tests.engine_only.sqlserver.sessions import impatient, value
+from tests.engines.base import Connection, Server, wait_until_blocked
+from tests.helpers.calls import bodies, call, call_one, dequeue, enqueue, rolled_back, transaction
+from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
+
+pytestmark = pytest.mark.requires("genuine")
+
+
+def stored(connection: Connection, queue: str, table: str) -> int:
+    """Return how many rows a table has for a queue."""
+    return dialect_of(connection).stored(connection, queue)[table]
+
+
+def leased(connection: Connection, queue: str, body: str) -> tuple[int, int]:
+    """Enqueue a message and lease it; return its id and the claim."""
+    [message_id] = enqueue(connection, queue, body)
+    return message_id, int(dequeue(connection, queue)[0].claim_id)
+
+
+@pytest.mark.promise("P15", "P25", "P26")
+@pytest.mark.parametrize("is_guest", [False, True])
+def test_first_a_producer_that_meets_an_open_completion_goes_on_and_keeps_its_transaction(
+    connection: Connection, connect: Connect, queue: str, is_guest: bool
+) -> None:
+    """Error 1222 of a hint, caught with xact_abort off, must end no transaction."""
+    worker, producer = connect(), connect()
+    first, claim = leased(worker, queue, "first")
+    with transaction(worker):
+        call(worker, "complete", queue_name=queue, claim_id=claim)
+        if is_guest:
+            with transaction(producer):
+                enqueue(producer, queue, "before")
+                enqueue(producer, queue, "second", predecessor_ids=[first])
+                assert value(producer, "select xact_state()") == 1
+                enqueue(producer, queue, "after")
+        else:
+            enqueue(producer, queue, "second", predecessor_ids=[first])
+            assert value(producer, "select @@trancount") == 0
+        assert stored(connection, queue, "recheck") == 1
+    call(connection, "maintain", queue_name=queue)
+    found = sorted(bodies(dequeue(connection, queue, 9)))
+    assert found == (["after", "before", "second"] if is_guest else ["second"])
+
+
+@pytest.mark.promise("P25")
+def test_first_a_completion_that_is_taken_back_is_no_end(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    """A row that is deleted and not committed must not look like one that is not there."""
+    worker, producer = connect(), connect()
+    first, claim = leased(worker, queue, "first")
+    with rolled_back(worker):
+        call(worker, "complete", queue_name=queue, claim_id=claim)
+        enqueue(producer, queue, "second", predecessor_ids=[first])
+        assert dequeue(producer, queue) == []
+    call(connection, "maintain", queue_name=queue)
+    assert dequeue(connection, queue) == []
+    call(connection, "complete", queue_name=queue, claim_id=claim)
+    assert bodies(dequeue(connection, queue)) == ["second"]
+
+
+@pytest.mark.promise("P26")
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+def test_first_a_completion_that_has_waited_for_a_producer_sees_what_that_has_added(
+    server: Server, connection: Connection, connect: Connect, queue: str, ending: str
+) -> None:
+    """The look into successor comes after the lock, in the plan of one delete."""
+    producer, worker = connect(), connect()
+    first, claim = leased(worker, queue, "first")
+    dialect_of(producer).begin(producer)
+    enqueue(producer, queue, "second", predecessor_ids=[first])
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(call, worker, "complete", queue_name=queue, claim_id=claim)
+        wait_until_blocked(server, server.session_id(worker), by=server.session_id(producer))
+        getattr(dialect_of(producer), ending)(producer)
+        running.result(20)
+    assert bodies(dequeue(connection, queue)) == (["second"] if ending == "commit" else [])
+    assert stored(connection, queue, "successor") == 0
+
+
+@pytest.mark.promise("P06")
+def test_first_without_row_versions_nobody_who_reads_a_message_waits_for_who_has_just_named_it(
+    server: Server, unversioned: str
+) -> None:
+    """Shared locks go together, and nothing is changed that readers could wait for."""
+    with (
+        closing(server.connect(unversioned)) as producer,
+        closing(server.connect(unversioned)) as worker,
+    ):
+        rowq.Queue(worker).create_queue("q")
+        impatient(worker)
+        [first] = enqueue(worker, "q", "first")
+        with rolled_back(producer):
+            enqueue(producer, "q", "second", predecessor_ids=[first])
+            assert call_one(worker, "get_message", queue_name="q", message_id=first)
+            assert len(call(worker, "peek", queue_name="q")) == 1
+            assert bodies(dequeue(worker, "q")) == ["first"]
+            enqueue(worker, "q", "third", predecessor_ids=[first])
+            assert stored(worker, "q", "recheck") == 0
+
+
+@pytest.mark.promise("P26")
+def test_first_a_message_that_is_being_cancelled_is_passed_over_and_looked_at_again(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    other, worker = connect(), impatient(connect())
+    first, claim = leased(worker, queue, "first")
+    second, _ = enqueue(connection, queue, "second", "third", predecessor_ids=[first])
+    with rolled_back(other):
+        call(other, "cancel", queue_name=queue, message_ids=[second])
+        call(worker, "complete", queue_name=queue, claim_id=claim)
+        assert bodies(dequeue(worker, queue, 9)) == ["third"]
+        assert stored(connection, queue, "recheck") == 1
+    call(worker, "maintain", queue_name=queue)
+    assert bodies(dequeue(worker, queue, 9)) == ["second"]
+
+
+@pytest.mark.promise("P27")
+def test_first_a_lease_that_runs_out_beside_a_producer_makes_its_message_dead_at_once(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    producer, worker = connect(), impatient(connect())
+    call(connection, "alter_queue", queue_name=queue, max_attempts=1)
+    first, _ = leased(worker, queue, "first")
+    dialect_of(connection).pass_seconds(connection, queue, 60)
+    with transaction(producer):
+        enqueue(producer, queue, "second", predecessor_ids=[first], on_predecessor_dead="continue")
+        assert call_one(worker, "maintain", queue_name=queue).died == 1
+    call(worker, "maintain", queue_name=queue)
+    assert bodies(dequeue(worker, queue)) == ["second"]
+
+
+@pytest.mark.promise("P19", "P26")
+def test_first_the_archive_leaves_alone_what_a_producer_has_just_named(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    producer, worker = connect(), impatient(connect())
+    call(connection, "alter_queue", queue_name=queue, archive_days=1)
+    first, claim = leased(worker, queue, "first")
+    with transaction(producer):
+        enqueue(producer, queue, "second", predecessor_ids=[first])
+        call(worker, "complete", queue_name=queue, claim_id=claim)
+        assert call_one(worker, "archive", queue_name=queue).archived == 0
+    assert call_one(worker, "archive", queue_name=queue).archived == 1
+    assert bodies(dequeue(worker, queue)) == ["second"]
+
+
+@pytest.mark.promise("P25", "P26")
+def test_first_a_producer_meets_an_open_completion_where_locking_is_optimized(
+    server: Server, optimized: str
+) -> None:
+    """A row that is deleted there has no lock of its own: the hint must see its transaction's."""
+    with closing(server.connect(optimized)) as one, closing(server.connect(optimized)) as other:
+        rowq.Queue(one).create_queue("q")
+        impatient(other)
+        first, claim = leased(one, "q", "first")
+        with rolled_back(one):
+            call(one, "complete", queue_name="q", claim_id=claim)
+            enqueue(other, "q", "second", predecessor_ids=[first])
+            assert dequeue(other, "q") == []
+        with rolled_back(other):
+            enqueue(other, "q", "third", predecessor_ids=[first])
+            impatient(one)
+            with pytest.raises(dialect_of(one).database_error):
+                call(one, "complete", queue_name="q", claim_id=claim)
+        call(one, "complete", queue_name="q", claim_id=claim)
+        call(one, "maintain", queue_name="q")
+        assert bodies(dequeue(one, "q")) == ["second"]

@@ -1,0 +1,168 @@
+"""What predecessors cost on SQL Server, and what a call in the caller's transaction leaves."""
+
+import pytest
+
+from tests.engine_only.sqlserver.showplan import Plan, faults, run
+from tests.engines.base import Connection
+from tests.helpers.calls import bodies, call, dequeue, enqueue, rolled_back, transaction
+from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
+from tests.stored_times import pass_seconds, tick
+
+TIED = {"blocked", "successor", "recheck"}
+STEPS = frozenset({"meta", "queue", "part", "lane"})
+genuine = pytest.mark.requires("genuine")
+
+
+def stored(connection: Connection, queue: str) -> dict[str, int]:
+    """Return how many rows the tables of messages that wait have for a queue."""
+    found = dialect_of(connection).stored(connection, queue)
+    return {table: found[table] for table in TIED}
+
+
+def called(connection: Connection, routine: str, **arguments: object) -> list[Plan]:
+    """Call a procedure by its name in the database and return the plans of its statements."""
+    named = ", ".join(f"@{name} = ?" for name in arguments)
+    return run(connection, f"exec rowq.{routine} {named}", *arguments.values())[1]
+
+
+def tables(plans: list[Plan]) -> set[str]:
+    """Return the tables of rowq's that plans read or write."""
+    return {access.table for plan in plans for access in plan.accesses}
+
+
+def end_next(connection: Connection, queue: str, routine: str = "Complete") -> list[Plan]:
+    """Dequeue one message and end it; return the plans of the end."""
+    [row] = dequeue(connection, queue)
+    return called(connection, routine, queue_name=queue, claim_id=row.claim_id)
+
+
+def cycle(connection: Connection, other: Connection, queue: str) -> list[Plan]:
+    """Name messages as predecessors, and end these, in every way that has statements of its own."""
+    name = {"queue_name": queue}
+    first, second, third = enqueue(connection, queue, "1", "2", "3", priority=0)
+    plans: list[Plan] = []
+    for asked in ("hold", "continue", "fail"):
+        plans += called(
+            connection, "Enqueue", **name, body=asked, predecessor_ids=str([first, third]),
+            on_predecessor_dead=asked,
+        )  # fmt: skip
+    enqueue(connection, queue, "delayed", predecessor_ids=[second], delay_seconds=60)
+    enqueue(connection, queue, "grouped", predecessor_ids=[second], group_key="g")
+    messages = (
+        '[{"body": "begins", "priority": 0},'
+        f' {{"body": "ends", "predecessor_positions": [1], "predecessor_ids": [{first}]}}]'
+    )
+    plans += called(connection, "EnqueueBatch", **name, messages=messages)
+    plans += end_next(connection, queue, "FailNow")
+    plans += called(
+        connection, "Enqueue", **name, body="late", predecessor_ids=str([first]),
+        on_predecessor_dead="fail",
+    )  # fmt: skip
+    [waits] = enqueue(connection, queue, "waits", predecessor_ids=[first])
+    plans += called(connection, "GetMessage", **name, message_id=waits)
+    plans += called(connection, "QueueStats", **name)
+    plans += called(connection, "Cancel", **name, message_ids=str([waits]))
+    plans += end_next(connection, queue)
+    plans += end_next(connection, queue, "RetryLater")
+    call(connection, "alter_queue", queue_name=queue, archive_days=1)
+    [named] = enqueue(connection, queue, "named", priority=0)
+    with transaction(other):
+        enqueue(other, queue, "names it", predecessor_ids=[named])
+        plans += end_next(connection, queue)
+        plans += called(connection, "Archive", **name)
+    tick(other, queue)
+    pass_seconds(other, queue, 1)
+    plans += called(connection, "Maintain", **name)
+    plans += called(connection, "PurgeQueue", **name, max_messages=1)
+    call(connection, "alter_queue", queue_name=queue, archive_days=0)
+    return plans
+
+
+@genuine
+@pytest.mark.promise("P13")
+def test_every_statement_about_predecessors_seeks_with_the_plans_of_empty_tables_too(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    session, other = connect(), connect()
+    plans = cycle(session, other, queue)
+    [first] = enqueue(connection, queue, "first", priority=9)
+    messages = [{"body": "x", "predecessor_ids": [first], "priority": 9}] * 2000
+    messages += [{"body": "x", "priority": 9}] * 2000
+    call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    plans += cycle(session, other, queue)
+    assert tables(plans) >= TIED
+    about = [plan for plan in plans if TIED & {access.table for access in plan.accesses}]
+    assert not [fault for fault in faults(about, small=STEPS) if " on " in fault]
+
+
+@genuine
+def test_a_queue_without_predecessors_looks_once_whether_somebody_waits(
+    connection: Connection, queue: str
+) -> None:
+    """The look is part of a delete or of a read that is there anyway."""
+    plans = called(connection, "Enqueue", queue_name=queue, body="a")
+    plans += called(connection, "EnqueueBatch", queue_name=queue, messages='[{"body": "b"}, {}]')
+    assert not tables(plans) & TIED
+    for routine in ("Complete", "RetryLater", "FailNow"):
+        found, taken = run(connection, "exec rowq.DequeueFast @queue_name = ?", queue)
+        assert not tables(taken) & TIED
+        plans = called(
+            connection, routine, queue_name=queue, claim_id=found[0][0]
+        )  # fmt: skip
+        about = [plan for plan in plans if TIED & {access.table for access in plan.accesses}]
+        assert len(about) == (0 if routine == "RetryLater" else 1)
+        for plan in about:
+            assert {access.table for access in plan.accesses} == {"message", "successor"}
+            [look] = [access for access in plan.accesses if access.table == "successor"]
+            assert (look.seek, look.rows_read) == (("part_id", "predecessor_id"), 0)
+
+
+@genuine
+@pytest.mark.promise("P01", "P02", "P25")
+@pytest.mark.parametrize("routine", ["complete", "fail_now", "enqueue", "cancel"])
+@pytest.mark.parametrize("table", ["successor", "blocked"])
+def test_a_call_about_predecessors_that_its_client_gives_up_leaves_no_half_to_commit(
+    connection: Connection, connect: Connect, queue: str, routine: str, table: str
+) -> None:
+    guest = connect()
+    dialect = dialect_of(connection)
+    [first] = enqueue(connection, queue, "first")
+    [second] = enqueue(
+        connection, queue, "second", predecessor_ids=[first], on_predecessor_dead="fail"
+    )
+    enqueue(connection, queue, "third", predecessor_ids=[second])
+    claim = dequeue(connection, queue)[0].claim_id
+    arguments: dict[str, dict[str, object]] = {
+        "enqueue": {"body": "fourth", "predecessor_ids": [first]},
+        "cancel": {"message_ids": [second]},
+    }
+    given = arguments.get(routine, {"claim_id": claim})
+    before = dialect.stored(connection, queue)
+    dialect.begin(guest)
+    with rolled_back(connection):
+        dialect.execute(connection, f"select count(*) from rowq.{table} with (tablockx)")
+        guest.timeout = 1
+        with pytest.raises(dialect.database_error):
+            call(guest, routine, queue_name=queue, **given)
+        guest.timeout = 0
+    assert dialect.execute(guest, "select @@trancount").fetchone() == (0,)
+    assert dialect.stored(connection, queue) == before
+
+
+@pytest.mark.promise("P26")
+def test_a_call_in_the_caller_s_transaction_frees_what_waits_and_leaves_groups_to_maintain(
+    connection: Connection, queue: str
+) -> None:
+    first, second = enqueue(connection, queue, "first", "second")
+    enqueue(connection, queue, "alone", predecessor_ids=[first])
+    enqueue(connection, queue, "both", predecessor_ids=[first, second])
+    enqueue(connection, queue, "grouped", predecessor_ids=[first], group_key="a")
+    with transaction(connection):
+        [row] = dequeue(connection, queue)
+        call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
+        assert bodies(dequeue(connection, queue, 9)) == ["alone", "second"]
+    assert stored(connection, queue) == {"blocked": 2, "successor": 1, "recheck": 1}
+    call(connection, "maintain", queue_name=queue)
+    assert bodies(dequeue(connection, queue, 9)) == ["grouped"]
+    assert stored(connection, queue) == {"blocked": 1, "successor": 1, "recheck": 0}
