@@ -20,7 +20,9 @@ begin
     declare @floor bigint;
     declare @since datetime2(6);
     declare @dead_id bigint;
+    declare @has_ended bit;
     declare @ids table (message_id bigint not null primary key);
+    declare @ended table (message_id bigint not null primary key);
     set @state = null;
     set @rest_ids = null;
 
@@ -43,6 +45,7 @@ begin
             -- predecessor waits for this one, or leaves a note to look again.
             set @predecessor_id = null;
             set @dead_id = null;
+            set @has_ended = 0;
             select top (1) @predecessor_id = m.message_id
             from @ids j
             inner join rowq.message m with (rowlock, repeatableread, nowait, forceseek)
@@ -59,20 +62,35 @@ begin
 
             -- The archive keeps the message row for a while. Where the end is not seen here, the
             -- archiver frees what waits when it deletes the row.
+            if @predecessor_id is not null
+                select top (1) @has_ended = 1
+                from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
+                where f.part_id = @part_id
+                  and f.finished_at >= @since
+                  and f.message_id = @predecessor_id
+                option (maxdop 1);
+            if @has_ended = 1
+            begin
+                -- Thousands may have ended since the archiver was here: leave all of them out at
+                -- once.
+                delete from @ended;
+                insert into @ended (message_id)
+                select distinct f.message_id
+                from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
+                inner join @ids j on j.message_id = f.message_id
+                where f.part_id = @part_id
+                  and f.finished_at >= @since
+                option (hash join, force order, maxdop 1);
+                delete j
+                from @ids j
+                inner join @ended e on e.message_id = j.message_id;
+            end;
+
             set @state = case
-                when @predecessor_id is null
-                    then N'free'
-                when @dead_id is not null
-                    then iif(@on_dead = N'fail', N'failed', null)
-                when exists (
-                    select 1
-                    from rowq.finished f with (rowlock, readpast, readcommittedlock, forceseek)
-                    where f.part_id = @part_id
-                      and f.finished_at >= @since
-                      and f.message_id = @predecessor_id
-                )
-                    then null
-                else N'waiting'
+                when @predecessor_id is null then N'free'
+                when @has_ended = 1 then null
+                when @dead_id is null then N'waiting'
+                when @on_dead = N'fail' then N'failed'
             end;
             if @state is null
                 set @before = @predecessor_id;
