@@ -86,8 +86,8 @@ begin
             if @owns_transaction = 1 and @@trancount > 0
                 rollback transaction;
 
-            -- The victim of a deadlock, with nothing else to lose, begins again. So does a call that
-            -- came to a group at the same moment as a producer.
+            -- The victim of a deadlock, with nothing else to lose, begins again. So does a call
+            -- that came to a group at the same moment as a producer.
             set @tries_left = iif(
                 @owns_transaction = 1
                     and (
