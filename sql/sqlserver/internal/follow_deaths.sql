@@ -16,6 +16,7 @@ begin
     set nocount on;
     declare @most int = 1000;
     declare @count int = 0;
+    declare @next nvarchar(max) = @failed;
     declare @dead_id bigint;
     declare @dead table (message_id bigint not null primary key);
     declare @lost table (
@@ -33,12 +34,12 @@ begin
     select distinct cast(j.value as bigint) from openjson(@message_ids) j;
     while 1 = 1
     begin
-        if @failed is not null
+        if @next is not null
         begin
             delete from @lost;
             insert into @lost (message_id, lane, dead_id)
             select j.message_id, j.lane, j.dead_id
-            from openjson(@failed) with (
+            from openjson(@next) with (
                 message_id bigint '$[0]', lane smallint '$[1]', dead_id bigint '$[2]'
             ) j;
             insert into rowq.dead with (rowlock) (part_id, message_id, lane, attempt, died_at)
@@ -102,7 +103,7 @@ begin
             return;
         end;
 
-        set @failed = null;
+        set @next = null;
         set @dead_id = 0;
         while 1 = 1
         begin
@@ -113,9 +114,9 @@ begin
             order by h.message_id;
             if @@rowcount = 0
                 break;
-            exec rowq.InternalFollowDeath @part_id, @dead_id, @may_join, @failed output;
+            exec rowq.InternalFollowDeath @part_id, @dead_id, @may_join, @next output;
         end;
-        if @failed is null
+        if @next is null
             return;
     end;
 end

@@ -51,6 +51,16 @@ def _joined(found: re.Match[str]) -> str:
     )
 
 
+def _read_first(found: re.Match[str]) -> str:
+    """Return a delete that says what it has read elsewhere as that read, and the delete."""
+    return (
+        f"insert into @ties ({found['columns']})\n"
+        f"select {found['what'].replace('deleted.', 'm.')}\n{found['source']};\n"
+        "delete m\nfrom @messages j\ninner join rowq.message m"
+        " on m.part_id = @part_id and m.message_id = j.message_id;"
+    )
+
+
 RULES = (
     rule(
         "descriptions as extended properties",
@@ -59,6 +69,29 @@ RULES = (
         is_left_out=True,
     ),
     rule("delete from a CTE", _CTE, _joined),
+    rule(
+        "OUTPUT of what a delete is joined with",
+        r"(?s)delete m\s+output (?P<what>[^;]*?)\s+into @ties \((?P<columns>[^)]*)\)\s+"
+        r"(?P<source>from @messages j[^;]*?);",
+        _read_first,
+    ),
+    rule(
+        "IIF of a column of DELETED",
+        r"iif\(deleted\.holds_group = 1, 0, 1\)",
+        "1 - len(concat(deleted.holds_group, N''))",
+    ),
+    rule(
+        "IIF of a column of DELETED",
+        r"iif\(deleted\.group_key is null, 0, 1\)",
+        "sign(datalength(deleted.group_key))",
+    ),
+    rule("an OUTPUT parameter that is NVARCHAR(MAX)", r"nvarchar\(max\) output", "ntext output"),
+    rule(
+        "UPDATE with OUTPUT of a table outside of dbo",
+        r"(?s)update q\n(?P<set>\s+set [^;]*?)\n\s+output deleted\.(?P<column>\w+)"
+        r" into (?P<into>@\w+) \(\w+\)(?P<rest>\s+from [^;]*;)",
+        r"insert into \g<into> select q.\g<column>\g<rest>\nupdate q\n\g<set>\g<rest>",
+    ),
     rule(
         "WAITFOR",
         r"waitfor delay @(\w+);",
