@@ -30,6 +30,9 @@ begin
     -- own_id is the newest predecessor where that is a new message of this batch.
     declare @waiting table (
         message_id bigint not null primary key,
+        lane       smallint not null,
+        due_at     datetime2(6) null,
+        group_key  varbinary(802) null,
         on_dead    nvarchar(20) collate Latin1_General_100_BIN2 null,
         own_id     bigint null
     );
@@ -51,8 +54,8 @@ begin
     left join @new h
         on h.position = cast(iif(p.[key] = N'predecessor_positions', i.value, N'0') as int)
     option (maxdop 1);
-    insert into @waiting (message_id, on_dead, own_id)
-    select w.message_id, n.on_dead, o.message_id
+    insert into @waiting (message_id, lane, due_at, group_key, on_dead, own_id)
+    select w.message_id, n.lane, n.due_at, n.group_key, n.on_dead, o.message_id
     from (
         select g.message_id, max(g.predecessor_id) as newest_id
         from @edges g
@@ -76,9 +79,8 @@ begin
         insert into rowq.blocked with (rowlock) (
             part_id, message_id, lane, predecessor_id, due_at, on_dead, group_key, rest_ids
         )
-        select @part_id, w.message_id, n.lane, w.own_id, n.due_at, w.on_dead, n.group_key, r.ids
+        select @part_id, w.message_id, w.lane, w.own_id, w.due_at, w.on_dead, w.group_key, r.ids
         from @waiting w
-        inner join @new n on n.message_id = w.message_id
         cross apply (
             select N'[' + string_agg(cast(g.predecessor_id as nvarchar(max)), N',')
                        within group (order by g.predecessor_id desc) + N']'
@@ -93,7 +95,8 @@ begin
 
     while 1 = 1
     begin
-        select top (1) @message_id = w.message_id, @on_dead = w.on_dead
+        select top (1) @message_id = w.message_id, @lane = w.lane, @due_at = w.due_at,
+               @group_key = w.group_key, @on_dead = w.on_dead
         from @waiting w
         where w.message_id > @message_id
         order by w.message_id;
@@ -106,14 +109,10 @@ begin
         exec rowq.InternalAwaitPredecessor
             @part_id, @predecessor_ids, @on_dead, @state output, @predecessor_id output,
             @rest_ids output;
-        if @state = N'free'
-            continue;
-        select @lane = n.lane, @due_at = n.due_at, @group_key = n.group_key
-        from @new n
-        where n.message_id = @message_id;
-        exec rowq.InternalBlock
-            @part_id, @message_id, @lane, @due_at, @group_key, @on_dead, @state,
-            @predecessor_id, @rest_ids;
+        if @state <> N'free'
+            exec rowq.InternalBlock
+                @part_id, @message_id, @lane, @due_at, @group_key, @on_dead, @state,
+                @predecessor_id, @rest_ids;
     end;
 end
 go
