@@ -110,6 +110,7 @@ FAULTS = (
         " die as they begin, the first heartbeat for a lease of a second, or a look one second"
         " before a delay is over, are not there in time",
         (
+            "contract/test_limits.py::test_no_more_than_rate_limit_begin_within_rate_seconds",
             "contract/test_enqueue.py::"
             "test_a_delayed_message_waits_and_then_comes_after_those_that_were_ready",
             "client/test_wrong_clock.py::test_a_worker_keeps_its_lease_with_a_wrong_clock",
@@ -143,6 +144,15 @@ FAULTS = (
             "contract/test_body_length.py::"
             "test_one_body_that_is_too_long_refuses_the_batch_and_is_named[json]",
             "contract/test_body_length.py::test_headers_that_are_too_long_are_refused[xe9]",
+        ),
+    ),
+    Fault(
+        "transactions are neither REPEATABLE READ nor SERIALIZABLE, unless the server is told to",
+        (
+            "contract/test_limits.py::"
+            "test_a_limited_queue_counts_what_is_committed_or_refuses_an_old_snapshot[repeatable",
+            "contract/test_limits.py::"
+            "test_a_limited_queue_counts_what_is_committed_or_refuses_an_old_snapshot[serializable",
         ),
     ),
     Fault(
