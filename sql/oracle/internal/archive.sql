@@ -22,8 +22,7 @@ is
     v_locked  rowq_ids;
     v_held    rowq_ids;
     v_places  t_places;
-    v_gone    t_numbers;
-    v_awaited t_numbers;
+    v_awaited rowq_ids;
     cursor finished_rows is
         select /*+ index_rs_asc(f rowq_finished_pk) */
                f.finish_id, f.message_id, f.lane, f.attempt, f.state, f.finished_at
@@ -46,6 +45,7 @@ begin
         v_ids(i) := v_found(i).message_id;
     end loop;
     internal_lock_messages(p_part_id, v_ids, v_locked, v_held);
+    v_awaited := internal_awaited_of(p_part_id, v_locked);
     for i in 1 .. v_held.count loop
         v_places(internal_number_text(v_held(i))) := i;
     end loop;
@@ -69,18 +69,15 @@ begin
     forall i in 1 .. v_some.count
         delete from rowq_message m
         where m.part_id = p_part_id
-          and m.message_id = v_some(i).message_id
-        returning m.message_id, m.has_successors bulk collect into v_gone, v_awaited;
+          and m.message_id = v_some(i).message_id;
     forall i in 1 .. v_some.count
         delete from rowq_finished f
         where f.part_id = p_part_id
           and f.finish_id = v_some(i).finish_id
           and f.message_id = v_some(i).message_id;
     -- The end of a message did not see what its producer had not committed then.
-    for i in 1 .. v_gone.count loop
-        if v_awaited(i) = 1 then
-            internal_free_successors(p_part_id, v_gone(i));
-        end if;
+    for i in 1 .. v_awaited.count loop
+        internal_free_successors(p_part_id, v_awaited(i));
     end loop;
     return v_some.count;
 end internal_archive;

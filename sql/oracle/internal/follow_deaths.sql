@@ -20,15 +20,7 @@ begin
         if v_held.count > 0 then
             internal_recheck_later(p_part_id, null, v_held, 1);
         end if;
-        -- A statement of its own sees who has come to wait until the rows were locked.
-        select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */ m.message_id
-        bulk collect into v_awaited
-        from table(v_locked) a
-        join rowq_message m
-          on m.part_id = p_part_id
-         and m.message_id = a.column_value
-        where m.has_successors = 1;
-
+        v_awaited := internal_awaited_of(p_part_id, v_locked);
         v_failed := rowq_ids();
         for i in 1 .. v_awaited.count loop
             if v_count + v_failed.count > c_most then

@@ -13,11 +13,14 @@ is
     -- A CLOB counts an emoji as two, and a varchar2 counts it as one. What is stored is a CLOB,
     -- because SQL takes no varchar2 of more than 4000 bytes for many rows (ORA-01461).
     v_error constant clob := substr(internal_clob_part(p_error, 1, 4000), 1, 2000);
-    v_ids  rowq_ids := internal_ids_of(p_messages);
-    v_held rowq_ids;
+    v_wanted rowq_ids := internal_ids_of(p_messages);
+    v_ids    rowq_ids;
+    v_held   rowq_ids;
 begin
-    if not p_is_waiting then
-        internal_lock_messages(p_part_id, internal_ids_of(p_messages), v_ids, v_held);
+    if p_is_waiting then
+        v_ids := v_wanted;
+    else
+        internal_lock_messages(p_part_id, v_wanted, v_ids, v_held);
     end if;
     if p_error is not null and v_error is null then
         -- An empty text is not a missing one, but Oracle takes '' as null: store an empty CLOB.

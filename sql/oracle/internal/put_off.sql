@@ -7,6 +7,7 @@ is
 -- differs   no such helper elsewhere: part of internal_promote_grouped
     v_later   constant timestamp(6) :=
         sys_extract_utc(systimestamp) + numtodsinterval(0.5, 'second');
+    v_wanted  rowq_ids := internal_ids_of(p_messages);
     v_locked  rowq_ids;
     v_held    rowq_ids;
     v_ids     t_numbers;
@@ -20,7 +21,7 @@ begin
     end if;
     -- A producer that has named one of them as a predecessor holds its row, and nobody waits for it
     -- here.
-    internal_lock_messages(p_part_id, internal_ids_of(p_messages), v_locked, v_held);
+    internal_lock_messages(p_part_id, v_wanted, v_locked, v_held);
     select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */ m.message_id, m.due_at
     bulk collect into v_ids, v_due_ats
     from table(v_held) a

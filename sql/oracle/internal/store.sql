@@ -13,16 +13,16 @@ is
     -- ORA-02291 (parent key not found): the queue was dropped while this insert waited for it.
     e_no_queue exception;
     pragma exception_init(e_no_queue, -2291);
-    v_fresh t_numbers;
-    v_ready t_numbers;
-    v_later t_numbers;
-    v_waits boolean := false;
+    v_fresh      t_numbers;
+    v_ready      t_numbers;
+    v_later      t_numbers;
+    v_is_waiting boolean := false;
 begin
     internal_reserve_dedup_keys(p_part_id, p_new);
     for i in 1 .. p_new.count loop
         if p_new(i).outcome = 'enqueued' then
             v_fresh(i) := i;
-            v_waits := v_waits or p_new(i).predecessor_ids is not null;
+            v_is_waiting := v_is_waiting or p_new(i).predecessor_ids is not null;
             if p_new(i).due_at is null then
                 v_ready(i) := i;
             else
@@ -43,7 +43,7 @@ begin
             p_new(i).dedup_key, p_new(i).group_key, p_new(i).headers, p_new(i).body,
             p_new(i).body_binary
         );
-    if v_waits then
+    if v_is_waiting then
         internal_block_batch(p_part_id, p_new, v_ready, v_later);
     end if;
     internal_store_grouped(p_part_id, p_new, v_ready);

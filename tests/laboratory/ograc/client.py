@@ -18,7 +18,8 @@ from tests.laboratory.ograc.stand_ins import STAND_INS, UNREACHED
 SOURCE = Path(__file__).resolve().parents[3] / "sql" / "oracle"
 TABLES = (
     "types", "queue", "lane", "message", "ready", "delayed", "claim", "leased", "dead", "dedup",
-    "finished", "archive", "meta",
+    "finished", "archive", "message_group", "grouped", "recheck", "blocked", "successor", "door",
+    "gate", "started", "meta",
 )  # fmt: skip
 PACKAGES = ("rowq_produce", "rowq_consume", "rowq_look")
 WAITS = "dequeue_wait"

@@ -144,7 +144,7 @@ RULES = (
     _rule("TABLE() of numbers in a cursor", r"(?<=from )table\((?:p_ids|v_ids)\)", "rowq_id_rows"),
     _rule(
         "the rows that the rule before reads",
-        r"^( *)(?=open dead_rows;\n.* limit c_most;|open asked_for;)",
+        r"^( *)(?=open (?:message|blocked|dead)_rows;\n.* limit c_most;|open asked_for;)",
         _id_rows,
     ),
     _rule("TABLE() of numbers", r"(?<= )table\((\w+)\)", r"table(cast(\1 as rowq_ids))"),
