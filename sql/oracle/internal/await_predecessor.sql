@@ -12,6 +12,7 @@ is
 -- purpose   Let a message wait for the first of these, newest first, that has not ended: waiting, free, failed, or unsure where others are at work.
 -- promise   P25 P26 P27
 -- locks     the predecessor's message row, tried only; a new successor row
+    v_ids    rowq_ids := p_ids;
     v_place  pls_integer := 1;
     v_locked rowq_ids;
     v_held   rowq_ids;
@@ -20,11 +21,12 @@ begin
     p_state := null;
     p_rest_ids := rowq_ids();
     while p_state is null loop
-        v_place := internal_next_shown(p_part_id, p_ids, v_place);
+        v_place := internal_next_shown(p_part_id, v_ids, v_place);
         exit when v_place is null;
-        p_predecessor_id := p_ids(v_place);
+        p_predecessor_id := v_ids(v_place);
         -- Hold the row to the end of the transaction: whoever ends the predecessor waits for this
         -- one, or leaves a note to look again. This one waits for nobody.
+        v_end := null;
         internal_lock_messages(p_part_id, rowq_ids(p_predecessor_id), v_locked, v_held);
         if v_held.count > 0 then
             p_state := 'unsure';
@@ -39,7 +41,11 @@ begin
                 p_state := 'waiting';
             end if;
         end if;
-        if p_state is null then
+        if p_state is null and v_end = 'finished' then
+            -- Thousands may have ended since the archiver was here: leave all of them out at once.
+            v_ids := internal_rest_unfinished(p_part_id, v_ids, v_place + 1);
+            v_place := 1;
+        elsif p_state is null then
             v_place := v_place + 1;
         end if;
     end loop;
@@ -67,9 +73,9 @@ begin
         p_predecessor_id := null;
     end if;
     if p_state in ('waiting', 'unsure') then
-        for i in v_place .. p_ids.count loop
+        for i in v_place .. v_ids.count loop
             p_rest_ids.extend;
-            p_rest_ids(p_rest_ids.last) := p_ids(i);
+            p_rest_ids(p_rest_ids.last) := v_ids(i);
         end loop;
     end if;
 end internal_await_predecessor;
