@@ -30,7 +30,7 @@ alter system set use_bison_parser = false;
 create table dual (dummy varchar2(1));
 insert into dual values ('X');
 create table rowq_seen (name varchar2(100));
-create table rowq_id_rows (column_value number);
+create global temporary table rowq_id_rows (column_value number) on commit delete rows;
 commit;
 create or replace procedure raise_application_error(p_code in integer, p_text in varchar2)
 is

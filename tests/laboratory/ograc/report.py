@@ -26,6 +26,7 @@ from tests.laboratory.ograc.client import (
     units,
 )
 from tests.laboratory.ograc.life import live
+from tests.laboratory.ograc.races import race
 from tests.laboratory.ograc.rules import RULES, rewrite
 from tests.laboratory.ograc.source import PRIVATE
 from tests.laboratory.ograc.stand_ins import CAUSES, UNREACHED
@@ -212,6 +213,7 @@ def _ran(client: Client) -> Run:
     calls = Calls(client)
     live(calls)
     wait_together(client, calls)
+    race(client, calls)
     if missing := set(public()) - calls.returned:
         raise SystemExit(f"never called: {', '.join(sorted(missing))}")
     began = {row["name"] for row in client.rows("select distinct name from rowq_seen;\n")}

@@ -157,6 +157,11 @@ RULES = (
     ),
     _rule("LENGTH2", r"\blength2\(", "length("),
     _rule("DBMS_SESSION.SLEEP", r"dbms_session\.sleep\([^;]*;", "dbe_std.sleep(1);"),
+    _rule(
+        "DBMS_UTILITY.GET_HASH_VALUE",
+        r"dbms_utility\.get_hash_value\((.*), 0, (\w+)\)",
+        r"mod(length(\1), \2)",
+    ),
     _rule("ORA_HASH", r"ora_hash\(([\w.]+), [^)]*\)", r"\1"),
     _rule("NLSSORT", r"nlssort\(([\w.]+), 'nls_sort=binary'\)", r"\1"),
     _rule("NLS parameters", r",\s*'nls_\w+=[^']*(?:''[^']*)*'(?=\s*\))", ""),
@@ -188,12 +193,13 @@ RULES = (
     ),
     _rule(
         "a condition that is returned",
-        r"^( *)return (\w+ (?:> 0|in \([\d, ]+\)));",
+        r"^( *)return ([\w.]+ (?:[>=] 0|in \([\d, ]+\)|is not null)|not \w+);",
         r"\1if \2 then\n\1    return true;\n\1end if;\n\1return false;",
     ),
     _rule(
         "a condition that is assigned",
-        r"^( *)(v_(?:in_text|escaped|is_\w+)) := ([^;]*(?: or | and |<>|not | = )[^;]*);",
+        r"^( *)([pv]_(?:in_text|escaped|(?:is|has)_\w+)) := "
+        r"([^;]*(?: or | and |<>|not | = | > )[^;]*);",
         r"\1if \3 then\n\1    \2 := true;\n\1else\n\1    \2 := false;\n\1end if;",
     ),
     _rule(

@@ -22,20 +22,20 @@ def ties(calls: Calls) -> None:
     _crowd(calls)
 
 
-def _send(calls: Calls, queue: str, body: str, **given: str) -> str:
+def send(calls: Calls, queue: str, body: str, **given: str) -> str:
     """Enqueue a message and return its id."""
     return calls.want("enqueue", NEW, queue_name=f"'{queue}'", body=f"'{body}'", **given)[0][
         "message_id"
     ]
 
 
-def _take(calls: Calls, queue: str, *bodies: str) -> list[Row]:
+def take(calls: Calls, queue: str, *bodies: str) -> list[Row]:
     """Dequeue everything, which must be these bodies."""
     rows = [{"body": body} for body in bodies]
     return calls.want("dequeue_fast", *rows, queue_name=f"'{queue}'", batch_size="100")
 
 
-def _end(calls: Calls, queue: str, row: Row, routine: str = "complete", **given: str) -> None:
+def end(calls: Calls, queue: str, row: Row, routine: str = "complete", **given: str) -> None:
     """End one message of a claim."""
     outcome = {"complete": "completed", "fail_now": "dead", "retry_later": "retrying"}[routine]
     calls.want(
@@ -45,25 +45,25 @@ def _end(calls: Calls, queue: str, row: Row, routine: str = "complete", **given:
     )  # fmt: skip
 
 
-def _next(calls: Calls, queue: str, body: str, routine: str = "complete") -> None:
+def finish_next(calls: Calls, queue: str, body: str, routine: str = "complete") -> None:
     """Dequeue one message, which must be this one, and end it."""
     row = calls.want("dequeue_fast", {"body": body}, queue_name=f"'{queue}'")[0]
-    _end(calls, queue, row, routine)
+    end(calls, queue, row, routine)
 
 
-def _state(calls: Calls, queue: str, message: str, **expected: str) -> None:
+def expect(calls: Calls, queue: str, message: str, **expected: str) -> None:
     """Compare where a message is."""
     calls.want("get_message", expected, queue_name=f"'{queue}'", message_id=message)
 
 
-def _settle(calls: Calls, queue: str) -> None:
+def settle(calls: Calls, queue: str) -> None:
     """Keep house, as if what is to be looked at again were due."""
     calls.change(f"update rowq_recheck set due_at = {PAST} where due_at > {PAST}")
     calls.change("update rowq_lane set check_after = timestamp '2000-01-01 00:00:00'")
     calls.want("maintain", {"elected": "1"}, queue_name=f"'{queue}'")
 
 
-def _nothing_waits(calls: Calls, queue: str) -> None:
+def nothing_waits(calls: Calls, queue: str) -> None:
     """See that nothing is left of what has waited, and drop the queue."""
     for table in WAITING:
         if calls.count(f"rowq_{table}"):
@@ -74,32 +74,32 @@ def _nothing_waits(calls: Calls, queue: str) -> None:
 def _groups(calls: Calls) -> None:
     calls.want("create_queue", {"outcome": "created"}, queue_name="'g'")
     for body in ("1", "2", "3"):
-        _send(calls, "g", body, group_key="'a'")
-    _send(calls, "g", "other", group_key="'b'")
-    first, other = _take(calls, "g", "1", "other")
+        send(calls, "g", body, group_key="'a'")
+    send(calls, "g", "other", group_key="'b'")
+    first, other = take(calls, "g", "1", "other")
     calls.want("queue_stats", {"leased": "2", "blocked": "2"}, queue_name="'g'")
     second = str(int(first["message_id"]) + 1)
-    _state(calls, "g", second, state="blocked", waits_for="", group_key="a")
-    _state(calls, "g", str(int(second) + 1), state="blocked", waits_for=second)
-    _end(calls, "g", first)
-    _end(calls, "g", other)
-    row = _take(calls, "g", "2")[0]
-    _end(calls, "g", row, "retry_later", delay_seconds="3600", error="'why'")
-    _take(calls, "g")
+    expect(calls, "g", second, state="blocked", waits_for="", group_key="a")
+    expect(calls, "g", str(int(second) + 1), state="blocked", waits_for=second)
+    end(calls, "g", first)
+    end(calls, "g", other)
+    row = take(calls, "g", "2")[0]
+    end(calls, "g", row, "retry_later", delay_seconds="3600", error="'why'")
+    take(calls, "g")
     for table in ("message", "delayed"):
         calls.change(f"update rowq_{table} set due_at = {PAST} where due_at > {PAST}")
     row = calls.want("dequeue_fast", {"body": "2", "last_error": "why"}, queue_name="'g'")[0]
-    _end(calls, "g", row, "fail_now")
-    _next(calls, "g", "3")
+    end(calls, "g", row, "fail_now")
+    finish_next(calls, "g", "3")
     calls.want("cancel", {"outcome": "cancelled"}, queue_name="'g'", message_ids=f"'[{second}]'")
-    _send(calls, "g", "late", group_key="'a'", delay_seconds="60")
-    _send(calls, "g", "soon", group_key="'a'")
+    send(calls, "g", "late", group_key="'a'", delay_seconds="60")
+    send(calls, "g", "soon", group_key="'a'")
     for table in ("message", "delayed"):
         calls.change(f"update rowq_{table} set due_at = {PAST} where due_at > {PAST}")
     calls.want("promote", {"promoted": "1"}, queue_name="'g'")
-    _next(calls, "g", "soon")
-    _next(calls, "g", "late")
-    _nothing_waits(calls, "g")
+    finish_next(calls, "g", "soon")
+    finish_next(calls, "g", "late")
+    nothing_waits(calls, "g")
 
 
 def _dead_groups(calls: Calls) -> None:
@@ -109,100 +109,100 @@ def _dead_groups(calls: Calls) -> None:
     )  # fmt: skip
     messages = ", ".join(f'{{"body": "{body}", "group_key": "a"}}' for body in "1234")
     calls.want("enqueue_batch", NEW, NEW, NEW, NEW, queue_name="'h'", messages=f"'[{messages}]'")
-    _next(calls, "h", "1", "fail_now")
-    _take(calls, "h")
+    finish_next(calls, "h", "1", "fail_now")
+    take(calls, "h")
     calls.want("reset", {"outcome": "reset"}, queue_name="'h'")
-    row = _take(calls, "h", "1")[0]
+    row = take(calls, "h", "1")[0]
     calls.change(f"update rowq_claim set lease_until = {PAST}")
     calls.want("reap", {"reaped": "0", "died": "1"}, queue_name="'h'")
-    _take(calls, "h")
+    take(calls, "h")
     ids = f"'[{row['message_id']}]'"
     calls.want("cancel", {"outcome": "cancelled"}, queue_name="'h'", message_ids=ids)
-    row = _take(calls, "h", "2")[0]
+    row = take(calls, "h", "2")[0]
     calls.want("release", {"outcome": "released"}, queue_name="'h'", claim_id=row["claim_id"])
     calls.want("alter_queue", {"outcome": "altered"}, queue_name="'h'", group_pause_seconds="600")
-    _next(calls, "h", "2")
-    _take(calls, "h")
-    _settle(calls, "h")
-    _next(calls, "h", "3")
+    finish_next(calls, "h", "2")
+    take(calls, "h")
+    settle(calls, "h")
+    finish_next(calls, "h", "3")
     calls.want("purge_queue", {"removed": "1"}, queue_name="'h'")
-    _settle(calls, "h")
-    _nothing_waits(calls, "h")
+    settle(calls, "h")
+    nothing_waits(calls, "h")
 
 
 def _wider_groups(calls: Calls) -> None:
     calls.want("create_queue", {"outcome": "created"}, queue_name="'w'", group_limit="2")
     for body in "12345":
-        _send(calls, "w", body, group_key="'a'")
-    rows = _take(calls, "w", "1", "2")
+        send(calls, "w", body, group_key="'a'")
+    rows = take(calls, "w", "1", "2")
     calls.want("alter_queue", {"outcome": "altered"}, queue_name="'w'", group_limit="3")
-    _settle(calls, "w")
-    rows += _take(calls, "w", "3")
+    settle(calls, "w")
+    rows += take(calls, "w", "3")
     calls.want("alter_queue", {"outcome": "altered"}, queue_name="'w'", group_limit="1")
     for row in rows:
-        _end(calls, "w", row)
-    _settle(calls, "w")
-    _next(calls, "w", "4")
-    _next(calls, "w", "5")
-    _settle(calls, "w")
-    _nothing_waits(calls, "w")
+        end(calls, "w", row)
+    settle(calls, "w")
+    finish_next(calls, "w", "4")
+    finish_next(calls, "w", "5")
+    settle(calls, "w")
+    nothing_waits(calls, "w")
 
 
 def _limits(calls: Calls) -> None:
     calls.want("create_queue", {"outcome": "created"}, queue_name="'l'", max_leased="2")
     for body in "12345":
-        _send(calls, "l", body)
-    rows = _take(calls, "l", "1", "2")
-    _take(calls, "l")
-    _end(calls, "l", rows[0])
-    rows += _take(calls, "l", "3")
+        send(calls, "l", body)
+    rows = take(calls, "l", "1", "2")
+    take(calls, "l")
+    end(calls, "l", rows[0])
+    rows += take(calls, "l", "3")
     calls.want(
         "alter_queue", {"outcome": "altered"},
         queue_name="'l'", max_leased="0", rate_limit="1", rate_seconds="60",
     )  # fmt: skip
-    rows += _take(calls, "l", "4")
-    _take(calls, "l")
+    rows += take(calls, "l", "4")
+    take(calls, "l")
     calls.change(f"update rowq_started set started_at = {PAST}")
-    rows += _take(calls, "l", "5")
+    rows += take(calls, "l", "5")
     calls.want("queue_stats", {"leased": "4", "rate_limit": "1"}, queue_name="'l'")
     calls.change(f"update rowq_started set started_at = {PAST}")
-    _settle(calls, "l")
+    settle(calls, "l")
     if calls.count("rowq_started"):
         raise UnexpectedError("beginnings are kept too long")
     for row in rows[1:]:
-        _end(calls, "l", row)
-    _nothing_waits(calls, "l")
+        end(calls, "l", row)
+    nothing_waits(calls, "l")
 
 
 def _predecessors(calls: Calls) -> None:
     calls.want("create_queue", {"outcome": "created"}, queue_name="'p'")
-    first = _send(calls, "p", "first")
-    second = _send(calls, "p", "second", predecessor_ids=f"'[{first}]'", dedup_key="'k'")
-    _send(calls, "p", "third", predecessor_ids=f"'[{second}, {first}]'")
-    _send(calls, "p", "beside", predecessor_ids="'[-5, 0]'")
-    _state(calls, "p", second, state="blocked", waits_for=first, dedup_key="k")
+    first = send(calls, "p", "first")
+    second = send(calls, "p", "second", predecessor_ids=f"'[{first}]'", dedup_key="'k'")
+    send(calls, "p", "third", predecessor_ids=f"'[{second}, {first}]'")
+    send(calls, "p", "beside", predecessor_ids="'[-5, 0]'")
+    expect(calls, "p", second, state="blocked", waits_for=first, dedup_key="k")
     calls.want("queue_stats", {"ready": "2", "blocked": "2"}, queue_name="'p'")
-    rows = _take(calls, "p", "first", "beside")
-    _end(calls, "p", rows[1])
-    _take(calls, "p")
-    _end(calls, "p", rows[0])
-    _state(calls, "p", second, state="ready", waits_for="")
-    late = _send(calls, "p", "late", predecessor_ids=f"'[{first}]'")
-    _next(calls, "p", "second")
-    _next(calls, "p", "third")
-    _next(calls, "p", "late")
-    first = _send(calls, "p", "first")
-    second = _send(calls, "p", "second", predecessor_ids=f"'[{first}]'")
-    _send(calls, "p", "third", predecessor_ids=f"'[{second}]'")
+    rows = take(calls, "p", "first", "beside")
+    end(calls, "p", rows[1])
+    take(calls, "p")
+    end(calls, "p", rows[0])
+    expect(calls, "p", second, state="ready", waits_for="")
+    late = send(calls, "p", "late", predecessor_ids=f"'[{first}]'")
+    finish_next(calls, "p", "second")
+    finish_next(calls, "p", "third")
+    finish_next(calls, "p", "late")
+    first = send(calls, "p", "first")
+    second = send(calls, "p", "second", predecessor_ids=f"'[{first}]'")
+    send(calls, "p", "third", predecessor_ids=f"'[{second}]'")
     calls.want("cancel", {"outcome": "cancelled"}, queue_name="'p'", message_ids=f"'[{second}]'")
-    _next(calls, "p", "third")
-    _next(calls, "p", "first")
-    first = _send(calls, "p", "first")
-    _send(calls, "p", "second", predecessor_ids=f"'[{first}]'")
+    finish_next(calls, "p", "third")
+    finish_next(calls, "p", "first")
+    first = send(calls, "p", "first")
+    send(calls, "p", "second", predecessor_ids=f"'[{first}]'")
     calls.want("cancel", {"outcome": "cancelled"}, queue_name="'p'", message_ids=f"'[{first}]'")
-    _next(calls, "p", "second")
-    first = _send(calls, "p", "first")
-    _send(calls, "p", "second", predecessor_ids=f"'[{first}]'")
+    finish_next(calls, "p", "second")
+    first = send(calls, "p", "first")
+    send(calls, "p", "second", predecessor_ids=f"'[{first}]'")
     calls.want("purge_queue", {"removed": "1"}, queue_name="'p'", max_messages="1")
     calls.want("purge_queue", {"removed": "1"}, queue_name="'p'")
     calls.refuse(-20711, "enqueue", queue_name="'p'", predecessor_ids="'[4611686018427387904]'")
@@ -210,20 +210,20 @@ def _predecessors(calls: Calls) -> None:
     calls.refuse(-20711, "enqueue", queue_name="'p'", on_predecessor_dead="'stop'")
     if late in (first, second):
         raise UnexpectedError("an id was given out twice")
-    _nothing_waits(calls, "p")
+    nothing_waits(calls, "p")
 
 
 def _lists(calls: Calls) -> None:
     calls.want("create_queue", {"outcome": "created"}, queue_name="'p'")
-    ids = [_send(calls, "p", body) for body in "123"]
-    last = _send(calls, "p", "last", predecessor_ids=f"'[{ids[1]}, {ids[2]}, {ids[0]}, {ids[1]}]'")
-    rows = _take(calls, "p", "1", "2", "3")
+    ids = [send(calls, "p", body) for body in "123"]
+    last = send(calls, "p", "last", predecessor_ids=f"'[{ids[1]}, {ids[2]}, {ids[0]}, {ids[1]}]'")
+    rows = take(calls, "p", "1", "2", "3")
     for row in (rows[1], rows[2]):
-        _state(calls, "p", last, state="blocked", waits_for=ids[2])
-        _end(calls, "p", row)
-    _state(calls, "p", last, state="blocked", waits_for=ids[0])
-    _end(calls, "p", rows[0])
-    _next(calls, "p", "last")
+        expect(calls, "p", last, state="blocked", waits_for=ids[2])
+        end(calls, "p", row)
+    expect(calls, "p", last, state="blocked", waits_for=ids[0])
+    end(calls, "p", rows[0])
+    finish_next(calls, "p", "last")
     messages = (
         '[{"body": "begin"}, {"body": "left", "predecessor_positions": [1]},'
         ' {"body": "right", "predecessor_positions": [1]},'
@@ -232,21 +232,21 @@ def _lists(calls: Calls) -> None:
     )
     calls.want("enqueue_batch", NEW, NEW, NEW, NEW, NEW, queue_name="'p'", messages=f"'{messages}'")
     for body in ("begin", "left", "right", "end", "beside"):
-        _next(calls, "p", body)
-    _nothing_waits(calls, "p")
+        finish_next(calls, "p", body)
+    nothing_waits(calls, "p")
 
 
 def _deaths(calls: Calls) -> None:
     calls.want("create_queue", {"outcome": "created"}, queue_name="'p'", max_attempts="1")
     for death in ("fail_now", "retry_later", "reap"):
-        first = _send(calls, "p", "first")
+        first = send(calls, "p", "first")
         waits = {
-            asked: _send(
+            asked: send(
                 calls, "p", asked, predecessor_ids=f"'[{first}]'", on_predecessor_dead=f"'{asked}'"
             )
             for asked in ("hold", "continue", "fail")
         }
-        row = _take(calls, "p", "first")[0]
+        row = take(calls, "p", "first")[0]
         if death == "reap":
             calls.change(f"update rowq_claim set lease_until = {PAST}")
             calls.want("reap", {"reaped": "0", "died": "1"}, queue_name="'p'")
@@ -254,21 +254,21 @@ def _deaths(calls: Calls) -> None:
             given = {"queue_name": "'p'", "claim_id": row["claim_id"]}
             calls.want(death, {"outcome": "dead"}, **given)
         why = f"predecessor {first} is dead"
-        _state(calls, "p", waits["hold"], state="blocked", waits_for=first)
-        _state(calls, "p", waits["fail"], state="dead", last_error=why, attempt="0")
-        _next(calls, "p", "continue")
-        late = _send(
+        expect(calls, "p", waits["hold"], state="blocked", waits_for=first)
+        expect(calls, "p", waits["fail"], state="dead", last_error=why, attempt="0")
+        finish_next(calls, "p", "continue")
+        late = send(
             calls, "p", "late", predecessor_ids=f"'[{first}]'", on_predecessor_dead="'fail'"
         )
-        _state(calls, "p", late, state="dead", last_error=why)
+        expect(calls, "p", late, state="dead", last_error=why)
         calls.want(
             "cancel", {"outcome": "cancelled"}, {"outcome": "cancelled"},
             queue_name="'p'", message_ids=f"'[{waits['fail']}, {late}]'",
         )  # fmt: skip
         calls.want("reset", {"outcome": "reset"}, queue_name="'p'")
-        _next(calls, "p", "first")
-        _next(calls, "p", "hold")
-    _nothing_waits(calls, "p")
+        finish_next(calls, "p", "first")
+        finish_next(calls, "p", "hold")
+    nothing_waits(calls, "p")
 
 
 def _trees(calls: Calls) -> None:
@@ -284,67 +284,67 @@ def _trees(calls: Calls) -> None:
     ]
     given = f"'[{', '.join(messages)}]'"
     rows = calls.want("enqueue_batch", *[NEW] * 10, queue_name="'p'", messages=given)
-    _next(calls, "p", "0", "fail_now")
+    finish_next(calls, "p", "0", "fail_now")
     calls.want("queue_stats", {"dead": "8", "blocked": "1", "ready": "1"}, queue_name="'p'")
-    _next(calls, "p", "goes on")
+    finish_next(calls, "p", "goes on")
     last = rows[7]["message_id"]
     calls.want("cancel", {"outcome": "cancelled"}, queue_name="'p'", message_ids=f"'[{last}]'")
-    _next(calls, "p", "held")
+    finish_next(calls, "p", "held")
     calls.want("purge_queue", {"removed": "7"}, queue_name="'p'", include_dead="1")
-    _nothing_waits(calls, "p")
+    nothing_waits(calls, "p")
 
 
 def _delays(calls: Calls) -> None:
     calls.want("create_queue", {"outcome": "created"}, queue_name="'p'")
-    first = _send(calls, "p", "first")
-    late = _send(calls, "p", "late", predecessor_ids=f"'[{first}]'", delay_seconds="60")
-    _next(calls, "p", "first")
-    _state(calls, "p", late, state="delayed", waits_for="")
+    first = send(calls, "p", "first")
+    late = send(calls, "p", "late", predecessor_ids=f"'[{first}]'", delay_seconds="60")
+    finish_next(calls, "p", "first")
+    expect(calls, "p", late, state="delayed", waits_for="")
     for table in ("message", "delayed"):
         calls.change(f"update rowq_{table} set due_at = {PAST} where due_at > {PAST}")
     calls.want("promote", {"promoted": "1"}, queue_name="'p'")
-    _next(calls, "p", "late")
-    first = _send(calls, "p", "first")
-    _send(calls, "p", "waits", predecessor_ids=f"'[{first}]'", group_key="'a'")
-    _send(calls, "p", "alone", predecessor_ids=f"'[{first}]'", group_key="'b'")
-    _send(calls, "p", "a1", group_key="'a'")
-    _send(calls, "p", "a2", group_key="'a'")
-    rows = _take(calls, "p", "first", "a1")
-    _end(calls, "p", rows[0])
+    finish_next(calls, "p", "late")
+    first = send(calls, "p", "first")
+    send(calls, "p", "waits", predecessor_ids=f"'[{first}]'", group_key="'a'")
+    send(calls, "p", "alone", predecessor_ids=f"'[{first}]'", group_key="'b'")
+    send(calls, "p", "a1", group_key="'a'")
+    send(calls, "p", "a2", group_key="'a'")
+    rows = take(calls, "p", "first", "a1")
+    end(calls, "p", rows[0])
     calls.want("queue_stats", {"blocked": "2"}, queue_name="'p'")
-    _next(calls, "p", "alone")
-    _end(calls, "p", rows[1])
-    _next(calls, "p", "waits")
-    _next(calls, "p", "a2")
-    _nothing_waits(calls, "p")
+    finish_next(calls, "p", "alone")
+    end(calls, "p", rows[1])
+    finish_next(calls, "p", "waits")
+    finish_next(calls, "p", "a2")
+    nothing_waits(calls, "p")
 
 
 def _archive(calls: Calls) -> None:
     calls.want("create_queue", {"outcome": "created"}, queue_name="'p'", archive_days="1")
-    first = _send(calls, "p", "first")
-    _send(calls, "p", "second", predecessor_ids=f"'[{first}]'")
-    _next(calls, "p", "first")
-    _next(calls, "p", "second")
-    _send(calls, "p", "third", predecessor_ids=f"'[{first}]'")
-    _next(calls, "p", "third")
+    first = send(calls, "p", "first")
+    send(calls, "p", "second", predecessor_ids=f"'[{first}]'")
+    finish_next(calls, "p", "first")
+    finish_next(calls, "p", "second")
+    send(calls, "p", "third", predecessor_ids=f"'[{first}]'")
+    finish_next(calls, "p", "third")
     # As if the flag had been committed after the end: then it is the archive that frees.
-    named = _send(calls, "p", "named")
-    waits = _send(calls, "p", "waits", predecessor_ids=f"'[{named}]'")
+    named = send(calls, "p", "named")
+    waits = send(calls, "p", "waits", predecessor_ids=f"'[{named}]'")
     calls.change(f"update rowq_message set has_successors = null where message_id = {named}")
-    _next(calls, "p", "named")
-    _state(calls, "p", waits, state="blocked", waits_for=named)
+    finish_next(calls, "p", "named")
+    expect(calls, "p", waits, state="blocked", waits_for=named)
     calls.change(f"update rowq_message set has_successors = 1 where message_id = {named}")
     calls.want("archive", {"archived": "4"}, queue_name="'p'")
-    _next(calls, "p", "waits")
+    finish_next(calls, "p", "waits")
     calls.want("archive", {"archived": "1"}, queue_name="'p'")
-    _nothing_waits(calls, "p")
+    nothing_waits(calls, "p")
 
 
 def _crowd(calls: Calls) -> None:
     """More messages than go on at once wait for one, and die with one."""
     calls.want("create_queue", {"outcome": "created"}, queue_name="'p'")
     for end, asked in (("complete", "hold"), ("fail_now", "fail")):
-        first = _send(calls, "p", "first")
+        first = send(calls, "p", "first")
         calls.run_block(
             "    for i in 1 .. 1100 loop\n"
             "        v_id := rowq.put(p_queue_name => 'p', p_predecessor_ids => "
@@ -352,10 +352,10 @@ def _crowd(calls: Calls) -> None:
             "    end loop;\n"
         )
         calls.want("queue_stats", {"blocked": "1100"}, queue_name="'p'")
-        _next(calls, "p", "first", end)
+        finish_next(calls, "p", "first", end)
         calls.want("queue_stats", {"blocked": "100"}, queue_name="'p'")
-        _settle(calls, "p")
+        settle(calls, "p")
         there = {"complete": {"ready": "1100"}, "fail_now": {"ready": "1100", "dead": "1101"}}
         calls.want("queue_stats", {"blocked": "0"} | there[end], queue_name="'p'")
     calls.want("purge_queue", {"removed": "2201"}, queue_name="'p'", include_dead="1")
-    _nothing_waits(calls, "p")
+    nothing_waits(calls, "p")
