@@ -65,8 +65,15 @@ end;
 create or replace procedure rowq_note(p_name in varchar2)
 is
     pragma autonomous_transaction;
+    v_seen number := 0;
 begin
-    insert into rowq_seen (name) values (p_name);
+    -- Only how often somebody looks is counted; of the others once is enough.
+    if p_name like 'internal%' and p_name <> 'internal_dequeue' then
+        select count(*) into v_seen from rowq_seen where name = p_name and rownum = 1;
+    end if;
+    if v_seen = 0 then
+        insert into rowq_seen (name) values (p_name);
+    end if;
     commit;
 end;
 /
@@ -176,6 +183,8 @@ def install_script() -> str:
         parts.append(f"create table {table} ({columns})\n/\n")
     own = units()
     called = ["ids", "put", "look", "messages_json", *public()]
+    # What calls ids from within the package is a unit of its own here.
+    parts.append(f"create or replace {own['ids']}/\n")
     parts += [f"create or replace {text}/\n" for name, text in own.items() if name not in called]
     parts += [_package(f"packages/{name}.sql") for name in ("rowq", "rowq_wait")]
     passed_on = text_of("packages/rowq_body.sql").rpartition(f"procedure {WAITS}(")
