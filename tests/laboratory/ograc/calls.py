@@ -52,10 +52,6 @@ class Calls:
         """Change rows behind the routines' back: so time passes without waiting."""
         self._client.rows(f"{statement};\ncommit;\n")
 
-    def run_block(self, statements: str) -> None:
-        """Run statements of PL/SQL, which may use v_id, and commit. Raises RefusedError."""
-        self._client.rows(f"declare\n    v_id number;\nbegin\n{statements}end;\n/\ncommit;\n")
-
     def count(self, table: str) -> int:
         """Return how many rows a table has."""
         return int(self._client.rows(f"select count(*) as n from {table};\n")[0]["n"])

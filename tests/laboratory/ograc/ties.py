@@ -19,7 +19,6 @@ def ties(calls: Calls) -> None:
     _trees(calls)
     _delays(calls)
     _archive(calls)
-    _crowd(calls)
 
 
 def send(calls: Calls, queue: str, body: str, **given: str) -> str:
@@ -337,26 +336,4 @@ def _archive(calls: Calls) -> None:
     calls.want("archive", {"archived": "4"}, queue_name="'p'")
     finish_next(calls, "p", "waits")
     calls.want("archive", {"archived": "1"}, queue_name="'p'")
-    nothing_waits(calls, "p")
-
-
-def _crowd(calls: Calls) -> None:
-    """More messages than go on at once wait for one, and die with one."""
-    calls.want("create_queue", {"outcome": "created"}, queue_name="'p'")
-    for end, asked in (("complete", "hold"), ("fail_now", "fail")):
-        first = send(calls, "p", "first")
-        calls.run_block(
-            "    for i in 1 .. 1100 loop\n"
-            "        v_id := rowq.put(p_queue_name => 'p', p_predecessor_ids => "
-            f"'[{first}]', p_on_predecessor_dead => '{asked}');\n"
-            "    end loop;\n"
-        )
-        calls.want("queue_stats", {"blocked": "1100"}, queue_name="'p'")
-        finish_next(calls, "p", "first", end)
-        calls.want("queue_stats", {"blocked": "100"}, queue_name="'p'")
-        settle(calls, "p")
-        there = {"complete": {"ready": "1100"}, "fail_now": {"dead": "1101"}}[end]
-        calls.want("queue_stats", {"blocked": "0"} | there, queue_name="'p'")
-        count = max(there.values())
-        calls.want("purge_queue", {"removed": count}, queue_name="'p'", include_dead="1")
     nothing_waits(calls, "p")
