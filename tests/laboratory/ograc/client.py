@@ -180,7 +180,9 @@ def install_script() -> str:
         columns = ", ".join(
             f"{one} {_COLUMN_TYPES.get(one, 'number')}" for one in attributes.split()
         )
-        parts.append(f"create table {table} ({columns})\n/\n")
+        parts.append(
+            f"create global temporary table {table} ({columns}) on commit preserve rows\n/\n"
+        )
     own = units()
     called = ["ids", "put", "look", "messages_json", *public()]
     # What calls ids from within the package is a unit of its own here.
