@@ -182,7 +182,8 @@ RULES = (
         "a record's fields in a declaration",
         r"^( *)(\w+)( +)number := case\n *when ([^\n]*) then ([^\n]*)\n *else (\w+)\n *end;"
         r"([\s\S]*?^begin\n)",
-        r"\1\2\3number;\7    if \4 then\n        \2 := \5;\n    else\n        \2 := \6;\n    end if;\n",
+        r"\1\2\3number;\7    if \4 then\n        \2 := \5;\n    else\n"
+        r"        \2 := \6;\n    end if;\n",
     ),
     _rule(
         "a moment made of a record's fields in a declaration",
