@@ -35,6 +35,7 @@ declare
 begin
     -- comments: generated from contract.toml by make generate
     describe('rowq_archive', null, 'Finished messages, kept for the queue''s archive_days.');
+    describe('rowq_blocked', null, 'Messages that wait for others to end.');
     describe('rowq_claim', null, 'One successful dequeue each: the lease of a batch.');
     describe('rowq_dead', null, 'Messages that failed for good, until they are reset, cancelled or purged.');
     describe('rowq_dedup', null, 'Dedup keys of unfinished messages.');
@@ -52,6 +53,7 @@ begin
     describe('rowq_ready', null, 'Messages that wait for a worker; the primary key is the order of delivery.');
     describe('rowq_recheck', null, 'What could not be passed on at once, because others were at work on it: tokens of groups, messages that waited for others; maintain looks at it again.');
     describe('rowq_started', null, 'The deliveries of queues with a rate_limit that began within their rate_seconds: a row each dequeue.');
+    describe('rowq_successor', null, 'Which message waits for which other one.');
     describe('rowq_archive', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_archive', 'finished_at', 'When it was completed, cancelled or declared dead.');
     describe('rowq_archive', 'message_id', 'The message.');
@@ -65,6 +67,14 @@ begin
     describe('rowq_archive', 'body', 'Text body, or null.');
     describe('rowq_archive', 'body_binary', 'Binary body, or null.');
     describe('rowq_archive', 'group_key', 'The producer''s group key.');
+    describe('rowq_blocked', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_blocked', 'message_id', 'The message.');
+    describe('rowq_blocked', 'lane', 'priority * 2, plus 1 for the tail; a lane below 0 stands for another table.');
+    describe('rowq_blocked', 'predecessor_id', 'The message that it waits for now; null where that is to be found out.');
+    describe('rowq_blocked', 'due_at', 'When the message may be delivered, if it has a time of its own.');
+    describe('rowq_blocked', 'on_dead', 'What a dead predecessor does to the message: hold, continue or fail; null is hold.');
+    describe('rowq_blocked', 'group_key', 'The group that it joins when it waits for nothing any more.');
+    describe('rowq_blocked', 'rest_ids', 'The other messages that it may have to wait for, in order.');
     describe('rowq_claim', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_claim', 'claim_id', 'The claim that holds the lease; pass it to the finishing routines.');
     describe('rowq_claim', 'lease_until', 'When the lease runs out.');
@@ -124,6 +134,7 @@ begin
     describe('rowq_message', 'body_binary', 'Binary body, or null.');
     describe('rowq_message', 'last_error', 'Why the last attempt failed, or null.');
     describe('rowq_message', 'group_key', 'The producer''s group key.');
+    describe('rowq_message', 'has_successors', 'Whether a message has waited for this one; null for no.');
     describe('rowq_message_group', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_message_group', 'group_key', 'The producer''s group key.');
     describe('rowq_message_group', 'token_no', 'Number of the token in its group, from 1.');
@@ -161,10 +172,15 @@ begin
     describe('rowq_recheck', 'recheck_id', 'Makes the key unique.');
     describe('rowq_recheck', 'group_key', 'The group that the token is of; null where it is no token.');
     describe('rowq_recheck', 'is_hint', 'Whether there is no token yet, but may be one to take; of a predecessor: whether it is dead.');
+    describe('rowq_recheck', 'message_id', 'A blocked message that may wait for nothing any more.');
+    describe('rowq_recheck', 'predecessor_id', 'A message that has ended, of which not all successors were freed.');
     describe('rowq_started', 'part_id', 'The queue; never used again for another one.');
     describe('rowq_started', 'started_at', 'When the dequeue leased them.');
     describe('rowq_started', 'claim_id', 'The claim that holds the lease; pass it to the finishing routines.');
     describe('rowq_started', 'messages', 'How many messages the dequeue leased.');
+    describe('rowq_successor', 'part_id', 'The queue; never used again for another one.');
+    describe('rowq_successor', 'predecessor_id', 'The message that it waits for now; null where that is to be found out.');
+    describe('rowq_successor', 'message_id', 'The message.');
     -- end of comments
 end;
 /

@@ -19,6 +19,8 @@ exit failure
 @@tables/message_group.sql
 @@tables/grouped.sql
 @@tables/recheck.sql
+@@tables/blocked.sql
+@@tables/successor.sql
 @@tables/door.sql
 @@tables/gate.sql
 @@tables/started.sql

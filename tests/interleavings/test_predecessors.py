@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from rowq.engines import engine_for_connection
 from tests.helpers.dialects import dialect_of
 from tests.interleavings.conftest import Open
 from tests.interleavings.sessions import Session, Step, orders, play
@@ -427,8 +428,14 @@ def test_an_old_snapshot_that_completes_frees_what_it_does_not_show(
     claim = strict.queue.dequeue_fast(queue)[0].claim_id
     strict.begin(isolation).execute("select count(*) from rowq.queue")
     send(producer, queue, "not shown", first)
-    strict.queue.complete(queue, claim)
-    strict.commit()
+    try:
+        strict.queue.complete(queue, claim)
+        strict.commit()
+    except Exception as error:
+        if not engine_for_connection(strict.connection).is_passing(error):
+            raise
+        strict.rollback()
+        producer.queue.complete(queue, claim)
     settle(producer, queue)
     assert sorted(work_off(producer, queue)) == ["not shown", "shown"]
     assert is_settled(producer, queue)

@@ -29,7 +29,11 @@ ROWS = "p_rows"
 
 _LONG_TEXTS = {"body", "error"}
 _LONG_TYPES = {"json", "int64s"}
-_KEYS = {"dedup_key", "group_key"}
+_NEVER_EMPTY = {
+    "dedup_key": "dedup_key must be 1 to 200 characters",
+    "group_key": "group_key must be 1 to 200 characters",
+    "on_predecessor_dead": "on_predecessor_dead must be hold, continue or fail",
+}
 # A bind of text or bytes takes so many bytes without a LOB of its own.
 _FITS_A_BIND = 32_767
 # So many rows of a result are asked for at a time: more than a usual batch has.
@@ -143,8 +147,8 @@ def _text(name: str, kind: str, text: str) -> str | Lob:
     """Return a text as it is sent; an empty one would be null, which only a LOB can help."""
     size = len(encoded(name, text))
     is_long = name in _LONG_TEXTS or kind in _LONG_TYPES
-    if size == 0 and name in _KEYS:
-        raise InvalidArgument(f"{name} must be 1 to 200 characters")
+    if size == 0 and name in _NEVER_EMPTY:
+        raise InvalidArgument(_NEVER_EMPTY[name])
     if is_long and not 0 < size <= _FITS_A_BIND:
         return Lob(text)
     if size > _FITS_A_BIND:

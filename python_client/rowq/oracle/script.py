@@ -32,11 +32,11 @@ begin
     select count(*) into v_tables
     from user_tables t
     where t.table_name in (
-        'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_GROUPED', 'ROWQ_ARCHIVE',
-        'ROWQ_FINISHED'
+        'ROWQ_READY', 'ROWQ_DELAYED', 'ROWQ_LEASED', 'ROWQ_DEAD', 'ROWQ_GROUPED', 'ROWQ_BLOCKED',
+        'ROWQ_ARCHIVE', 'ROWQ_FINISHED'
     );
     -- Where an earlier run has dropped some of the tables, there is nothing left to lose.
-    if v_tables < 7 then
+    if v_tables < 8 then
         return;
     end if;
 
@@ -52,6 +52,8 @@ begin
             select null from rowq_dead where rownum = 1
             union all
             select null from rowq_grouped where rownum = 1
+            union all
+            select null from rowq_blocked where rownum = 1
             union all
             select null from rowq_archive where rownum = 1
             union all

@@ -36,10 +36,10 @@ _SOURCES = r"""
       and s.name <> 'ROWQ_DOORBELL'
     order by s.name, s.type, s.line
 """
-_LOST_TABLES = {
-    f"ROWQ_{name}"
-    for name in ("QUEUE", "READY", "DELAYED", "LEASED", "DEAD", "GROUPED", "ARCHIVE", "FINISHED")
-}
+_HOLD_MESSAGES = (
+    "QUEUE", "READY", "DELAYED", "LEASED", "DEAD", "GROUPED", "BLOCKED", "ARCHIVE", "FINISHED",
+)  # fmt: skip
+_LOST_TABLES = {f"ROWQ_{name}" for name in _HOLD_MESSAGES}
 _LOSSES = """
     select
         (select count(*) from rowq_queue),
@@ -47,7 +47,8 @@ _LOSSES = """
             + (select count(*) from rowq_delayed where rownum <= 100000)
             + (select count(*) from rowq_leased where rownum <= 100000)
             + (select count(*) from rowq_dead where rownum <= 100000)
-            + (select count(*) from rowq_grouped where rownum <= 100000),
+            + (select count(*) from rowq_grouped where rownum <= 100000)
+            + (select count(*) from rowq_blocked where rownum <= 100000),
         (select count(*) from rowq_archive where rownum <= 100000)
             + (select count(*) from rowq_finished where rownum <= 100000)
     from dual

@@ -1,22 +1,24 @@
 function put(
-    p_queue_name    in varchar2,
-    p_body          in clob default null,
-    p_body_binary   in blob default null,
-    p_message_type  in varchar2 default null,
-    p_headers       in clob default null,
-    p_priority      in number default 5,
-    p_delay_seconds in number default null,
-    p_run_at        in timestamp default null,
-    p_dedup_key     in varchar2 default null,
-    p_max_attempts  in number default null,
-    p_group_key     in varchar2 default null
+    p_queue_name          in varchar2,
+    p_body                in clob default null,
+    p_body_binary         in blob default null,
+    p_message_type        in varchar2 default null,
+    p_headers             in clob default null,
+    p_priority            in number default 5,
+    p_delay_seconds       in number default null,
+    p_run_at              in timestamp default null,
+    p_dedup_key           in varchar2 default null,
+    p_max_attempts        in number default null,
+    p_group_key           in varchar2 default null,
+    p_predecessor_ids     in clob default null,
+    p_on_predecessor_dead in varchar2 default null
 )
 return number
 is
 -- routine   put
 -- version   1
 -- purpose   What enqueue does, for callers in PL/SQL: returns the message's id, of a duplicate that of the first.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27
 -- locks     as enqueue
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
@@ -27,7 +29,8 @@ is
 begin
     enqueue(
         p_queue_name, p_body, p_body_binary, p_message_type, p_headers, p_priority,
-        p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key, v_rows
+        p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
+        p_predecessor_ids, p_on_predecessor_dead, v_rows
     );
     fetch v_rows into v_id, v_outcome;
     close v_rows;

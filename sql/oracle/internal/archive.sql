@@ -3,8 +3,9 @@ return number
 is
 -- routine   internal_archive
 -- purpose   Move up to p_limit finished messages to the archive, oldest first.
--- promise   P19
--- locks     finished rows, passing over locked ones; message rows; new archive rows
+-- promise   P19 P26
+-- locks     finished and message rows, passing over locked ones; new archive rows; as
+--           internal_free_successors
     type t_finished is record (
         finish_id   rowq_finished.finish_id%type,
         message_id  rowq_finished.message_id%type,
@@ -15,7 +16,13 @@ is
     );
     type t_finished_list is table of t_finished index by pls_integer;
     v_floor rowq_lane.floor_seq%type := internal_read_floor(p_part_id, -3);
-    v_some  t_finished_list;
+    v_found   t_finished_list;
+    v_some    t_finished_list;
+    v_ids     rowq_ids := rowq_ids();
+    v_locked  rowq_ids;
+    v_held    rowq_ids;
+    v_places  t_places;
+    v_awaited rowq_ids;
     cursor finished_rows is
         select /*+ index_rs_asc(f rowq_finished_pk) */
                f.finish_id, f.message_id, f.lane, f.attempt, f.state, f.finished_at
@@ -26,8 +33,27 @@ is
         for update skip locked;
 begin
     open finished_rows;
-    fetch finished_rows bulk collect into v_some limit p_limit;
+    fetch finished_rows bulk collect into v_found limit p_limit;
     close finished_rows;
+    if v_found.count = 0 then
+        return 0;
+    end if;
+
+    -- Leave a message alone while a producer is adding one that waits for it.
+    v_ids.extend(v_found.count);
+    for i in 1 .. v_found.count loop
+        v_ids(i) := v_found(i).message_id;
+    end loop;
+    internal_lock_messages(p_part_id, v_ids, v_locked, v_held);
+    v_awaited := internal_awaited_of(p_part_id, v_locked);
+    for i in 1 .. v_held.count loop
+        v_places(internal_number_text(v_held(i))) := i;
+    end loop;
+    for i in 1 .. v_found.count loop
+        if not v_places.exists(internal_number_text(v_found(i).message_id)) then
+            v_some(v_some.count + 1) := v_found(i);
+        end if;
+    end loop;
 
     forall i in 1 .. v_some.count
         insert into rowq_archive (
@@ -49,5 +75,9 @@ begin
         where f.part_id = p_part_id
           and f.finish_id = v_some(i).finish_id
           and f.message_id = v_some(i).message_id;
+    -- The end of a message did not see what its producer had not committed then.
+    for i in 1 .. v_awaited.count loop
+        internal_free_successors(p_part_id, v_awaited(i));
+    end loop;
     return v_some.count;
 end internal_archive;

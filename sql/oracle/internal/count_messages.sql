@@ -42,6 +42,10 @@ begin
         select /*+ index_rs_asc(g rowq_grouped_pk) */ g.message_id
         from rowq_grouped g
         where g.part_id = p_part_id
+        union all
+        select /*+ index_rs_asc(b rowq_blocked_pk) */ b.message_id
+        from rowq_blocked b
+        where b.part_id = p_part_id
         fetch first p_limit rows only
     ) h;
     v_count.oldest_seconds := internal_seconds_since(

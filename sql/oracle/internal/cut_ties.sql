@@ -3,13 +3,14 @@ procedure internal_cut_ties(
     p_messages   in t_messages,
     p_ids        in t_numbers,
     p_dedup_keys in t_texts,
-    p_group_keys in t_texts
+    p_group_keys in t_texts,
+    p_awaited    in t_numbers
 )
 is
 -- routine   internal_cut_ties
--- purpose   Free what messages had that have ended: their dedup keys, and their tokens but for those that are tokenless. Each place of the lists is one message; null where it has no such key.
--- promise   P12 P22
--- locks     dedup rows; as internal_leave_groups
+-- purpose   Free what messages had that have ended: their dedup keys, their tokens but for those that are tokenless, and what waits for those that p_awaited has as 1. Each place of the lists is one message; null where it has no such tie.
+-- promise   P12 P22 P26
+-- locks     dedup rows; as internal_leave_groups and internal_free_successors
     v_ids        t_numbers;
     v_keys       t_keys;
     v_tokenless  t_places;
@@ -41,4 +42,9 @@ begin
         end if;
     end loop;
     internal_leave_groups(p_part_id, v_group_keys);
+    for i in 1 .. p_ids.count loop
+        if p_awaited(i) = 1 then
+            internal_free_successors(p_part_id, p_ids(i));
+        end if;
+    end loop;
 end internal_cut_ties;

@@ -12,6 +12,8 @@ begin
     delete from rowq_claim c where c.part_id = p_part_id;
     delete from rowq_dead d where d.part_id = p_part_id;
     delete from rowq_dedup d where d.part_id = p_part_id;
+    delete from rowq_blocked b where b.part_id = p_part_id;
+    delete from rowq_successor s where s.part_id = p_part_id;
     delete from rowq_grouped g where g.part_id = p_part_id;
     delete from rowq_message_group t where t.part_id = p_part_id;
     delete from rowq_recheck r where r.part_id = p_part_id;

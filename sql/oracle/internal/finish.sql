@@ -7,13 +7,14 @@ procedure internal_finish(
 is
 -- routine   internal_finish
 -- purpose   Remove finished messages, or note them for the archive.
--- promise   P04 P12 P22
+-- promise   P04 P12 P22 P26
 -- locks     message rows; new finished rows; as internal_cut_ties
     v_now        constant timestamp(6) := sys_extract_utc(systimestamp);
     v_finish_id  rowq_finished.finish_id%type;
     v_ids        t_numbers;
     v_dedup_keys t_texts;
     v_group_keys t_texts;
+    v_awaited    t_numbers;
 begin
     if p_messages.count = 0 then
         return;
@@ -32,6 +33,7 @@ begin
             p_part_id, v_finish_id, p_messages(i).message_id, p_messages(i).lane,
             p_messages(i).attempt, p_state, v_now
         );
-    internal_read_ties(p_part_id, p_messages, v_ids, v_dedup_keys, v_group_keys);
-    internal_cut_ties(p_part_id, p_messages, v_ids, v_dedup_keys, v_group_keys);
+    -- What waits for one of them and is not committed yet is left to internal_archive.
+    internal_read_ties(p_part_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited);
+    internal_cut_ties(p_part_id, p_messages, v_ids, v_dedup_keys, v_group_keys, v_awaited);
 end internal_finish;

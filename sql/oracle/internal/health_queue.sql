@@ -9,6 +9,7 @@ is
 -- purpose   Append the checks of a queue.
     v_now constant timestamp(6) := sys_extract_utc(systimestamp);
     v_dead        pls_integer;
+    v_waiting     pls_integer;
     v_due_at      timestamp(6);
     v_lease_until timestamp(6);
 
@@ -58,6 +59,26 @@ begin
     note(
         'expired_leases', internal_seconds_since(v_lease_until, v_now), 30, 300,
         'seconds that the oldest expired lease has not been reaped; call maintain every second'
+    );
+
+    select count(*) into v_waiting
+    from (
+        select /*+ leading(d s b) use_nl(s) use_nl(b) index(s rowq_successor_pk)
+                   index(b rowq_blocked_pk) */
+               s.message_id
+        from rowq_dead d
+        join rowq_successor s
+          on s.part_id = d.part_id
+         and s.predecessor_id = d.message_id
+        join rowq_blocked b
+          on b.part_id = s.part_id
+         and b.message_id = s.message_id
+        where d.part_id = p_part_id
+        fetch first 1000 rows only
+    ) h;
+    note(
+        'waits_for_dead', v_waiting, 1, 1000,
+        'messages that wait for dead ones, counted up to 1000; reset or cancel these'
     );
 
     select min(r.due_at) into v_due_at

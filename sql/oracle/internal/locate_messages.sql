@@ -19,24 +19,30 @@ is
     v_key    constant raw(800) := utl_raw.cast_to_raw(p_group_key);
     cursor waiting is
         select 'delayed' as state, d.lane, d.attempt, d.due_at,
-               cast(null as timestamp) as finished_at
+               cast(null as timestamp) as finished_at, cast(null as number) as waits_for
         from rowq_delayed d
         where d.part_id = p_part_id
           and d.due_at = v_due_at
           and d.message_id = p_message_id
         union all
         select 'dead' as state, d.lane, d.attempt, cast(null as timestamp) as due_at,
-               d.died_at as finished_at
+               d.died_at as finished_at, cast(null as number) as waits_for
         from rowq_dead d
         where d.part_id = p_part_id
           and d.message_id = p_message_id
         union all
         select f.state, f.lane, f.attempt, cast(null as timestamp) as due_at,
-               f.finished_at
+               f.finished_at, cast(null as number) as waits_for
         from rowq_finished f
         where f.part_id = p_part_id
-          and f.message_id = p_message_id;
-    cursor blocked is
+          and f.message_id = p_message_id
+        union all
+        select 'blocked' as state, b.lane, 0 as attempt, b.due_at,
+               cast(null as timestamp) as finished_at, b.predecessor_id as waits_for
+        from rowq_blocked b
+        where b.part_id = p_part_id
+          and b.message_id = p_message_id;
+    cursor grouped is
         select 'blocked' as state, g.lane, 0 as attempt, (
                    select max(x.message_id)
                    from rowq_grouped x
@@ -77,12 +83,12 @@ begin
     p_due_at := null;
     p_state := null;
     open waiting;
-    fetch waiting into p_state, p_lane, p_attempt, p_due_at, p_finished_at;
+    fetch waiting into p_state, p_lane, p_attempt, p_due_at, p_finished_at, p_waits_for;
     close waiting;
     if p_state is null and v_key is not null then
-        open blocked;
-        fetch blocked into p_state, p_lane, p_attempt, p_waits_for;
-        close blocked;
+        open grouped;
+        fetch grouped into p_state, p_lane, p_attempt, p_waits_for;
+        close grouped;
     end if;
     if p_state is null then
         open held;

@@ -7,7 +7,7 @@ procedure internal_maintain_queue(
 is
 -- routine   internal_maintain_queue
 -- purpose   Run the housekeeping of one queue in the one session that is elected for it.
--- promise   P09 P11 P13 P14 P19 P24
+-- promise   P09 P11 P13 P14 P19 P24 P26 P27
 -- locks     a row of lane, passed over when locked, to the end of the transaction; as what it calls
 -- differs   elected by a row and not by a named lock, as dbms_lock would need a right of its own
     v_lane        rowq_lane.lane%type;
@@ -34,7 +34,7 @@ begin
     internal_rescan_floors(p_queue.part_id, v_has_recheck, v_has_started);
     p_kept.promoted := internal_promote(p_queue.part_id, p_limit);
     if v_has_recheck then
-        v_solved := internal_recheck_groups(p_queue.part_id, p_limit);
+        v_solved := internal_recheck(p_queue.part_id, p_limit);
     end if;
     internal_reap(p_queue, p_limit, p_kept.reaped, p_kept.died);
     if p_kept.promoted + p_kept.reaped + v_solved > 0 then

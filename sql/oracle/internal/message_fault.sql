@@ -1,14 +1,15 @@
 function internal_message_fault(
-    p_body          in clob,
-    p_body_binary   in blob,
-    p_message_type  in varchar2,
-    p_headers       in clob,
-    p_priority      in number,
-    p_delay_seconds in number,
-    p_run_at        in timestamp,
-    p_dedup_key     in varchar2,
-    p_max_attempts  in number,
-    p_group_key     in varchar2
+    p_body                in clob,
+    p_body_binary         in blob,
+    p_message_type        in varchar2,
+    p_headers             in clob,
+    p_priority            in number,
+    p_delay_seconds       in number,
+    p_run_at              in timestamp,
+    p_dedup_key           in varchar2,
+    p_max_attempts        in number,
+    p_group_key           in varchar2,
+    p_on_predecessor_dead in varchar2
 )
 return varchar2
 is
@@ -39,6 +40,12 @@ begin
         when p_max_attempts not between 1 and 10000 or p_max_attempts <> trunc(p_max_attempts)
             then 'max_attempts must be between 1 and 10000, got '
                 || internal_number_text(p_max_attempts)
+        -- Compare bytes, because texts are compared as the session's NLS_COMP and NLS_SORT say.
+        when utl_raw.cast_to_raw(p_on_predecessor_dead) not in (
+            utl_raw.cast_to_raw('hold'), utl_raw.cast_to_raw('continue'),
+            utl_raw.cast_to_raw('fail')
+        )
+            then 'on_predecessor_dead must be hold, continue or fail'
         else internal_header_fault(p_headers)
     end;
 end internal_message_fault;

@@ -1,16 +1,18 @@
 function internal_new_message(
-    p_now           in timestamp,
-    p_place         in number,
-    p_body          in clob,
-    p_body_binary   in blob,
-    p_message_type  in varchar2,
-    p_headers       in clob,
-    p_priority      in number,
-    p_delay_seconds in number,
-    p_run_at        in timestamp,
-    p_dedup_key     in varchar2,
-    p_max_attempts  in number,
-    p_group_key     in varchar2
+    p_now                 in timestamp,
+    p_place               in number,
+    p_body                in clob,
+    p_body_binary         in blob,
+    p_message_type        in varchar2,
+    p_headers             in clob,
+    p_priority            in number,
+    p_delay_seconds       in number,
+    p_run_at              in timestamp,
+    p_dedup_key           in varchar2,
+    p_max_attempts        in number,
+    p_group_key           in varchar2,
+    p_predecessor_ids     in rowq_ids,
+    p_on_predecessor_dead in varchar2
 )
 return t_new_message
 is
@@ -34,5 +36,8 @@ begin
     v_new.dedup_key := p_dedup_key;
     v_new.max_attempts := p_max_attempts;
     v_new.group_key := p_group_key;
+    v_new.place := p_place;
+    v_new.predecessor_ids := p_predecessor_ids;
+    v_new.on_predecessor_dead := p_on_predecessor_dead;
     return v_new;
 end internal_new_message;

@@ -11,8 +11,11 @@ is
 -- routine   internal_parse_message
 -- purpose   Read and check one message of enqueue_batch; p_fault is what is wrong with it, or null.
 -- promise   P15 P20
-    c_keys constant varchar2(200 char) := '|body|body_base64|message_type|headers|priority'
-        || '|delay_seconds|run_at|dedup_key|max_attempts|group_key|';
+    c_keys constant varchar2(300 char) := '|body|body_base64|message_type|headers|priority'
+        || '|delay_seconds|run_at|dedup_key|max_attempts|group_key'
+        || '|predecessor_ids|predecessor_positions|on_predecessor_dead|';
+    c_places constant varchar2(100 char) :=
+        ' must be a flat list of places before the message''s own';
     v_object  json_object_t;
     v_keys    json_key_list;
     v_new     t_new_message;
@@ -23,6 +26,9 @@ is
     v_type    varchar2(32767);
     v_key     varchar2(32767);
     v_group   varchar2(32767);
+    v_on_dead varchar2(32767);
+    v_ids     rowq_ids;
+    v_places  rowq_ids;
     v_moment  varchar2(32767);
     v_numbers t_numbers;
     v_run_at  timestamp(6);
@@ -53,6 +59,22 @@ is
         -- No valid text here is longer than 200 characters, so 201 are enough to refuse it.
         return substr(internal_clob_part(v_object.get_clob(p_key), 1, 402), 1, 201);
     end text_of;
+
+    function list_of(p_key in varchar2, p_meaning in varchar2)
+    return rowq_ids
+    is
+        v_list    rowq_ids;
+        v_is_good boolean;
+    begin
+        if not has(p_key) then
+            return null;
+        end if;
+        v_is_good := internal_is_id_list(v_object.get(p_key).to_clob(), v_list);
+        if not v_is_good then
+            p_fault := p_key || p_meaning;
+        end if;
+        return v_list;
+    end list_of;
 
     -- key_of refuses an empty text, which Oracle takes as null.
     function key_of(p_key in varchar2)
@@ -119,6 +141,16 @@ begin
     v_type := text_of('message_type');
     v_key := key_of('dedup_key');
     v_group := key_of('group_key');
+    v_ids := list_of(
+        'predecessor_ids', ' must be a flat list of at most 10000 ids, no null'
+    );
+    v_places := list_of('predecessor_positions', c_places);
+    v_on_dead := text_of('on_predecessor_dead');
+    if v_on_dead is null and v_object.has('on_predecessor_dead') then
+        if v_object.get('on_predecessor_dead').is_string() then
+            p_fault := 'on_predecessor_dead must be hold, continue or fail';
+        end if;
+    end if;
     v_moment := text_of('run_at');
     v_run_at := internal_parse_moment(v_moment);
     if v_moment is not null and v_run_at is null then
@@ -143,19 +175,30 @@ begin
                 p_fault := 'unknown key of more than 4000 bytes';
         end;
     end if;
+    if v_places is not null and p_fault is null then
+        for i in 1 .. v_places.count loop
+            if v_places(i) not between 1 and p_place - 1 then
+                p_fault := 'predecessor_positions' || c_places;
+            end if;
+        end loop;
+        if v_ids is null then
+            v_ids := rowq_ids();
+        end if;
+    end if;
     p_fault := coalesce(
         p_fault,
         internal_message_fault(
             v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2), v_run_at, v_key,
-            v_numbers(3), v_group
+            v_numbers(3), v_group, v_on_dead
         ),
         internal_body_fault(v_body, v_bytes, p_max_length)
     );
     if p_fault is null then
         v_new := internal_new_message(
             p_now, p_place, v_body, v_bytes, v_type, v_headers, v_numbers(1), v_numbers(2),
-            v_run_at, v_key, v_numbers(3), v_group
+            v_run_at, v_key, v_numbers(3), v_group, v_ids, v_on_dead
         );
+        v_new.predecessor_positions := v_places;
     end if;
     return v_new;
 end internal_parse_message;

@@ -16,6 +16,7 @@ is
     v_ids    t_numbers;
     v_keys   t_texts;
     v_groups t_texts;
+    v_flags  t_numbers;
     v_tied   t_places;
     v_order  t_places;
     v_taken  t_places;
@@ -28,7 +29,7 @@ begin
         v_found(i).message_id := p_locked(i).message_id;
     end loop;
     v_wanted := internal_ids_of(v_found);
-    internal_read_ties(p_part_id, v_found, v_ids, v_keys, v_groups);
+    internal_read_ties(p_part_id, v_found, v_ids, v_keys, v_groups, v_flags);
     for i in 1 .. v_ids.count loop
         v_tied(internal_number_text(v_ids(i))) := i;
         if v_keys(i) is not null then

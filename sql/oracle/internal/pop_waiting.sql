@@ -4,14 +4,25 @@ is
 -- routine   internal_pop_waiting
 -- purpose   Take messages out of wherever they wait; those that a worker holds stay.
 -- promise   P03
--- locks     delayed, ready, grouped and dead rows, passing over locked ones
+-- locks     blocked, delayed, ready, grouped and dead rows, passing over locked ones
     c_most constant pls_integer := 10000;
     v_locked   t_locked_rows;
     v_messages t_messages;
     v_rest     t_messages;
     v_popped   pls_integer;
+    v_ids      t_numbers;
+    v_lanes    t_numbers;
     -- The ids lead and the rows are found by key, one by one: the server takes a list for 8168 ids,
     -- and would read the table whole for one of them.
+    cursor blocked_rows is
+        select /*+ leading(a@asked b) use_nl(b) index(b rowq_blocked_pk) */ b.message_id, b.lane
+        from rowq_blocked b
+        where b.part_id = p_part_id
+          and b.message_id in (
+              select /*+ qb_name(asked) unnest cardinality(a 10) */ a.column_value
+              from table(p_ids) a
+          )
+        for update skip locked;
     cursor dead_rows is
         select /*+ leading(a@asked d) use_nl(d) index(d rowq_dead_pk) */
                d.rowid, d.message_id, d.lane, d.attempt, 0 as seq
@@ -61,6 +72,13 @@ is
           and r.message_id in (select a.column_value from table(p_ids) a)
         for update skip locked;
 begin
+    -- A message that waits for others goes to each of the other places from there, so look for it
+    -- first.
+    open blocked_rows;
+    fetch blocked_rows bulk collect into v_ids, v_lanes limit c_most;
+    close blocked_rows;
+    internal_pop_blocked(p_part_id, v_ids, v_lanes, v_messages);
+
     open dead_rows;
     fetch dead_rows bulk collect into v_locked limit c_most;
     close dead_rows;

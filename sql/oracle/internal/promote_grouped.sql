@@ -7,10 +7,8 @@ is
 -- routine   internal_promote_grouped
 -- purpose   Let due messages join their groups: p_messages are afterwards those for the caller to make ready, p_joined is how many of the others wait in their groups now. What must not wait for a producer is due again in half a second.
 -- promise   P11 P21 P22
--- locks     as internal_enter_group; new grouped and delayed rows; message rows
+-- locks     as internal_enter_group and internal_put_off; new grouped rows
 -- differs   no such helper on PostgreSQL: part of internal_promote
-    v_later     constant timestamp(6) :=
-        sys_extract_utc(systimestamp) + numtodsinterval(0.5, 'second');
     v_key       raw(800);
     v_has_token boolean;
     v_ready     t_messages;
@@ -34,16 +32,5 @@ begin
         end if;
     end loop;
     p_messages := v_ready;
-
-    forall i in 1 .. v_late.count
-        insert into rowq_delayed (part_id, due_at, message_id, lane, attempt, group_key)
-        values (
-            p_part_id, v_later, v_late(i).message_id, v_late(i).lane, v_late(i).attempt,
-            v_late(i).group_key
-        );
-    forall i in 1 .. v_late.count
-        update rowq_message m
-        set m.due_at = v_later
-        where m.part_id = p_part_id
-          and m.message_id = v_late(i).message_id;
+    internal_put_off(p_part_id, v_late);
 end internal_promote_grouped;

@@ -15,7 +15,7 @@ is
     v_due     t_messages;
     v_message t_message;
 begin
-    internal_note_error(p_part_id, p_messages, p_error);
+    internal_note_error(p_part_id, p_messages, p_error, true);
     for i in 1 .. p_messages.count loop
         v_message := p_messages(i);
         v_message.lane := trunc(v_message.lane / 2) * 2 + 1;

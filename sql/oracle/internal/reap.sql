@@ -7,8 +7,8 @@ procedure internal_reap(
 is
 -- routine   internal_reap
 -- purpose   Take messages back from expired claims to the front of their lanes, until p_limit is passed.
--- promise   P03 P09
--- locks     expired claim rows, passing over locked ones; message rows; as internal_push_dead
+-- promise   P03 P09 P27
+-- locks     expired claim rows and message rows, passing over locked ones; as internal_push_dead
     v_now   constant timestamp(6) := sys_extract_utc(systimestamp);
     v_floor constant number := internal_read_floor(p_queue.part_id, -1);
     v_row_id      rowid;
@@ -51,8 +51,8 @@ begin
         end if;
         internal_as_front(v_alive, 0);
         internal_push_ready(p_queue.part_id, v_alive);
-        internal_note_error(p_queue.part_id, v_alive, v_error);
-        internal_push_dead(p_queue, v_dead, v_error);
+        internal_note_error(p_queue.part_id, v_alive, v_error, false);
+        internal_push_dead(p_queue, v_dead, v_error, false);
         p_reaped := p_reaped + v_alive.count;
         p_died := p_died + v_dead.count;
     end loop;

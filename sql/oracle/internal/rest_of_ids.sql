@@ -12,6 +12,7 @@ is
     v_groups t_texts;
     v_found  t_places;
     v_rest   t_messages;
+    v_next   pls_integer := 0;
 begin
     select /*+ leading(a m) use_nl(m) index(m rowq_message_pk) */ m.message_id, m.group_key
     bulk collect into v_ids, v_groups
@@ -24,8 +25,9 @@ begin
     end loop;
     for i in 1 .. v_ids.count loop
         if not v_found.exists(internal_number_text(v_ids(i))) then
-            v_rest(v_rest.count + 1).message_id := v_ids(i);
-            v_rest(v_rest.count).group_key := v_groups(i);
+            v_next := v_next + 1;
+            v_rest(v_next).message_id := v_ids(i);
+            v_rest(v_next).group_key := v_groups(i);
         end if;
     end loop;
     return v_rest;

@@ -6,21 +6,23 @@ procedure internal_store(
 is
 -- routine   internal_store
 -- purpose   Store messages that are already checked in the places where they belong.
--- promise   P01 P02 P05 P11 P12 P20 P21 P22
+-- promise   P01 P02 P05 P11 P12 P20 P21 P22 P25 P27
 -- locks     new rows; with dedup keys, waits for open enqueues of the same keys, in key order; with
---           group keys as internal_join_groups
--- errors    RQ701
+--           group keys as internal_join_groups; with predecessors as internal_block_batch
+-- errors    RQ701 RQ711
     -- ORA-02291 (parent key not found): the queue was dropped while this insert waited for it.
     e_no_queue exception;
     pragma exception_init(e_no_queue, -2291);
-    v_fresh t_numbers;
-    v_ready t_numbers;
-    v_later t_numbers;
+    v_fresh      t_numbers;
+    v_ready      t_numbers;
+    v_later      t_numbers;
+    v_is_waiting boolean := false;
 begin
     internal_reserve_dedup_keys(p_part_id, p_new);
     for i in 1 .. p_new.count loop
         if p_new(i).outcome = 'enqueued' then
             v_fresh(i) := i;
+            v_is_waiting := v_is_waiting or p_new(i).predecessor_ids is not null;
             if p_new(i).due_at is null then
                 v_ready(i) := i;
             else
@@ -41,6 +43,9 @@ begin
             p_new(i).dedup_key, p_new(i).group_key, p_new(i).headers, p_new(i).body,
             p_new(i).body_binary
         );
+    if v_is_waiting then
+        internal_block_batch(p_part_id, p_new, v_ready, v_later);
+    end if;
     internal_store_grouped(p_part_id, p_new, v_ready);
     forall i in indices of v_ready
         insert into rowq_ready (part_id, lane, seq, message_id)

@@ -1,6 +1,7 @@
 -- Subprograms of the package hand these to each other. seq is a place, in a lane or in a claim.
 -- group_key is set only where a message is to join its group, and is_tokenless is 1 for one that
--- comes from a place where it had no token.
+-- comes from a place where it had no token. place is that of a new message in its batch, or 0, and
+-- predecessor_ids is null for one that names none.
 type t_queue is record (
     part_id              rowq_queue.part_id%type,
     lease_seconds        rowq_queue.lease_seconds%type,
@@ -52,19 +53,23 @@ type t_open_lane is record (
 );
 type t_open_lanes is table of t_open_lane index by pls_integer;
 type t_new_message is record (
-    message_id    rowq_message.message_id%type,
-    body          clob,
-    body_binary   blob,
-    message_type  rowq_message.message_type%type,
-    headers       clob,
-    lane          rowq_message.lane%type,
-    seq           rowq_message.seq%type,
-    enqueued_at   rowq_message.enqueued_at%type,
-    due_at        rowq_message.due_at%type,
-    dedup_key     rowq_message.dedup_key%type,
-    max_attempts  rowq_message.max_attempts%type,
-    group_key     rowq_message.group_key%type,
-    outcome       varchar2(20 char)
+    message_id            rowq_message.message_id%type,
+    body                  clob,
+    body_binary           blob,
+    message_type          rowq_message.message_type%type,
+    headers               clob,
+    lane                  rowq_message.lane%type,
+    seq                   rowq_message.seq%type,
+    enqueued_at           rowq_message.enqueued_at%type,
+    due_at                rowq_message.due_at%type,
+    dedup_key             rowq_message.dedup_key%type,
+    max_attempts          rowq_message.max_attempts%type,
+    group_key             rowq_message.group_key%type,
+    outcome               varchar2(20 char),
+    place                 number(10),
+    predecessor_ids       rowq_ids,
+    predecessor_positions rowq_ids,
+    on_predecessor_dead   rowq_blocked.on_dead%type
 );
 type t_new_messages is table of t_new_message index by pls_integer;
 type t_numbers is table of number index by pls_integer;

@@ -8,7 +8,7 @@ is
 -- version   1
 -- purpose   Withdraw messages that no worker holds, dead ones too.
 -- promise   P15
--- locks     delayed, ready, grouped, dead rows, passing over locked ones; then as complete
+-- locks     blocked, delayed, ready, grouped, dead rows, passing over locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   a message that was retried or delayed is looked for among all ready ones of the queue

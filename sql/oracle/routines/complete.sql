@@ -8,8 +8,9 @@ is
 -- routine   complete
 -- version   1
 -- purpose   Finish messages: they are gone, or in the archive, and never delivered again.
--- promise   P04 P08 P21 P22 P23 P24
--- locks     the claim row; then message and dedup rows; rows of groups, passing over locked ones
+-- promise   P04 P08 P21 P22 P23 P24 P26
+-- locks     the claim row; then message and dedup rows, waiting for who has just named one of the
+--           messages as a predecessor; rows of groups and of messages that wait, tried only
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing

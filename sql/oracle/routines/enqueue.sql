@@ -1,28 +1,32 @@
 procedure enqueue(
-    p_queue_name    in varchar2,
-    p_body          in clob default null,
-    p_body_binary   in blob default null,
-    p_message_type  in varchar2 default null,
-    p_headers       in clob default null,
-    p_priority      in number default 5,
-    p_delay_seconds in number default null,
-    p_run_at        in timestamp default null,
-    p_dedup_key     in varchar2 default null,
-    p_max_attempts  in number default null,
-    p_group_key     in varchar2 default null,
-    p_rows          out sys_refcursor
+    p_queue_name          in varchar2,
+    p_body                in clob default null,
+    p_body_binary         in blob default null,
+    p_message_type        in varchar2 default null,
+    p_headers             in clob default null,
+    p_priority            in number default 5,
+    p_delay_seconds       in number default null,
+    p_run_at              in timestamp default null,
+    p_dedup_key           in varchar2 default null,
+    p_max_attempts        in number default null,
+    p_group_key           in varchar2 default null,
+    p_predecessor_ids     in clob default null,
+    p_on_predecessor_dead in varchar2 default null,
+    p_rows                out sys_refcursor
 )
 is
 -- routine   enqueue
 -- version   1
 -- purpose   Hand over one message.
--- promise   P01 P05 P11 P12 P15 P20 P21 P22
+-- promise   P01 P05 P11 P12 P15 P20 P21 P22 P25 P27
 -- locks     new rows; with a dedup key, waits for another open enqueue of it; with a group key, for
---           one that has opened the group
+--           one that has opened the group; the row of a predecessor, tried only
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   an empty text is null to Oracle: pass empty_clob() for an empty body
     v_fault         varchar2(32767);
+    v_ids           rowq_ids;
+    v_is_good       boolean;
     v_queue         t_queue;
     v_new           t_new_messages;
     v_has_savepoint boolean;
@@ -30,8 +34,14 @@ begin
     internal_begin_work(v_has_savepoint);
     v_fault := internal_message_fault(
         p_body, p_body_binary, p_message_type, p_headers, p_priority, p_delay_seconds, p_run_at,
-        p_dedup_key, p_max_attempts, p_group_key
+        p_dedup_key, p_max_attempts, p_group_key, p_on_predecessor_dead
     );
+    if p_predecessor_ids is not null and v_fault is null then
+        v_is_good := internal_is_id_list(p_predecessor_ids, v_ids);
+        if not v_is_good then
+            v_fault := 'predecessor_ids must be a flat list of at most 10000 ids, no null';
+        end if;
+    end if;
     if v_fault is not null then
         internal_refuse(v_fault);
     end if;
@@ -43,7 +53,8 @@ begin
 
     v_new(1) := internal_new_message(
         sys_extract_utc(systimestamp), 0, p_body, p_body_binary, p_message_type, p_headers,
-        p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key
+        p_priority, p_delay_seconds, p_run_at, p_dedup_key, p_max_attempts, p_group_key,
+        v_ids, p_on_predecessor_dead
     );
     internal_store(v_queue.part_id, p_queue_name, v_new);
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);

@@ -10,7 +10,7 @@ is
 -- version   1
 -- purpose   Declare messages dead without another attempt.
 -- promise   P08 P10
--- locks     the claim row; then message, dead and dedup rows
+-- locks     the claim row; then message, dead and dedup rows, waiting as complete does
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -26,7 +26,7 @@ begin
     v_queue := internal_require_queue(p_queue_name);
 
     v_messages := internal_pop_claimed(v_queue.part_id, p_claim_id, v_ids);
-    internal_push_dead(v_queue, v_messages, p_error);
+    internal_push_dead(v_queue, v_messages, p_error, true);
     v_lines := internal_outcomes(v_ids, v_messages, 'dead');
 
     open p_rows for

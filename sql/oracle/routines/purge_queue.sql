@@ -9,7 +9,7 @@ is
 -- version   1
 -- purpose   Delete waiting messages, ready and delayed; leased ones stay with their workers.
 -- promise   P15
--- locks     grouped, ready, delayed, dead rows, passing over locked ones; then as complete
+-- locks     blocked, grouped, ready, delayed, dead rows, passing over locked ones; then as complete
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing
@@ -24,8 +24,11 @@ begin
     internal_check_whole('max_messages', p_max_messages, 1, 10000);
     v_queue := internal_require_queue(p_queue_name);
 
-    -- Begin with what waits in groups, so that no token is passed on to a message that goes too.
-    v_removed := internal_purge_grouped(v_queue.part_id, p_max_messages);
+    -- Begin with what waits for others and in groups, so that nothing is freed and no token is
+    -- passed on to a message that goes too.
+    v_removed := internal_purge_blocked(v_queue.part_id, p_max_messages);
+    v_removed := v_removed
+        + internal_purge_grouped(v_queue.part_id, p_max_messages - v_removed);
     v_removed := v_removed
         + internal_purge_ready(v_queue.part_id, p_max_messages - v_removed);
     v_removed := v_removed

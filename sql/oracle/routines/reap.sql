@@ -8,7 +8,8 @@ is
 -- version   1
 -- purpose   Take unfinished messages back from claims whose lease ran out.
 -- promise   P03 P09
--- locks     expired claim rows, passing over locked ones; message, ready, dead and dedup rows
+-- locks     expired claim rows and message rows, passing over locked ones; ready, dead and dedup
+--           rows
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711
 -- differs   nothing

@@ -11,7 +11,8 @@ is
 -- version   1
 -- purpose   Give messages back for another attempt after a delay, the queue's backoff unless delay_seconds is given; without an attempt left they are dead.
 -- promise   P08 P10
--- locks     the claim row; then message, delayed, ready, dead or dedup rows
+-- locks     the claim row; then message, delayed, ready, dead or dedup rows, waiting as complete
+--           does
 -- commits   never; the caller owns the transaction
 -- errors    RQ701 RQ711 RQ721
 -- differs   nothing
@@ -34,7 +35,7 @@ begin
     internal_split_by_attempts(v_queue, v_messages, v_alive, v_dead);
     internal_back_off(v_queue, v_alive, p_delay_seconds, v_due_at);
     internal_push_delayed(v_queue.part_id, v_alive, v_due_at, p_error);
-    internal_push_dead(v_queue, v_dead, p_error);
+    internal_push_dead(v_queue, v_dead, p_error, true);
     internal_ring_doorbell(v_queue.part_id, v_queue.listened_until);
     v_lines := internal_retry_outcomes(v_ids, v_messages, v_alive, v_due_at);
 

@@ -40,6 +40,8 @@ begin
     pin('ROWQ_DEAD', 100000, 35);
     pin('ROWQ_DEDUP', 100000, 60);
     pin('ROWQ_FINISHED', 100000, 45);
+    pin('ROWQ_BLOCKED', 100000, 80);
+    pin('ROWQ_SUCCESSOR', 100000, 40);
     pin('ROWQ_GROUPED', 100000, 60);
     pin('ROWQ_MESSAGE_GROUP', 100000, 60);
     pin('ROWQ_RECHECK', 10000, 60);

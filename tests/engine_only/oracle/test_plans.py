@@ -67,6 +67,32 @@ def of_limits(session: Connection, queue: str) -> None:
     call(session, "alter_queue", **common, max_leased=0, rate_limit=0)
 
 
+def of_predecessors(session: Connection, queue: str) -> None:
+    """Let messages wait, go on, die, be cancelled and purged."""
+    common = {"queue_name": queue}
+    first, second = enqueue(session, queue, "first", "second", priority=0)
+    for asked in ("hold", "continue", "fail"):
+        enqueue(
+            session, queue, asked, predecessor_ids=[first, second], on_predecessor_dead=asked
+        )  # fmt: skip
+    enqueue(session, queue, "late", predecessor_ids=[first], delay_seconds=1000)
+    [waits] = enqueue(session, queue, "grouped", predecessor_ids=[first], group_key="a")
+    call(session, "get_message", **common, message_id=waits)
+    call(session, "queue_stats", **common)
+    call(session, "health")
+    rows = dequeue(session, queue, 2)
+    for routine, row in zip(("complete", "fail_now"), rows, strict=True):
+        call(
+            session, routine, **common, claim_id=row.claim_id, message_ids=[row.message_id]
+        )  # fmt: skip
+    call(session, "archive", **common)
+    call(session, "cancel", **common, message_ids=[second, waits])
+    [named] = enqueue(session, queue, "named", priority=0)
+    enqueue(session, queue, "purged", predecessor_ids=[named])
+    call(session, "purge_queue", **common, max_messages=1)
+    call(session, "complete", **common, claim_id=dequeue_one(session, queue).claim_id)
+
+
 def every_routine(session: Connection, queue: str) -> None:
     """Call whatever works on messages, with something to do for each."""
     common = {"queue_name": queue}
@@ -77,6 +103,7 @@ def every_routine(session: Connection, queue: str) -> None:
     enqueue(session, queue, "late", delay_seconds=1000)
     of_groups(session, queue)
     of_limits(session, queue)
+    of_predecessors(session, queue)
     call(session, "peek", **common)
     for finish in ("release", "retry_later", "fail_now", "complete"):
         claim = dequeue(session, queue, 2)[0].claim_id

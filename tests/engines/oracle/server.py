@@ -73,7 +73,9 @@ class OracleServer(ControlledServer):
             raise Unavailable("the URL names the root container; name a pluggable database's")
         self.name = f"{self.product}{version.partition('.')[0]}"
         self.how = f"{how} {edition} {version}"
-        self.capabilities = self._capabilities("databases", "waits", "genuine", "groups", "limits")
+        self.capabilities = self._capabilities(
+            "databases", "waits", "genuine", "groups", "limits", "predecessors"
+        )
         self._make_roles()
 
     def fresh_database(self) -> str:

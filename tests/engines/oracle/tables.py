@@ -9,7 +9,7 @@ Connection = Any
 
 PER_QUEUE = (
     "message", "ready", "delayed", "claim", "leased", "dead", "dedup", "finished", "archive",
-    "grouped", "message_group", "recheck", "started",
+    "grouped", "message_group", "recheck", "blocked", "successor", "started",
 )  # fmt: skip
 """The tables with rows of a queue's messages, without what they all begin with."""
 
@@ -18,12 +18,12 @@ _PART = (
 )
 _COUNTS = {table: f"select count(*) from rowq_{table} where {_PART}" for table in PER_QUEUE}
 _BODIES = f"select message_id from rowq_message where {_PART}"
-_PLACES = {state: state for state in ("ready", "delayed", "leased", "dead")} | {
-    "blocked": "grouped"
+_PLACES = {place: place for place in ("ready", "delayed", "leased", "dead", "blocked")} | {
+    "grouped": "blocked"
 }
 _CENSUS = tuple(
     f"select message_id, '{state}' from rowq_{table} where {_PART}"
-    for state, table in _PLACES.items()
+    for table, state in _PLACES.items()
 )
 _FINISHED = tuple(
     f"select message_id, state from {table} where {_PART}"
@@ -46,6 +46,7 @@ _SHIFTS = (
     ("claim", "1 = 1", _BACK.format("lease_until")),
     ("delayed", "1 = 1", _BACK.format("due_at")),
     ("recheck", "1 = 1", _BACK.format("due_at")),
+    ("blocked", "t.due_at is not null", _BACK.format("due_at")),
     ("started", "1 = 1", _BACK.format("started_at")),
     ("dead", "1 = 1", _BACK.format("died_at")),
     ("finished", "1 = 1", _BACK.format("finished_at")),

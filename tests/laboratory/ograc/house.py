@@ -22,7 +22,7 @@ def house(calls: Calls) -> None:
     calls.want("maintain", {"reaped": "1", "died": "0"}, queue_name="'a'")
     checks = [
         "archive_fault", "clean_up_horizon", "dead_messages", "expired_leases", "oldest_ready",
-        "overdue_delayed", "sequence_behind",
+        "overdue_delayed", "overdue_groups", "sequence_behind", "waits_for_dead",
     ]  # fmt: skip
     calls.want("health", *({"check_name": name, "status": "ok"} for name in checks))
     calls.want("enqueue", {"outcome": "enqueued"}, queue_name="'a'", delay_seconds="100")

@@ -125,7 +125,7 @@ class Inliner:
         body = Routine(
             routine.kind, routine.name, [], "", _rename(routine.declarations, names),
             self._leave(_rename(routine.statements, names), target, number),
-            _rename(routine.handlers, names),
+            self._end_handlers(_rename(routine.handlers, names), target),
         )  # fmt: skip
         declarations, statements, handlers = self._inside(body, nested)
         jumped = f"    <<end_{number}>>\n    null;\n" if f"goto end_{number};" in statements else ""
@@ -144,6 +144,15 @@ class Inliner:
             _rename(routine.declarations, names), _rename(routine.statements, names),
             _rename(routine.handlers, names),
         )  # fmt: skip
+
+    def _end_handlers(self, handlers: str, target: str) -> str:
+        """Return handlers whose `return`, the last statement of each, assigns to the target."""
+        return re.sub(
+            r"^( *)return( [^;]*)?;",
+            lambda found: f"{found[1]}{target} :={found[2]};" if found[2] else f"{found[1]}null;",
+            handlers,
+            flags=re.MULTILINE,
+        )
 
     def _leave(self, statements: str, target: str, number: int) -> str:
         """Return statements whose `return` assigns to the target and jumps to the end."""

@@ -2,6 +2,7 @@
 
 from tests.laboratory.ograc.calls import Calls, UnexpectedError
 from tests.laboratory.ograc.house import end, house, order, refusals
+from tests.laboratory.ograc.ties import ties
 
 
 def live(calls: Calls) -> None:
@@ -16,6 +17,7 @@ def live(calls: Calls) -> None:
     refusals(calls)
     order(calls)
     end(calls)
+    ties(calls)
 
 
 def _settings(calls: Calls) -> None:

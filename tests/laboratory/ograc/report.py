@@ -26,6 +26,7 @@ from tests.laboratory.ograc.client import (
     units,
 )
 from tests.laboratory.ograc.life import live
+from tests.laboratory.ograc.races import race
 from tests.laboratory.ograc.rules import RULES, rewrite
 from tests.laboratory.ograc.source import PRIVATE
 from tests.laboratory.ograc.stand_ins import CAUSES, UNREACHED
@@ -57,14 +58,18 @@ Written by `python -m tests.laboratory.ograc.report` after a run on {engine}.
 
 oGRAC is a database of the openGauss family with a PL/SQL of its own. It is not Oracle Database,
 which rowq has never run on. One session after the other called all routines
-([life.py](ograc/life.py), [house.py](ograc/house.py)), and each returned the rows and
-raised the errors of the contract. This shows that statements, control flow and types do what they
-are meant to, one session at a time. Six sessions then waited at one queue at once
-([waiters.py](ograc/waiters.py)): one led by a lock of oGRAC's own and heard the ring of a
-test's doorbell, and each of four messages ended one wait. It shows nothing about other locks
-between sessions, plans, hints, the order in which `for update skip locked` locks, JSON, base64, LOB
-locators, `authid`, rights, NLS settings, partitions, or the numbers of Oracle's own errors. RQ705
-and RQ713 were not raised.
+([life.py](ograc/life.py), [house.py](ograc/house.py), for groups, limits and predecessors
+[ties.py](ograc/ties.py)), and each returned the rows and raised the errors of the contract. This
+shows that statements, control flow and types do what they are meant to, one session at a time. Six
+sessions then waited at one queue at once ([waiters.py](ograc/waiters.py)): one led by a lock of
+oGRAC's own and heard the ring of a test's doorbell, and each of four messages ended one wait. Two
+sessions then named and ended the same messages at once ([races.py](ograc/races.py)): by oGRAC's
+locks of rows `complete` waited for the producer, everything else passed over what it held, and no
+message was forgotten. It shows nothing about Oracle's locks, other locks between sessions, plans,
+hints, the order in which `for update skip locked` locks, serializable transactions, JSON, base64,
+LOB locators, `authid`, rights, NLS settings, partitions, or the numbers of Oracle's own errors. No
+more than ten messages have waited for one, so that the steps of a thousand did not run. RQ705 and
+RQ713 were not raised.
 
 How a file reached it:
 
@@ -212,6 +217,7 @@ def _ran(client: Client) -> Run:
     calls = Calls(client)
     live(calls)
     wait_together(client, calls)
+    race(client, calls)
     if missing := set(public()) - calls.returned:
         raise SystemExit(f"never called: {', '.join(sorted(missing))}")
     began = {row["name"] for row in client.rows("select distinct name from rowq_seen;\n")}

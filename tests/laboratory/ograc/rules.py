@@ -68,7 +68,7 @@ def _as_table(found: re.Match[str]) -> str:
 
 def _id_rows(found: re.Match[str]) -> str:
     indent = found[1]
-    name = "p_ids" if "p_ids in rowq_ids" in found.string else "v_ids"
+    name = "p_ids" if re.search(r"\bp_ids +in rowq_ids", found.string) else "v_ids"
     return (
         f"{indent}delete from rowq_id_rows;\n{indent}for i in 1 .. {name}.count loop\n"
         f"{indent}    insert into rowq_id_rows (column_value) values ({name}(i));\n"
@@ -98,7 +98,18 @@ def _called_directly(found: re.Match[str]) -> str:
 # The numbers that oGRAC gives to these errors of Oracle.
 _NUMBERS = {"54": 723, "60": 716, "942": 843, "1031": 1001, "30006": 717, "2291": 1223, "1013": 718}
 # It has no such errors; any other number will do.
-_NUMBERS |= {"4092": 719, "2074": 720, "41900": 1002, "22831": 719, "22275": 720}
+_NUMBERS |= {"8177": 721, "4092": 719, "2074": 720, "41900": 1002, "22831": 719, "22275": 720}
+
+
+def _moved(found: re.Match[str]) -> str:
+    """Return two declarations whose values are assigned in the statements."""
+    indent, name, condition, one, other, moment, value, rest = found.groups()
+    return (
+        f"{indent}{name} number;\n{indent}{moment};{rest}"
+        f"    if {condition} then\n        {name} := {one};\n"
+        f"    else\n        {name} := {other};\n    end if;\n"
+        f"    {moment.split()[0]} := {value};\n"
+    )
 
 
 def _number(found: re.Match[str]) -> str:
@@ -144,7 +155,7 @@ RULES = (
     _rule("TABLE() of numbers in a cursor", r"(?<=from )table\((?:p_ids|v_ids)\)", "rowq_id_rows"),
     _rule(
         "the rows that the rule before reads",
-        r"^( *)(?=open dead_rows;\n.* limit c_most;|open asked_for;)",
+        r"^( *)(?=open (?:message|blocked|dead)_rows;\n.* limit c_most;|open asked_for;)",
         _id_rows,
     ),
     _rule("TABLE() of numbers", r"(?<= )table\((\w+)\)", r"table(cast(\1 as rowq_ids))"),
@@ -157,6 +168,29 @@ RULES = (
     ),
     _rule("LENGTH2", r"\blength2\(", "length("),
     _rule("DBMS_SESSION.SLEEP", r"dbms_session\.sleep\([^;]*;", "dbe_std.sleep(1);"),
+    _rule(
+        "DBMS_UTILITY.GET_HASH_VALUE",
+        r"dbms_utility\.get_hash_value\((.*), 0, (\w+)\)",
+        r"mod(length(\1), \2)",
+    ),
+    _rule(
+        "UTL_RAW.CONCAT",
+        r"utl_raw\.concat\((\w+), hextoraw\('(\w+)'\)\)",
+        r"hextoraw(rawtohex(\1) || '\2')",
+    ),
+    _rule(
+        "a record's fields in a declaration",
+        r"^( *)(\w+)( +)number := case\n *when ([^\n]*) then ([^\n]*)\n *else (\w+)\n *end;"
+        r"([\s\S]*?^begin\n)",
+        r"\1\2\3number;\7    if \4 then\n        \2 := \5;\n    else\n"
+        r"        \2 := \6;\n    end if;\n",
+    ),
+    _rule(
+        "a moment made of a record's fields in a declaration",
+        r"^( *)(\w+) number :=\n *case when ([^;]*) then ([^;]*) else ([^;]*) end;\n"
+        r" *(\w+ +timestamp\(6\)) :=\n *([^;]*);([\s\S]*?^begin\n)",
+        _moved,
+    ),
     _rule("ORA_HASH", r"ora_hash\(([\w.]+), [^)]*\)", r"\1"),
     _rule("NLSSORT", r"nlssort\(([\w.]+), 'nls_sort=binary'\)", r"\1"),
     _rule("NLS parameters", r",\s*'nls_\w+=[^']*(?:''[^']*)*'(?=\s*\))", ""),
@@ -188,12 +222,13 @@ RULES = (
     ),
     _rule(
         "a condition that is returned",
-        r"^( *)return (\w+ (?:> 0|in \([\d, ]+\)));",
+        r"^( *)return ([\w.]+ (?:[>=] 0|in \([\d, ]+\)|is not null)|not \w+);",
         r"\1if \2 then\n\1    return true;\n\1end if;\n\1return false;",
     ),
     _rule(
         "a condition that is assigned",
-        r"^( *)(v_(?:in_text|escaped|is_\w+)) := ([^;]*(?: or | and |<>|not | = )[^;]*);",
+        r"^( *)([pv]_(?:in_text|escaped|(?:is|has)_\w+)) := "
+        r"([^;]*(?: or | and |<>|not | = | > )[^;]*);",
         r"\1if \3 then\n\1    \2 := true;\n\1else\n\1    \2 := false;\n\1end if;",
     ),
     _rule(
@@ -213,7 +248,7 @@ RULES = (
     _rule("VARCHAR2(32767)", r"varchar2\(32767\)", "varchar2(8000)"),
     _rule(
         "numbers of Oracle's errors",
-        r"(?<=, )-(?:54|60|942|1013|1031|30006|2291|4092|2074|41900|22831|22275)(?=\))",
+        r"(?<=, )-(?:54|60|942|1013|1031|30006|2291|8177|4092|2074|41900|22831|22275)(?=\))",
         _number,
     ),
     _rule("KEEP (DENSE_RANK ...)", r" keep \(dense_rank (?:last|first) order by [\w.]+\)", ""),

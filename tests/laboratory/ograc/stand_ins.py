@@ -11,7 +11,7 @@ CAUSES = {
     "ids": "JSON_ARRAY_T",
     "internal_is_json": "IS JSON",
     "internal_header_fault": "JSON_ELEMENT_T",
-    "internal_read_id_list": "JSON_ELEMENT_T, JSON_ARRAY_T",
+    "internal_is_id_list": "JSON_ELEMENT_T, JSON_ARRAY_T",
     "internal_parse_messages": "JSON_ELEMENT_T, JSON_ARRAY_T, JSON_OBJECT_T",
     "messages_json": "JSON_ARRAY_T, JSON_OBJECT_T",
     "internal_drop_days": "USER_TAB_PARTITIONS, DBMS_ASSERT",
@@ -80,30 +80,25 @@ begin
 end internal_header_fault;
 """,
     """
-function internal_read_id_list(p_message_ids in clob)
-return rowq_ids
+function internal_is_id_list(p_list in clob, p_ids out nocopy rowq_ids)
+return boolean
 is
     v_text varchar2(8000);
-    v_ids  rowq_ids := rowq_ids();
 begin
-    if p_message_ids is null then
-        return null;
+    p_ids := rowq_ids();
+    if not internal_is_json(p_list) or substr(ltrim(p_list), 1, 1) <> '[' then
+        return false;
     end if;
-    if not internal_is_json(p_message_ids) or substr(ltrim(p_message_ids), 1, 1) <> '[' then
-        internal_refuse('message_ids must be a JSON array of at most 10000 ids, none of them null');
-    end if;
-    for i in 1 .. json_array_length(p_message_ids) loop
-        v_text := json_value(p_message_ids, '$[' || (i - 1) || ']');
+    for i in 1 .. json_array_length(p_list) loop
+        v_text := json_value(p_list, '$[' || (i - 1) || ']');
         if v_text is null or not regexp_like(v_text, '^-?[0-9]+$') then
-            internal_refuse(
-                'message_ids must be a JSON array of at most 10000 ids, none of them null'
-            );
+            return false;
         end if;
-        v_ids.extend;
-        v_ids(i) := to_number(v_text);
+        p_ids.extend;
+        p_ids(i) := to_number(v_text);
     end loop;
-    return v_ids;
-end internal_read_id_list;
+    return true;
+end internal_is_id_list;
 """,
     """
 function internal_parse_messages(p_messages in clob)
@@ -123,6 +118,12 @@ is
     v_most  number;
     v_due   timestamp(6);
     v_bytes blob;
+    v_group varchar2(2000);
+    v_dead  varchar2(2000);
+    v_list  clob;
+    v_ids   rowq_ids;
+    v_spots rowq_ids;
+    v_is_ok boolean;
 begin
     if not internal_is_json(p_messages) or substr(ltrim(p_messages), 1, 1) <> '[' then
         internal_refuse('messages must be a JSON array of at most 10000 objects');
@@ -137,15 +138,33 @@ begin
         v_delay := to_number(json_value(p_messages, v_at || '.delay_seconds'));
         v_most := to_number(json_value(p_messages, v_at || '.max_attempts'));
         v_due := internal_parse_moment(json_value(p_messages, v_at || '.run_at'));
+        v_group := json_value(p_messages, v_at || '.group_key');
+        v_dead := json_value(p_messages, v_at || '.on_predecessor_dead');
+        v_ids := null;
+        v_spots := null;
+        v_list := json_query(p_messages, v_at || '.predecessor_ids');
+        if v_list is not null then
+            v_is_ok := internal_is_id_list(v_list, v_ids);
+        end if;
+        v_list := json_query(p_messages, v_at || '.predecessor_positions');
+        if v_list is not null then
+            v_is_ok := internal_is_id_list(v_list, v_spots);
+            if v_ids is null then
+                v_ids := rowq_ids();
+            end if;
+        end if;
         v_fault := internal_message_fault(
-            v_body, v_bytes, v_type, v_head, v_level, v_delay, v_due, v_key, v_most
+            v_body, v_bytes, v_type, v_head, v_level, v_delay, v_due, v_key, v_most, v_group,
+            v_dead
         );
         if v_fault is not null then
             internal_refuse(v_fault || ' (message ' || internal_number_text(i) || ')');
         end if;
         v_one := internal_new_message(
-            v_now, i, v_body, v_bytes, v_type, v_head, v_level, v_delay, v_due, v_key, v_most
+            v_now, i, v_body, v_bytes, v_type, v_head, v_level, v_delay, v_due, v_key, v_most,
+            v_group, v_ids, v_dead
         );
+        v_one.predecessor_positions := v_spots;
         v_new(i) := v_one;
     end loop;
     return v_new;

@@ -39,7 +39,7 @@ def wait_together(client: Client, calls: Calls) -> None:
     bodies = ", ".join(['{"body": "x"}'] * SENT)
     sent = [{"outcome": "enqueued"}] * SENT
     calls.want("enqueue_batch", *sent, queue_name="'t'", messages=f"'[{bodies}]'")
-    wait_until(lambda: len(answers) == SENT, "each message has ended a wait", seconds=3)
+    wait_until(lambda: len(answers) == SENT, "each message has ended a wait", seconds=6)
     for thread in waiting:
         thread.join(60)
     if (len(answers), sum(map(bool, answers)), seen("ring%")) != (WAITERS, SENT, 1):

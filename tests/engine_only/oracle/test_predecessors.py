@@ -1,0 +1,154 @@
+"""Predecessors on Oracle: what stands there for shared locks of rows, and for old snapshots."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import oracledb
+import pytest
+
+from tests.engine_only.oracle.test_groups import OF_QUEUE, PATIENCE_MS, finish, keep_house, work_off
+from tests.engines.base import Connection, wait_until_blocked
+from tests.engines.oracle.server import OracleServer
+from tests.engines.oracle.session import number_of
+from tests.helpers.calls import call, call_one, dequeue, dequeue_one, enqueue, transaction
+from tests.helpers.dialects import dialect_of
+from tests.helpers.queues import Connect
+
+CANNOT_SERIALIZE = 8177
+_EXECUTIONS = """
+    select coalesce(sum(s.executions), 0)
+    from v$sql s
+    where s.parsing_schema_name = :owner
+      and s.command_type in (2, 3, 6, 7)
+      and (
+          lower(s.sql_text) like '%rowq_blocked%'
+          or lower(s.sql_text) like '%rowq_successor%'
+          or lower(s.sql_text) like '%rowq_recheck%'
+      )
+    """
+
+
+def notes(connection: Connection, queue: str) -> int:
+    """Return how many blocked messages are committed that are to be looked at again."""
+    query = f"select count(*) from rowq_recheck where message_id is not null and {OF_QUEUE}"
+    ((count,),) = dialect_of(connection).execute(connection, query, [queue]).fetchall()
+    return int(count)
+
+
+@pytest.mark.promise("P25", "P26")
+def test_the_second_producer_that_names_a_message_leaves_a_note_and_waits_for_nobody(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    first, second = connect(), connect()
+    second.call_timeout = PATIENCE_MS
+    [named] = enqueue(connection, queue, "named")
+    with transaction(first):
+        enqueue(first, queue, "a", predecessor_ids=[named])
+        enqueue(second, queue, "b", predecessor_ids=[named])
+        assert notes(connection, queue) == 1
+        keep_house(connection, queue)
+        assert notes(connection, queue) == 1, "the row is held"
+    keep_house(connection, queue)
+    assert notes(connection, queue) == 0
+    assert sorted(work_off(connection, queue)) == ["a", "b", "named"]
+
+
+@pytest.mark.promise("P26")
+def test_a_completion_that_has_waited_reads_the_flag_as_it_is_then(
+    server: OracleServer, connection: Connection, connect: Connect, queue: str
+) -> None:
+    """A delete that waited returns what it has deleted, and not what it found at first."""
+    producer, worker = connect(), connect()
+    [named] = enqueue(connection, queue, "named")
+    row = dequeue_one(connection, queue)
+    with ThreadPoolExecutor(1) as thread:
+        with transaction(producer):
+            enqueue(producer, queue, "waits", predecessor_ids=[named])
+            running = thread.submit(finish, worker, queue, row)
+            wait_until_blocked(server, server.session_id(worker))
+        running.result(20)
+    assert work_off(connection, queue) == ["waits"]
+
+
+@pytest.mark.promise("P25")
+@pytest.mark.parametrize("shown", [[], ["shown"]], ids=["nobody waits", "one waits"])
+def test_a_serializable_completion_does_not_miss_who_came_to_wait_since_it_began(
+    connection: Connection, connect: Connect, queue: str, shown: list[str]
+) -> None:
+    strict = connect()
+    dialect = dialect_of(strict)
+    [named] = enqueue(connection, queue, "named")
+    for text in shown:
+        enqueue(connection, queue, text, predecessor_ids=[named])
+    row = dequeue_one(connection, queue)
+    dialect.begin(strict, "serializable")
+    dialect.execute(strict, "select count(*) from rowq_queue")
+    enqueue(connection, queue, "not shown", predecessor_ids=[named])
+    with pytest.raises(oracledb.DatabaseError) as caught:
+        finish(strict, queue, row)
+    assert number_of(caught.value) == CANNOT_SERIALIZE
+    dialect.rollback(strict)
+    finish(connection, queue, row)
+    assert sorted(work_off(connection, queue)) == sorted([*shown, "not shown"])
+
+
+@pytest.mark.promise("P25")
+def test_no_serializable_transaction_locks_a_message_that_was_named_again_since_it_began(
+    connection: Connection, connect: Connect, queue: str
+) -> None:
+    """The flag is set already, and an update to the same value is a change all the same."""
+    strict = connect()
+    dialect = dialect_of(strict)
+    [named] = enqueue(connection, queue, "named")
+    enqueue(connection, queue, "first", predecessor_ids=[named])
+    dialect.begin(strict, "serializable")
+    dialect.execute(strict, "select count(*) from rowq_queue")
+    enqueue(connection, queue, "second", predecessor_ids=[named])
+    query = "select m.message_id from rowq_message m where m.message_id = %s for update skip locked"
+    locked: list[Any] = []
+    try:
+        locked = dialect.execute(strict, query, [named]).fetchall()
+    except oracledb.DatabaseError as error:
+        if number_of(error) != CANNOT_SERIALIZE:
+            raise
+    dialect.rollback(strict)
+    assert locked == []
+
+
+@pytest.mark.promise("P25", "P26")
+def test_a_list_of_predecessors_that_no_varchar2_holds_is_kept_and_read(
+    connection: Connection, queue: str
+) -> None:
+    rows = call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 5000)
+    ids = [row.message_id for row in rows]
+    [last] = enqueue(connection, queue, "last", predecessor_ids=ids)
+    claims = {
+        row.message_id: row.claim_id for _ in range(5) for row in dequeue(connection, queue, 1000)
+    }
+    for one in reversed(ids[-3:]):
+        call(
+            connection, "complete", queue_name=queue, claim_id=claims[one], message_ids=[one]
+        )  # fmt: skip
+    row = call_one(connection, "get_message", queue_name=queue, message_id=last)
+    assert (row.state, row.waits_for) == ("blocked", ids[-4])
+    for claim in set(claims.values()):
+        call(connection, "complete", queue_name=queue, claim_id=claim)
+    assert work_off(connection, queue) == ["last"]
+
+
+def test_a_queue_without_predecessors_runs_no_statement_for_them(
+    server: OracleServer, connection: Connection, queue: str
+) -> None:
+    def executions() -> int:
+        ((count,),) = server.ask(_EXECUTIONS, owner=connection.username.upper())
+        return int(count)
+
+    before = executions()
+    enqueue(connection, queue, "a", "b", "c")
+    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 10)
+    for finish_by in ("complete", "retry_later", "fail_now", "release"):
+        claim = dequeue(connection, queue, 2)[0].claim_id
+        call(connection, finish_by, queue_name=queue, claim_id=claim)
+    while rows := dequeue(connection, queue, 100):
+        finish(connection, queue, rows[0])
+    assert executions() == before
