@@ -59,7 +59,10 @@ def test_groups_and_predecessors_keep_their_order_when_the_server_crashes_again_
 ) -> None:
     with rowq.connect(url) as queue:
         queue.create_queue("orders", backoff_base_seconds=0, max_attempts=10000, max_leased=300)
-    run = Run(killable.server, url, "orders", Recorder(), groups=groups, waits=waits, stirs=True)
+    # With both, a producer that holds its transaction may meet a deadlock with a transactional
+    # consumer on PostgreSQL: sql/postgres/README.md says so.
+    stirs = not (groups and waits)
+    run = Run(killable.server, url, "orders", Recorder(), groups=groups, waits=waits, stirs=stirs)
     perform_while_it_dies(run, times(2000), killable, crash, tmp_path)
 
 

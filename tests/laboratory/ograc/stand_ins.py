@@ -213,4 +213,13 @@ UNREACHED = {
     "internal_parse_message": "called by internal_parse_messages only",
     "internal_from_base64": "called by internal_parse_message only",
     "internal_to_base64": "called by messages_json only",
+    "internal_begin_work": "its calls are rewritten: a savepoint of another subprogram",
+    "internal_roll_back": "its calls are rewritten: a rollback to such a savepoint",
+    "internal_cut_headers": "called by internal_parse_messages only",
+    "internal_header_limit": "called by internal_header_fault only",
 }
+MAY_BE_SILENT = {
+    "internal/text_length.sql": "called for a body that seems too long only",
+    "internal/rest_lane.sql": "called after a slow look at a lane only",
+}
+"""Files that run in a case that the life need not meet, and when."""

@@ -13,8 +13,8 @@ exec rowq.EnqueueBatch N'bench', :messages
 exec rowq.CareForIndexes
 
 -- name: enqueue_after
-declare @predecessor bigint = nullif(:predecessor, 0);
-declare @predecessor_ids nvarchar(max) = N'[' + cast(@predecessor as nvarchar(20)) + N']';
+declare @after_id bigint = nullif(:predecessor, 0);
+declare @predecessor_ids nvarchar(max) = N'[' + cast(@after_id as nvarchar(20)) + N']';
 exec rowq.Enqueue N'bench', :body, @predecessor_ids = @predecessor_ids
 
 -- name: fill_chains
