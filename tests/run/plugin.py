@@ -1,6 +1,7 @@
 """A run as a whole: which tests it has, which processes run them, and what its end says."""
 
 import gc
+import signal
 from collections.abc import Generator
 from typing import Any
 
@@ -28,6 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Settle the selection before worker processes take over the options."""
+    # A script's background job ignores Ctrl-C, and so would every program that the tests start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.selection = selection_of(config)
     config.option.loadscopereorder = False
     config.stash[SUMMARY] = Summary()
