@@ -12,6 +12,7 @@ import psycopg
 
 from benchmarks.harness.load import NO_END, NO_LIMIT, Crew, Report, Task
 from benchmarks.harness.measure import Figures, Mark, work_figures
+from benchmarks.harness.pace import once_a_second
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.studies.queues.client import Client
 from benchmarks.studies.queues.systems import System
@@ -88,7 +89,7 @@ def _watch(control: Client, task: Task, sessions: int) -> tuple[list[Report], li
     """Let sessions work, keep house, and note how many buffers a dequeue touches meanwhile."""
     samples: list[Sample] = []
     crew = Crew([task] * sessions)
-    keep_house = _once_a_second(control.maintain)
+    keep_house = once_a_second(control.maintain, at_once=True)
 
     def tick() -> None:
         keep_house()
@@ -129,7 +130,7 @@ def _depth_figures(clients: dict[str, Client], batch: int, samples: int) -> Figu
     """Return the median milliseconds and the mean buffers of a dequeue from each queue."""
     lengths: dict[str, list[float]] = {name: [] for name in clients}
     buffers: dict[str, list[int]] = {name: [] for name in clients}
-    houses = [_once_a_second(client.maintain) for client in clients.values()]
+    houses = [once_a_second(client.maintain, at_once=True) for client in clients.values()]
     for turn in range(samples):
         for keep_house in houses:
             keep_house()
@@ -168,19 +169,6 @@ def _run(control: Client, task: Task, sessions: int) -> Figures:
     crew = Crew([task] * sessions)
     began, reports = crew.work(lambda: marks.append(_mark(control)), control.maintain)
     return work_figures(began, marks[0], _mark(control), reports)
-
-
-def _once_a_second(act: Callable[[], object]) -> Callable[[], None]:
-    """Return a function that calls another if it has not done so for a second."""
-    last = -1.0
-
-    def maybe() -> None:
-        nonlocal last
-        if time.monotonic() - last >= 1:
-            act()
-            last = time.monotonic()
-
-    return maybe
 
 
 def _dequeue_ms(reports: Sequence[Report], after: int) -> float:

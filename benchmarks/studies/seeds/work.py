@@ -1,6 +1,5 @@
 """Lets sessions work on one form: how fast, at what cost, who waited, what ran twice."""
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from benchmarks.harness.load import (
 )
 from benchmarks.harness.measure import Figures, Mark, work_figures
 from benchmarks.harness.observe import Counts, Observer
+from benchmarks.harness.pace import once_a_second
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.studies.seeds.base import Form
 from benchmarks.studies.seeds.bodies import Bodies
@@ -49,14 +49,11 @@ def work(
     crew = Crew(tasks or _tasks(url, form, scenario))
     marks: list[Counts] = []
     with dialect.observe(url) as observer:
-        last = time.monotonic()
+        keep_house = once_a_second(control.maintain, at_once=False)
 
         def tick() -> None:
-            nonlocal last
             observer.look()
-            if time.monotonic() - last >= 1:
-                control.maintain()
-                last = time.monotonic()
+            keep_house()
 
         cpu = control.server_cpu
         began, reports = crew.work(lambda: marks.append(observer.counts()), tick, _LOOK_SECONDS)

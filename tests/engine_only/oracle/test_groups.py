@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engines.base import Connection
 from tests.engines.oracle.server import OracleServer
 from tests.helpers.calls import (
@@ -22,18 +23,6 @@ from tests.stored_times import pass_seconds, tick
 PATIENCE_MS = 5000
 """A call that takes longer waits for a lock: nothing here takes a tenth of it."""
 OF_QUEUE = "part_id = (select q.part_id from rowq_queue q where q.queue_name = %s)"
-_EXECUTIONS = """
-    select coalesce(sum(s.executions), 0)
-    from v$sql s
-    where s.parsing_schema_name = :owner
-      and s.command_type in (2, 3, 6, 7)
-      and (
-          lower(s.sql_text) like '%rowq_grouped%'
-          or lower(s.sql_text) like '%rowq_message_group%'
-          or lower(s.sql_text) like '%rowq_recheck%'
-          or lower(s.sql_text) like '%rowq_door%'
-      )
-    """
 
 
 def hints(connection: Connection, queue: str) -> int:
@@ -149,17 +138,5 @@ def test_a_limit_that_is_raised_adds_no_token_where_somebody_holds_the_door(
 def test_a_queue_without_groups_runs_no_statement_for_them(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
-    def executions() -> int:
-        ((count,),) = server.ask(_EXECUTIONS, owner=connection.username.upper())
-        return int(count)
-
-    before = executions()
-    enqueue(connection, queue, "a", "b", "c")
-    enqueue(connection, queue, "late", delay_seconds=60)
-    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 10)
-    for finish_by in ("complete", "retry_later", "fail_now", "release"):
-        claim = dequeue(connection, queue, 2)[0].claim_id
-        call(connection, finish_by, queue_name=queue, claim_id=claim)
-    while rows := dequeue(connection, queue, 100):
-        finish(connection, queue, rows[0])
-    assert executions() == before
+    tables = ("grouped", "message_group", "recheck", "door")
+    assert executions_by_plain_work(server, connection, queue, *tables) == 0

@@ -6,6 +6,7 @@ from typing import Any
 import oracledb
 import pytest
 
+from tests.engine_only.oracle.executions import executions_by_plain_work
 from tests.engine_only.oracle.test_groups import OF_QUEUE, PATIENCE_MS, finish, keep_house, work_off
 from tests.engines.base import Connection, wait_until_blocked
 from tests.engines.oracle.server import OracleServer
@@ -15,17 +16,6 @@ from tests.helpers.dialects import dialect_of
 from tests.helpers.queues import Connect
 
 CANNOT_SERIALIZE = 8177
-_EXECUTIONS = """
-    select coalesce(sum(s.executions), 0)
-    from v$sql s
-    where s.parsing_schema_name = :owner
-      and s.command_type in (2, 3, 6, 7)
-      and (
-          lower(s.sql_text) like '%rowq_blocked%'
-          or lower(s.sql_text) like '%rowq_successor%'
-          or lower(s.sql_text) like '%rowq_recheck%'
-      )
-    """
 
 
 def notes(connection: Connection, queue: str) -> int:
@@ -139,16 +129,5 @@ def test_a_list_of_predecessors_that_no_varchar2_holds_is_kept_and_read(
 def test_a_queue_without_predecessors_runs_no_statement_for_them(
     server: OracleServer, connection: Connection, queue: str
 ) -> None:
-    def executions() -> int:
-        ((count,),) = server.ask(_EXECUTIONS, owner=connection.username.upper())
-        return int(count)
-
-    before = executions()
-    enqueue(connection, queue, "a", "b", "c")
-    call(connection, "enqueue_batch", queue_name=queue, messages=[{"body": "x"}] * 10)
-    for finish_by in ("complete", "retry_later", "fail_now", "release"):
-        claim = dequeue(connection, queue, 2)[0].claim_id
-        call(connection, finish_by, queue_name=queue, claim_id=claim)
-    while rows := dequeue(connection, queue, 100):
-        finish(connection, queue, rows[0])
-    assert executions() == before
+    tables = ("blocked", "successor", "recheck")
+    assert executions_by_plain_work(server, connection, queue, *tables) == 0

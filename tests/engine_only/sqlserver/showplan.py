@@ -15,6 +15,9 @@ from tests.engines.base import Connection
 _SPACE = "{http://schemas.microsoft.com/sqlserver/2004/07/showplan}"
 _COLUMN = "Microsoft SQL Server 2005 XML Showplan"
 
+STEPS = frozenset({"meta", "queue", "part", "lane"})
+"""Tables with a few rows, which may be scanned."""
+
 Row = tuple[Any, ...]
 
 
@@ -66,6 +69,17 @@ def run(connection: Connection, statement: str, *values: Any) -> tuple[list[Row]
         finally:
             cursor.execute("set statistics xml off")
     return rows, plans
+
+
+def called(connection: Connection, routine: str, **arguments: object) -> list[Plan]:
+    """Call a procedure by its name in the database and return the plans of its statements."""
+    named = ", ".join(f"@{name} = ?" for name in arguments)
+    return run(connection, f"exec rowq.{routine} {named}", *arguments.values())[1]
+
+
+def tables(plans: list[Plan]) -> set[str]:
+    """Return the tables of rowq's that plans read or write."""
+    return {access.table for plan in plans for access in plan.accesses}
 
 
 def logical_reads(connection: Connection) -> int:

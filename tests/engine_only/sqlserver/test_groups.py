@@ -3,7 +3,7 @@
 import pytest
 
 from tests.engine_only.sqlserver.sessions import impatient
-from tests.engine_only.sqlserver.showplan import Plan, faults, run
+from tests.engine_only.sqlserver.showplan import STEPS, Plan, called, faults, run, tables
 from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, dequeue, enqueue, rolled_back, transaction
 from tests.helpers.dialects import dialect_of
@@ -11,7 +11,6 @@ from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds, tick
 
 GROUPED = {"grouped", "message_group", "recheck"}
-STEPS = frozenset({"meta", "queue", "part", "lane"})
 MODES = """
     select distinct l.request_mode from sys.dm_tran_locks l
     where l.request_session_id = @@spid and l.resource_type = 'KEY'
@@ -23,17 +22,6 @@ def stored(connection: Connection, queue: str) -> dict[str, int]:
     """Return how many rows the tables of groups have for a queue."""
     found = dialect_of(connection).stored(connection, queue)
     return {table: found[table] for table in GROUPED}
-
-
-def called(connection: Connection, routine: str, **arguments: object) -> list[Plan]:
-    """Call a procedure by its name in the database and return the plans of its statements."""
-    named = ", ".join(f"@{name} = ?" for name in arguments)
-    return run(connection, f"exec rowq.{routine} {named}", *arguments.values())[1]
-
-
-def tables(plans: list[Plan]) -> set[str]:
-    """Return the tables of rowq's that plans read or write."""
-    return {access.table for plan in plans for access in plan.accesses}
 
 
 def cycle(connection: Connection, other: Connection, queue: str) -> list[Plan]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine_only.sqlserver.showplan import Plan, faults, run
+from tests.engine_only.sqlserver.showplan import STEPS, Plan, called, faults, run, tables
 from tests.engines.base import Connection
 from tests.helpers.calls import bodies, call, dequeue, enqueue, rolled_back, transaction
 from tests.helpers.dialects import dialect_of
@@ -10,7 +10,6 @@ from tests.helpers.queues import Connect
 from tests.stored_times import pass_seconds, tick
 
 TIED = {"blocked", "successor", "recheck"}
-STEPS = frozenset({"meta", "queue", "part", "lane"})
 genuine = pytest.mark.requires("genuine")
 
 
@@ -18,17 +17,6 @@ def stored(connection: Connection, queue: str) -> dict[str, int]:
     """Return how many rows the tables of messages that wait have for a queue."""
     found = dialect_of(connection).stored(connection, queue)
     return {table: found[table] for table in TIED}
-
-
-def called(connection: Connection, routine: str, **arguments: object) -> list[Plan]:
-    """Call a procedure by its name in the database and return the plans of its statements."""
-    named = ", ".join(f"@{name} = ?" for name in arguments)
-    return run(connection, f"exec rowq.{routine} {named}", *arguments.values())[1]
-
-
-def tables(plans: list[Plan]) -> set[str]:
-    """Return the tables of rowq's that plans read or write."""
-    return {access.table for plan in plans for access in plan.accesses}
 
 
 def end_next(connection: Connection, queue: str, routine: str = "Complete") -> list[Plan]:

@@ -1,12 +1,12 @@
 """Runs the sessions of a form over chains of messages, and looks at the history they leave."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.observe import Counts
+from benchmarks.harness.pace import once_a_second
 from benchmarks.harness.scenarios import Scenario
 from benchmarks.harness.team import Gate, Team
 from benchmarks.studies.seeds.base import Form
@@ -39,14 +39,11 @@ def chains(dialect: Dialect, url: str, form: Form, scenario: Scenario) -> dict[s
     with open_chain(url) as control, dialect.observe(url) as observer:
         control.create()
         first = control.prepare(scenario.messages, LENGTH, stuck)
-        last = time.monotonic()
+        keep_house = once_a_second(control.maintain, at_once=False)
 
         def tick() -> None:
-            nonlocal last
             observer.look()
-            if time.monotonic() - last >= 1:
-                control.maintain()
-                last = time.monotonic()
+            keep_house()
 
         began, accounts = Team(works).run(
             lambda: marks.append(observer.counts()), tick, _LOOK_SECONDS
