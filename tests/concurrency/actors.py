@@ -35,6 +35,7 @@ class Run:
         where engines have them.
     stirs: whether producers keep transactions open now and then, of which they roll half back, and
         a housekeeper purges some messages once, as `purge` tells.
+    lease_seconds: of every claim; one whose dequeue was lost with the server is not seen before.
     waits: whether messages wait for others. groups: how many groups there are, 0 for none.
     group_limits: settings of the queue that take turns while they work.
     stop: set when they are to come to an end. producing: how many producers are still at it.
@@ -45,6 +46,7 @@ class Run:
     queue_name: str
     recorder: Recorder
     largest_batch: int = 100
+    lease_seconds: int = 300
     stirs: bool = False
     purge: Purge | None = None
     waits: bool = False

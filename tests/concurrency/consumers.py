@@ -8,8 +8,6 @@ from tests.concurrency.actors import Actor, Run, SessionLost
 from tests.helpers.dialects import dialect_of
 from tests.stored_times import expire_claim
 
-LEASE_SECONDS = 300
-
 
 class Consumer(Actor):
     """Leases batches of all sizes and finishes them in every way, or late, or not at all.
@@ -45,13 +43,16 @@ class Consumer(Actor):
         messages: list[Message] = self.call(
             "dequeue",
             lambda: self.queue.dequeue_fast(
-                self.run.queue_name, size, worker_name=self.name, lease_seconds=LEASE_SECONDS
+                self.run.queue_name,
+                size,
+                worker_name=self.name,
+                lease_seconds=self.run.lease_seconds,
             ),
         )
         if messages:
             leased = [(message.message_id, message.attempt) for message in messages]
             claim_id = messages[0].claim_id
-            self.note(start, "dequeue", claim_id, leased, lease_seconds=LEASE_SECONDS)
+            self.note(start, "dequeue", claim_id, leased, lease_seconds=self.run.lease_seconds)
         return messages
 
     def expire(self, claim_id: int) -> None:
@@ -95,7 +96,7 @@ class Consumer(Actor):
                 lambda: self.queue.extend_lease(self.run.queue_name, claim_id),
                 claim_id,
             )
-            self.note(start, "extend_lease", claim_id, lease_seconds=LEASE_SECONDS)
+            self.note(start, "extend_lease", claim_id, lease_seconds=self.run.lease_seconds)
 
     def finish(self, action: str, claim_id: int, ids: Sequence[int], *, named: bool = True) -> None:
         """Finish some messages of a claim and write down what became of each.
@@ -157,7 +158,7 @@ class TransactionalConsumer(Consumer):
         dialect.begin(self.connection)
         size = self.seeded_random.randint(1, self.run.largest_batch)
         messages = self.queue.dequeue_fast(
-            self.run.queue_name, size, worker_name=self.name, lease_seconds=LEASE_SECONDS
+            self.run.queue_name, size, worker_name=self.name, lease_seconds=self.run.lease_seconds
         )
         end = self.now()
         if not messages:
@@ -175,7 +176,7 @@ class TransactionalConsumer(Consumer):
             if commits:
                 self.note(ending, "complete", claim_id, done, known=False)
             raise
-        self.note(start, "dequeue", claim_id, leased, lease_seconds=LEASE_SECONDS, end=end)
+        self.note(start, "dequeue", claim_id, leased, lease_seconds=self.run.lease_seconds, end=end)
         if commits:
             self.note(ending, "complete", claim_id, done)
         else:

@@ -11,7 +11,7 @@ import rowq
 from rowq import Queue
 from tests.concurrency.actors import MOST_PURGED, Actor, Housekeeper, Killer, Producer, Run
 from tests.concurrency.checker import check
-from tests.concurrency.consumers import LEASE_SECONDS, Consumer, TransactionalConsumer
+from tests.concurrency.consumers import Consumer, TransactionalConsumer
 from tests.concurrency.history import Event, read, write
 from tests.concurrency.purges import with_purge
 from tests.dice import SEED
@@ -74,7 +74,7 @@ def drain(run: Run, connection: Connection) -> None:
     idle = 0
     while idle < 3:
         start = run.recorder.clock()
-        pass_seconds(connection, run.queue_name, 2 * LEASE_SECONDS)
+        pass_seconds(connection, run.queue_name, 2 * run.lease_seconds)
         run.recorder.record(start, "judge", "expire", None)
         judge.queue.maintain(run.queue_name, 10000)
         idle += 1
