@@ -59,9 +59,6 @@ def test_groups_and_predecessors_keep_their_order_when_the_server_crashes_again_
 ) -> None:
     with rowq.connect(url) as queue:
         queue.create_queue("orders", backoff_base_seconds=0, max_attempts=10000, max_leased=300)
-    # With both, a producer that holds its transaction may meet a deadlock with a transactional
-    # consumer on PostgreSQL: sql/postgres/README.md says so.
-    stirs = not (groups and waits)
     # A claim that nobody knows of, as its dequeue was lost with the server, holds up its groups and
     # all that waits for its messages until it runs out.
     run = Run(
@@ -72,7 +69,7 @@ def test_groups_and_predecessors_keep_their_order_when_the_server_crashes_again_
         lease_seconds=10,
         groups=groups,
         waits=waits,
-        stirs=stirs,
+        stirs=True,
     )
     perform_while_it_dies(run, times(2000), killable, crash, tmp_path)
 

@@ -80,8 +80,6 @@ def test_ten_sessions_at_a_queue_with_groups_keep_their_order_and_their_limits(
     assert count(history, "join") >= 1_000
 
 
-# With groups, too, a producer that holds its transaction may meet a deadlock with a transactional
-# consumer on PostgreSQL: sql/postgres/README.md says so.
 @pytest.mark.requires("predecessors")
 @pytest.mark.promise("P02", "P25", "P26", "P27")
 @pytest.mark.parametrize(("groups", "archive_days"), [(0, 0), (0, 7), (10, 0)])
@@ -97,9 +95,7 @@ def test_ten_sessions_at_a_queue_whose_messages_wait_for_others(
     Queue(connection).create_queue(
         queue_name, archive_days=archive_days, backoff_base_seconds=0, max_attempts=10000
     )
-    run = Run(
-        server, database_url, queue_name, Recorder(), groups=groups, waits=True, stirs=not groups
-    )
+    run = Run(server, database_url, queue_name, Recorder(), groups=groups, waits=True, stirs=True)
     history = perform(run, times(2_000), tmp_path, kill_now_and_then(run))
     assert count(history, "wait") >= 500
 

@@ -27,6 +27,7 @@ declare
     v_due_ats  timestamp with time zone[];
     v_kept_ids bigint[];
     v_awaited  bigint[];
+    v_ties     rowq.blocked[];
     v_blocked  bigint[];
     v_waiting  bigint[];
 begin
@@ -109,20 +110,19 @@ begin
     where m.message_id = m.kept_id;
     perform rowq.internal_require_part(v_part_id, p_queue_name);
 
-    v_blocked := rowq.internal_block_batch(
-        v_part_id, p_messages, v_messages, v_kept_ids, v_lanes, v_due_ats, v_now, v_awaited
+    v_ties := rowq.internal_parse_predecessors(
+        v_part_id, p_messages, v_messages, v_kept_ids, v_lanes, v_due_ats, v_now
     );
 
-    insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
-    select m.part_id, m.lane, m.message_id, m.due_at, m.group_key
-    from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
-        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
-        group_key, headers, body, body_binary, has_successors, kept_id, lane, due_at
-    )
-    where m.message_id = m.kept_id
-      and m.due_at > v_now
-      and m.message_id <> all (v_blocked);
-
+    -- Enter groups before predecessors are held: whoever ends one of those waits for this
+    -- transaction, which must wait for nobody from then on.
+    perform rowq.internal_open_lanes(v_part_id, array_agg(m.lane))
+    from unnest(v_lanes, v_due_ats) m (lane, due_at)
+    where m.due_at <= v_now or m.due_at is null;
+    if v_ties <> '{}' then
+        -- The archive looks for messages that wait only where this lane is.
+        perform rowq.internal_open_lanes(v_part_id, '{-4}'::smallint[]);
+    end if;
     select rowq.internal_join_groups(
                v_part_id, array_agg(m.group_key), array_agg(m.message_id), array_agg(m.lane)
            )
@@ -134,12 +134,25 @@ begin
     where m.message_id = m.kept_id
       and m.group_key is not null
       and (m.due_at <= v_now or m.due_at is null)
-      and m.message_id <> all (v_blocked)
+      and not exists (
+          select
+          from unnest(v_ties) t
+          where t.message_id = m.message_id
+      )
     having count(*) > 0;
 
-    perform rowq.internal_open_lanes(v_part_id, array_agg(m.lane))
-    from unnest(v_lanes, v_due_ats) m (lane, due_at)
-    where m.due_at <= v_now or m.due_at is null;
+    v_blocked := rowq.internal_block_batch(v_part_id, v_ties, v_awaited);
+
+    insert into rowq.delayed (part_id, lane, message_id, due_at, group_key)
+    select m.part_id, m.lane, m.message_id, m.due_at, m.group_key
+    from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (
+        part_id, max_attempts, message_id, enqueued_at, message_type, dedup_key,
+        group_key, headers, body, body_binary, has_successors, kept_id, lane, due_at
+    )
+    where m.message_id = m.kept_id
+      and m.due_at > v_now
+      and m.message_id <> all (v_blocked);
+
     insert into rowq.ready (part_id, lane, seq, message_id)
     select m.part_id, m.lane, m.message_id, m.message_id
     from unnest(v_messages, v_kept_ids, v_lanes, v_due_ats) m (

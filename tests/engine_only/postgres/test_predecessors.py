@@ -4,11 +4,13 @@ import random
 
 import pytest
 
+from rowq import NewMessage
 from tests.engine_only.postgres.conftest import Open
 from tests.engine_only.postgres.test_groups import dequeue_cost_of, statements, tables
 from tests.engine_only.postgres.test_plans import FLOOR_LAG, Watched, faults
-from tests.engines.base import Connection
+from tests.engines.base import Connection, Server
 from tests.helpers.calls import call, call_one, dequeue, enqueue, transaction
+from tests.interleavings.conftest import opening
 from tests.stored_times import tick
 
 TABLES = {"blocked", "successor", "recheck"}
@@ -163,3 +165,48 @@ def test_a_held_snapshot_does_not_make_dequeue_dearer_while_chains_go_on(
     after = dequeue_cost_of(session)
     assert after <= 1.5 * before + FLOOR_LAG, (before, after)
     holder.execute("rollback")
+
+
+@pytest.mark.promise("P06", "P21", "P26")
+def test_a_batch_that_waits_for_a_group_holds_no_predecessor_yet(
+    server: Server, database_url: str, queue: str
+) -> None:
+    with opening(server, database_url) as sessions:
+        worker, beside, batch = sessions(3)
+        first = worker.queue.enqueue(queue, "first").message_id
+        claim = worker.queue.dequeue_fast(queue)[0].claim_id
+        worker.begin().queue.enqueue(queue, "next step", group_key="b")
+        beside.begin().queue.enqueue(queue, "a1", group_key="a")
+        second = beside.start(lambda own: own.enqueue(queue, "b2", group_key="b"))
+        second.waits_for(worker)
+        third = batch.start(
+            lambda own: own.enqueue_batch(
+                queue,
+                [NewMessage("after", predecessor_ids=[first]), NewMessage("a2", group_key="a")],
+            )
+        )
+        third.waits_for(beside)
+        worker.queue.complete(queue, claim)
+        worker.commit()
+        second.result()
+        beside.commit()
+        third.result()
+        claimed = worker.queue.dequeue_fast(queue, 10)
+        assert sorted(message.data for message in claimed) == ["a1", "after", "next step"]
+
+
+@pytest.mark.promise("P21", "P25")
+@pytest.mark.parametrize("archive_days", [0, 1])
+def test_a_message_whose_predecessor_has_ended_keeps_its_place_in_a_batch(
+    connection: Connection, queue: str, archive_days: int
+) -> None:
+    call(connection, "alter_queue", queue_name=queue, archive_days=archive_days)
+    [first] = enqueue(connection, queue, "first")
+    [row] = dequeue(connection, queue, 1)
+    call(connection, "complete", queue_name=queue, claim_id=row.claim_id)
+    messages = [
+        {"body": "a1", "group_key": "a", "predecessor_ids": [first]},
+        {"body": "a2", "group_key": "a"},
+    ]
+    call(connection, "enqueue_batch", queue_name=queue, messages=messages)
+    assert [row.body for row in dequeue(connection, queue, 10)] == ["a1"]
