@@ -41,7 +41,11 @@ def rate(
     Raises WrongCountError if there were none.
     """
     if messages <= 0:
-        raise WrongCountError("all was handled before the clock started, or nothing after")
+        raise WrongCountError(
+            "after its first messages it handled none within the time"
+            if capped
+            else "all was handled before the clock started"
+        )
     seconds = max(max(result["ended"] or began for result in results) - began, 1e-3)
     return {
         "messages": messages,
